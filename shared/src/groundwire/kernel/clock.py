@@ -1,0 +1,32 @@
+"""Time as a port, so that tests can set it."""
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time of day."""
+
+    def now(self) -> datetime:
+        """Return the current time, timezone-aware, UTC."""
+        ...
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> datetime:
+        """Return the current time, timezone-aware, UTC."""
+        return datetime.now(UTC)
+
+
+def epoch_ms(moment: datetime) -> int:
+    """Return milliseconds since 1970-01-01T00:00Z of an aware datetime, rounded down."""
+    if moment.tzinfo is None:
+        raise ValueError("naive datetime")
+    return int(moment.timestamp() * 1000)
+
+
+def from_epoch_ms(milliseconds: int) -> datetime:
+    """Return the aware UTC datetime of milliseconds since 1970-01-01T00:00Z."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)

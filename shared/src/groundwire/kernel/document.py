@@ -1,0 +1,65 @@
+"""Documents, their generations, and the descriptive fields that travel with them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from groundwire.kernel.filters import Value
+
+
+class DocumentFormat(StrEnum):
+    """File format of the source; the value is the stored spelling (requirement S1-64, C07)."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    PDF = "pdf"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFields:
+    """What the caller says about a document (Dublin Core names, requirements S1-59 to S1-70).
+
+    `language` is an ISO 639-1 code. `tags` are trimmed, non-empty, unique, without commas, in the
+    caller's order. `metadata` holds the caller's own flat keys; none is a name of a built-in field.
+    """
+
+    title: str | None = None
+    creators: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+    description: str | None = None
+    date_created: datetime | None = None
+    language: str = "en"
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    project: str | None = None
+    metadata: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as stored: identity, fields, and the figures of its live generation.
+
+    `generation` counts from 1 per document. `source_hash` is the SHA-256 of the original bytes in
+    lower-case hex; `total_chars` counts code points and `total_bytes` UTF-8 bytes of the canonical text.
+    """
+
+    document_id: str
+    collection: str
+    source_uri: str
+    format: DocumentFormat
+    source_hash: str
+    fields: DocumentFields
+    generation: int
+    chunk_count: int
+    total_chars: int
+    total_bytes: int
+    embedding_model: str
+    ingestion_time: datetime
+    last_modified_time: datetime
+
+    @property
+    def display_title(self) -> str:
+        """Return the title, or the last segment of the source."""
+        return self.fields.title or self.source_uri.rstrip("/").rsplit("/", 1)[-1]

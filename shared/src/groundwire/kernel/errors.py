@@ -1,0 +1,288 @@
+"""Everything that can go wrong, named by what happened and free of transport codes.
+
+GroundwireError
+├─ InvalidRequestError          the request is wrong whatever the state
+│  ├─ InvalidFilterError        ├─ InvalidPageTokenError      ├─ DimensionMismatchError
+│  ├─ EmptyDocumentError        ├─ BinaryDocumentError        ├─ DocumentEncodingError
+│  └─ DocumentTooLargeError
+├─ NotFoundError                Collection… Document… Chunk… Session…
+├─ AlreadyExistsError           RequestIdReused… DuplicateDocument…
+├─ PreconditionError            EmbeddingMismatch… UnsupportedFilter… SessionExpired…
+│                               StoreOwned… StoreMismatch… MissingExtra…
+├─ ConflictError                SessionHeadMoved… DocumentChanged…
+├─ ExhaustedError               Overloaded…
+├─ UnavailableError             StoreUnavailable… RetrieverUnavailable… Draining…
+├─ CallCancelledError           the caller left
+├─ DeadlineError                the time budget is used up
+├─ NotAvailableError            a call of the contract that this version does not offer
+└─ DataLossError                stored data is damaged
+
+`groundwire.rpc.error_status` holds the one table from these classes to gRPC codes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class FieldViolation:
+    """One field of a request that breaks a rule.
+
+    `field` is a path in the request as the caller spells it (`filter.and[1].field`).
+    """
+
+    field: str
+    description: str
+
+
+class GroundwireError(Exception):
+    """Base of all errors that callers may see.
+
+    `reason` is a value name of the `ErrorReason` enum of the contract; `metadata` holds the
+    facts of this occurrence (snake_case keys), safe to show to the caller.
+    """
+
+    reason: ClassVar[str]
+    retry_after_s: float | None = None
+
+    def __init__(self, message: str, **metadata: str | float) -> None:
+        super().__init__(message)
+        self.message = message
+        self.metadata = {key: str(value) for key, value in metadata.items()}
+
+
+class InvalidRequestError(GroundwireError):
+    """The request is wrong whatever the state of the system; carries every violation found."""
+
+    reason = "INVALID_FIELD"
+
+    def __init__(self, violations: Sequence[FieldViolation], **metadata: str | float) -> None:
+        super().__init__("; ".join(f"{v.field}: {v.description}" for v in violations), **metadata)
+        self.violations = tuple(violations)
+
+    @classmethod
+    def of(cls, field: str, description: str, **metadata: str | float) -> "InvalidRequestError":
+        """Make the error for a single field."""
+        return cls([FieldViolation(field, description)], **metadata)
+
+
+class InvalidFilterError(InvalidRequestError):
+    """The filter names an unknown field or operator, or is malformed, too deep or too large."""
+
+    reason = "INVALID_FILTER"
+
+
+class InvalidPageTokenError(InvalidRequestError):
+    """The page token was not issued by this server for these parameters."""
+
+    reason = "INVALID_PAGE_TOKEN"
+
+
+class DimensionMismatchError(InvalidRequestError):
+    """A vector has another length than its collection; metadata: got, expected."""
+
+    reason = "DIMENSION_MISMATCH"
+
+
+class EmptyDocumentError(InvalidRequestError):
+    """The document has no text."""
+
+    reason = "DOCUMENT_EMPTY"
+
+
+class BinaryDocumentError(InvalidRequestError):
+    """The content is not text although its name or declared format says so."""
+
+    reason = "DOCUMENT_BINARY"
+
+
+class DocumentEncodingError(InvalidRequestError):
+    """The content is not valid UTF-8; metadata: offset (bytes)."""
+
+    reason = "DOCUMENT_ENCODING"
+
+
+class DocumentTooLargeError(InvalidRequestError):
+    """The content exceeds the limit; metadata: size_bytes, limit_bytes."""
+
+    reason = "DOCUMENT_TOO_LARGE"
+
+
+class NotFoundError(GroundwireError):
+    """A named thing does not exist, or not for this tenant; metadata: the id asked for."""
+
+    reason = "NOT_FOUND"
+    resource_type: ClassVar[str] = "resource"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{self.resource_type} {name!r} does not exist", resource=name)
+        self.name = name
+
+
+class CollectionNotFoundError(NotFoundError):
+    """No such collection."""
+
+    reason = "COLLECTION_NOT_FOUND"
+    resource_type = "collection"
+
+
+class DocumentNotFoundError(NotFoundError):
+    """No such document, or no such generation of it."""
+
+    reason = "DOCUMENT_NOT_FOUND"
+    resource_type = "document"
+
+
+class ChunkNotFoundError(NotFoundError):
+    """No such chunk."""
+
+    reason = "CHUNK_NOT_FOUND"
+    resource_type = "chunk"
+
+
+class SessionNotFoundError(NotFoundError):
+    """No such session."""
+
+    reason = "SESSION_NOT_FOUND"
+    resource_type = "session"
+
+
+class AlreadyExistsError(GroundwireError):
+    """Something with this identity exists and differs."""
+
+    reason = "ALREADY_EXISTS"
+
+
+class RequestIdReusedError(AlreadyExistsError):
+    """The request id was used before with another body; metadata: request_id."""
+
+    reason = "REQUEST_ID_REUSED"
+
+
+class DuplicateDocumentError(AlreadyExistsError):
+    """The same bytes are stored under another source; metadata: document_id, source_uri."""
+
+    reason = "DOCUMENT_DUPLICATE"
+
+
+class PreconditionError(GroundwireError):
+    """The system is in a state that someone has to change first."""
+
+    reason = "FAILED_PRECONDITION"
+
+
+class EmbeddingMismatchError(PreconditionError):
+    """The collection was embedded by another model; metadata: expected, got."""
+
+    reason = "EMBEDDING_MISMATCH"
+
+
+class UnsupportedFilterError(PreconditionError):
+    """This engine cannot evaluate this kind of clause; metadata: clause, engine."""
+
+    reason = "UNSUPPORTED_FILTER"
+
+
+class SessionExpiredError(PreconditionError):
+    """The session was idle for too long or was ended; metadata: session_id."""
+
+    reason = "SESSION_EXPIRED"
+
+
+class StoreOwnedError(PreconditionError):
+    """Another process owns the data folder; metadata: path, owner."""
+
+    reason = "STORE_OWNED"
+
+
+class StoreMismatchError(PreconditionError):
+    """The store on disk was made with other settings; metadata: setting, expected, got."""
+
+    reason = "STORE_MISMATCH"
+
+
+class MissingExtraError(PreconditionError):
+    """An optional package is not installed; metadata: extra."""
+
+    reason = "MISSING_EXTRA"
+
+
+class ConflictError(GroundwireError):
+    """The caller lost a race; read again and repeat the whole sequence."""
+
+    reason = "CONFLICT"
+
+
+class SessionHeadMovedError(ConflictError):
+    """The session has newer messages than the caller expected; metadata: expected_head, head."""
+
+    reason = "SESSION_HEAD_MOVED"
+
+
+class DocumentChangedError(ConflictError):
+    """The document was changed or deleted by someone else meanwhile; metadata: document_id."""
+
+    reason = "DOCUMENT_CHANGED"
+
+
+class ExhaustedError(GroundwireError):
+    """A quota or capacity is used up."""
+
+    reason = "EXHAUSTED"
+    retry_after_s = 1.0
+
+
+class OverloadedError(ExhaustedError):
+    """The server has as much work as it can take; metadata: limit."""
+
+    reason = "OVERLOADED"
+
+
+class UnavailableError(GroundwireError):
+    """Something we depend on does not answer; retrying the call is right."""
+
+    reason = "UNAVAILABLE"
+    retry_after_s = 1.0
+
+
+class StoreUnavailableError(UnavailableError):
+    """The vector store or catalog failed; metadata: engine."""
+
+    reason = "STORE_UNAVAILABLE"
+
+
+class RetrieverUnavailableError(UnavailableError):
+    """The retrieve service does not answer."""
+
+    reason = "RETRIEVER_UNAVAILABLE"
+
+
+class DrainingError(UnavailableError):
+    """The server is stopping and takes no new calls."""
+
+    reason = "DRAINING"
+
+
+class CallCancelledError(GroundwireError):
+    """The caller cancelled; nothing visible was written."""
+
+    reason = "CANCELLED"
+
+
+class DeadlineError(GroundwireError):
+    """The time budget of the call is used up; for writes the outcome is unknown."""
+
+    reason = "DEADLINE_EXCEEDED"
+
+
+class NotAvailableError(GroundwireError):
+    """The contract has this call or option, this version of the server does not; metadata: feature."""
+
+    reason = "NOT_AVAILABLE"
+
+
+class DataLossError(GroundwireError):
+    """Stored data contradicts its own checksum or bounds; metadata: what."""
+
+    reason = "DATA_LOSS"

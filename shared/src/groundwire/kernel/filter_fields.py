@@ -1,0 +1,56 @@
+"""The built-in filter fields, their kinds and their aliases (requirement C21)."""
+
+from enum import StrEnum
+
+
+class FieldKind(StrEnum):
+    """What values a filter field holds."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    TIME = "time"
+    TEXT_LIST = "text_list"
+    INTEGER_LIST = "integer_list"
+
+
+BUILT_IN_FIELDS = {
+    "document_id": FieldKind.TEXT,
+    "chunk_id": FieldKind.TEXT,
+    "chunk_number": FieldKind.INTEGER,
+    "source": FieldKind.TEXT,
+    "format": FieldKind.TEXT,
+    "title": FieldKind.TEXT,
+    "creators": FieldKind.TEXT_LIST,
+    "subjects": FieldKind.TEXT_LIST,
+    "date_created": FieldKind.TIME,
+    "language": FieldKind.TEXT,
+    "category": FieldKind.TEXT,
+    "tags": FieldKind.TEXT_LIST,
+    "project": FieldKind.TEXT,
+    "chapter": FieldKind.TEXT,
+    "section": FieldKind.TEXT,
+    "section_title": FieldKind.TEXT,
+    "level": FieldKind.INTEGER,
+    "sequence_num": FieldKind.INTEGER,
+    "page_numbers": FieldKind.INTEGER_LIST,
+    "char_start": FieldKind.INTEGER,
+    "char_end": FieldKind.INTEGER,
+}
+
+ALIASES = {
+    "doc_id": "document_id",
+    "source_path": "source",
+    "source_uri": "source",
+    "source_url": "source",
+    "url": "source",
+    "doc_type": "format",
+    "author": "creators",
+    "creator": "creators",
+    "subject": "subjects",
+    "date": "date_created",
+    "section_heading": "section_title",
+    "chunk_index": "sequence_num",
+    "page": "page_numbers",
+    "pages": "page_numbers",
+}
+"""Names of the source designs for built-in fields; a filter may use either."""

@@ -1,0 +1,94 @@
+"""Names and ids: what is allowed, and how new ones are made. Parse once, trust afterwards."""
+
+import hashlib
+import re
+import unicodedata
+import uuid
+
+from groundwire.kernel.errors import InvalidRequestError
+
+_COLLECTION = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?")
+_CALLER_ID = re.compile(r"[A-Za-z0-9._:#-]{1,128}")
+
+MAX_SOURCE_URI_CHARS = 1024
+DEFAULT_TENANT = "default"
+"""The tenant of every call until credentials exist (design D4)."""
+
+
+def parse_collection_name(name: str, field: str = "collection") -> str:
+    """Return the name if it is 1 to 63 of `[a-z0-9_-]`, first and last alphanumeric.
+
+    Raises:
+        InvalidRequestError: naming `field`.
+    """
+    if _COLLECTION.fullmatch(name) is None:
+        raise InvalidRequestError.of(
+            field, "must be 1 to 63 characters of a-z, 0-9, '_' and '-', starting and ending alphanumeric"
+        )
+    return name
+
+
+def parse_caller_id(value: str, field: str) -> str:
+    """Return an id if it is 1 to 128 of letters, digits and `._:#-` without `..`.
+
+    Raises:
+        InvalidRequestError: naming `field`.
+    """
+    if _CALLER_ID.fullmatch(value) is None or ".." in value:
+        raise InvalidRequestError.of(
+            field, "must be 1 to 128 letters, digits or any of '. _ : # -', without two dots in a row"
+        )
+    return value
+
+
+def parse_uuid(value: str, field: str) -> str:
+    """Return a UUID in its canonical lower-case form (8-4-4-4-12).
+
+    Raises:
+        InvalidRequestError: naming `field`.
+    """
+    try:
+        parsed = uuid.UUID(value)
+    except ValueError:
+        parsed = None
+    if parsed is None or str(parsed) != value.lower():
+        raise InvalidRequestError.of(field, "must be a UUID like 123e4567-e89b-42d3-a456-426614174000")
+    return str(parsed)
+
+
+def parse_source_uri(value: str, field: str = "source_uri") -> str:
+    """Return a source path or URL exactly as sent if it is a harmless name.
+
+    A source is a name, never opened by the server. Refused are empty and over-long ones, control
+    characters, lone surrogates, and `..` as a path segment.
+
+    Raises:
+        InvalidRequestError: naming `field`.
+    """
+    segments = re.split(r"[/\\]", value)
+    if not value.strip() or len(value) > MAX_SOURCE_URI_CHARS:
+        raise InvalidRequestError.of(field, f"must be 1 to {MAX_SOURCE_URI_CHARS} characters, not blank")
+    if any(unicodedata.category(char) in {"Cc", "Cs"} for char in value):
+        raise InvalidRequestError.of(field, "must not contain NUL or control characters")
+    if ".." in segments:
+        raise InvalidRequestError.of(field, "must not contain '..' as a path segment")
+    return value
+
+
+def new_document_id() -> str:
+    """Make a document id: `doc_` and a random UUID (requirement S1-56)."""
+    return f"doc_{uuid.uuid4()}"
+
+
+def prefixed_chunk_id(document_id: str, sequence_num: int) -> str:
+    """Make the chunk id of the PREFIXED scheme: `<document id>#chunk_007` (requirement S1-51)."""
+    return f"{document_id}#chunk_{sequence_num:03d}"
+
+
+def engine_collection_name(tenant: str, collection_uid: str, identity_digest: str) -> str:
+    """Make the engine name of a collection: 35 characters, stable, one per tenant, collection and embedding.
+
+    Because the tenant is part of the name, no query can forget the tenant predicate (design D4).
+    """
+    digest = hashlib.sha256(f"{tenant}\x00{collection_uid}\x00{identity_digest}".encode()).hexdigest()
+    return f"gw-{digest[:32]}"

@@ -1,0 +1,44 @@
+"""The flat view of a chunk: the filter keys that engines index and filters name (requirements S1-10 to S1-26)."""
+
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.clock import epoch_ms
+from groundwire.kernel.document import DocumentFields, DocumentFormat
+from groundwire.kernel.filters import Payload, Value
+
+
+def chunk_payload(
+    *,
+    document_id: str,
+    chunk_id: str,
+    chunk_number: int,
+    source_uri: str,
+    document_format: DocumentFormat,
+    fields: DocumentFields,
+    chunk: Chunk,
+) -> Payload:
+    """Return the filter keys of a chunk; keys without a value are left out, never None or empty."""
+    candidates: dict[str, Value | None] = {
+        "document_id": document_id,
+        "chunk_id": chunk_id,
+        "chunk_number": chunk_number,
+        "source": source_uri,
+        "format": document_format.value,
+        "title": fields.title,
+        "creators": fields.creators,
+        "subjects": fields.subjects,
+        "date_created": epoch_ms(fields.date_created) if fields.date_created else None,
+        "language": fields.language,
+        "category": fields.category,
+        "tags": fields.tags,
+        "project": fields.project,
+        "chapter": chunk.chapter,
+        "section": chunk.section,
+        "section_title": chunk.section_title,
+        "level": chunk.level,
+        "sequence_num": chunk.sequence_num,
+        "page_numbers": chunk.page_numbers,
+        "char_start": chunk.span.start,
+        "char_end": chunk.span.end,
+    }
+    built_in = {key: value for key, value in candidates.items() if value is not None and value not in ("", ())}
+    return built_in | dict(fields.metadata)

@@ -1,0 +1,125 @@
+"""The VectorStore port: what every engine promises, proven by tests/conformance/vector_store.py."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.filters import Filter, Payload
+
+
+@dataclass(frozen=True, slots=True)
+class PointBatch:
+    """Points to write, column by column; row i of every column is one point.
+
+    `numbers` are chunk numbers (1 <= n < 2^53), unique in the batch; `vectors` is float32 of shape
+    (len(numbers), dimensions), finite, rows L2-normalised; `payloads` hold the filter keys only.
+    """
+
+    numbers: Sequence[int]
+    vectors: Vectors
+    payloads: Sequence[Payload]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPoint:
+    """A point and its similarity to the query: max(0, cosine), in [0, 1], higher is better."""
+
+    number: int
+    similarity: float
+
+
+class VectorStore(Protocol):
+    """Nearest-neighbour search over named collections of points; one metric: cosine.
+
+    Blocking and safe to call from many threads. `collection` is an engine name: 3 to 63 characters
+    of `[a-z0-9_-]`, first and last alphanumeric. All methods but `create_collection` and
+    `drop_collection` raise CollectionNotFoundError for an unknown one. Vendor errors leave as
+    StoreUnavailableError.
+    """
+
+    def create_collection(self, collection: str, dimensions: int) -> None:
+        """Make a collection; the same call again changes nothing.
+
+        Raises:
+            StoreMismatchError: it exists with other dimensions or another metric.
+        """
+        ...
+
+    def drop_collection(self, collection: str) -> None:
+        """Remove a collection and its points; unknown ones are ignored."""
+        ...
+
+    def collections(self) -> list[str]:
+        """Return the names of all collections, sorted."""
+        ...
+
+    def upsert(self, collection: str, points: PointBatch) -> None:
+        """Insert or replace points; when it returns they survive SIGKILL and are found by `search`.
+
+        Any batch size is accepted. A failure may leave some points of the batch written.
+
+        Raises:
+            DimensionMismatchError: the vectors have another length; nothing is written.
+        """
+        ...
+
+    def delete(self, collection: str, numbers: Sequence[int]) -> None:
+        """Remove points; unknown numbers are ignored. Durable when it returns."""
+        ...
+
+    def search(
+        self,
+        collection: str,
+        vector: Vectors,
+        limit: int,
+        where: Filter | None = None,
+        within: Sequence[int] | None = None,
+    ) -> list[ScoredPoint]:
+        """Return the `limit` most similar points, best first, equal similarities by number.
+
+        Args:
+            collection: engine name.
+            vector: float32, shape (dimensions,), not necessarily normalised.
+            limit: at least 1.
+            where: keeps only points whose payload matches (semantics: `groundwire.kernel.filter_evaluator`).
+            within: keeps only these numbers; empty means no result. Combined with `where` by AND.
+
+        Raises:
+            DimensionMismatchError: the vector has another length.
+            UnsupportedFilterError: the engine cannot evaluate a clause of `where`; resolve it elsewhere
+                and pass `within`.
+        """
+        ...
+
+    def numbers(self, collection: str) -> Iterator[int]:
+        """Iterate over the numbers of all points, ascending; a concurrent write may or may not appear."""
+        ...
+
+    def count(self, collection: str) -> int:
+        """Return the exact number of points."""
+        ...
+
+    def close(self) -> None:
+        """Flush and release the engine; idempotent."""
+        ...
+
+
+@runtime_checkable
+class Rebuildable(Protocol):
+    """An engine whose index goes stale under writes and can be rebuilt beside the serving one (design D9b)."""
+
+    def needs_rebuild(self, collection: str) -> bool:
+        """Tell whether so many points lie outside the index that a rebuild pays."""
+        ...
+
+    def rebuild(
+        self, collection: str, points: Callable[[], Iterable[PointBatch]], should_stop: Callable[[], bool]
+    ) -> None:
+        """Build an indexed copy in another process and swap to it; searches and writes go on meanwhile.
+
+        `points` yields every live point, from the catalog. Writes made during the build are applied
+        to the copy before the swap. Killing the process at any moment leaves either the old or the
+        new copy, whole. Returns early, unchanged, once `should_stop()` is true.
+        """
+        ...
