@@ -1,0 +1,61 @@
+"""Build the wheel from the source distribution, install it in a clean environment and run the tests against it.
+
+The tests run in a folder that holds only `tests/` and what they read, so that every import of
+`groundwire` comes from the installed wheel (tests/architecture/test_layout.py asserts it).
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+# What tests read beside themselves. Sources are left behind on purpose.
+NEEDED = ["tests", "docs", "protos/groundwire", "protos/buf.yaml", "scripts", "benchmarks"]
+FILES = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "Makefile", "constraints.txt", "docker-compose.yml"]
+
+
+def main() -> int:
+    """Return the exit code of the test run."""
+    with tempfile.TemporaryDirectory(prefix="groundwire-wheel-") as scratch:
+        return _run(Path(scratch))
+
+
+def _run(scratch: Path) -> int:
+    venv.create(scratch / "venv", with_pip=True)
+    python = str(scratch / "venv" / "bin" / "python")
+    _call(python, "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1", "build")
+    _call(python, "-m", "build", "--outdir", str(scratch / "dist"), str(ROOT))
+    (wheel,) = (scratch / "dist").glob("*.whl")
+    _call(python, "-m", "pip", "install", "--quiet", "-c", str(ROOT / "constraints.txt"), f"{wheel}[all]")
+    _call(python, "-m", "pip", "install", "--quiet", "--group", f"{ROOT / 'pyproject.toml'}:dev")
+    checkout = scratch / "checkout"
+    _copy_tests(checkout)
+    command = [python, "-m", "pytest", "-m", "not slow and not faults and not node", *sys.argv[1:]]
+    return subprocess.run(command, cwd=checkout, check=False).returncode  # noqa: S603 - our own command
+
+
+def _copy_tests(checkout: Path) -> None:
+    for name in NEEDED:
+        shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    for name in FILES:
+        shutil.copy(ROOT / name, checkout / name)
+    # The settings of pytest without the source roots: the wheel must be what is imported.
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    head, _, rest = text.partition("pythonpath = [")
+    _, _, tail = rest.partition("]\n")
+    (checkout / "pyproject.toml").write_text(f'{head}pythonpath = ["."]\n{tail}', encoding="utf-8")
+    if DATA.exists():
+        (checkout.parent / "shared").mkdir()
+        (checkout.parent / "shared" / "data").symlink_to(DATA)
+
+
+def _call(*command: str) -> None:
+    subprocess.run(command, check=True)  # noqa: S603 - our own command
+
+
+if __name__ == "__main__":
+    sys.exit(main())
