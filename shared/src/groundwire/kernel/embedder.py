@@ -1,7 +1,9 @@
 """The Embedder and Tokenizer ports, and the identity that ties vectors to the model that made them."""
 
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -26,6 +28,11 @@ class EmbeddingIdentity:
     max_tokens: int
     normalized: bool
     probe_digest: str
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 (hex) of all fields: the key of cached vectors and a part of engine names."""
+        return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()
 
 
 class Tokenizer(Protocol):
