@@ -15,7 +15,8 @@ GroundwireError
 ├─ CallCancelledError           the caller left
 ├─ DeadlineError                the time budget is used up
 ├─ NotAvailableError            a call of the contract that this version does not offer
-└─ DataLossError                stored data is damaged
+├─ DataLossError                stored data is damaged
+└─ InternalError                a defect of the server
 
 `groundwire.rpc.error_status` holds the one table from these classes to gRPC codes.
 """
@@ -286,3 +287,9 @@ class DataLossError(GroundwireError):
     """Stored data contradicts its own checksum or bounds; metadata: what."""
 
     reason = "DATA_LOSS"
+
+
+class InternalError(GroundwireError):
+    """The server has a defect; metadata: error_id, which its log repeats. Never raised on purpose."""
+
+    reason = "INTERNAL"
