@@ -1,0 +1,61 @@
+"""The documentation says what is there: settings, commands, links."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+from click import Group
+
+from groundwire.cli.app import app
+from groundwire.standalone.settings import CLIENT_VARIABLES, load_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("protos/*.md"), *ROOT.glob("services/*/*.md")]
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_every_setting_is_documented() -> None:
+    documented = set(re.findall(r"`(GROUNDWIRE_[A-Z_]+)`", _text("docs/settings.md")))
+    assert documented == set(load_settings().shown()) | CLIENT_VARIABLES | {"GROUNDWIRE_SECRETS"}
+
+
+def test_every_default_is_documented_as_it_is() -> None:
+    rows = dict(re.findall(r"^\| `(GROUNDWIRE_[A-Z_]+)` \| `([^`]*)`", _text("docs/settings.md"), flags=re.MULTILINE))
+    shown = load_settings().shown()
+    for name, default in rows.items():
+        if name in shown and default != "…":
+            assert shown[name] == default, name
+
+
+def _commands(group: Group, prefix: str = "groundwire") -> set[str]:
+    found: set[str] = set()
+    for name, command in group.commands.items():
+        path = f"{prefix} {name}"
+        found |= _commands(command, path) if isinstance(command, Group) else {path}
+    return found
+
+
+def test_every_command_is_documented() -> None:
+    command = typer.main.get_command(app)
+    assert isinstance(command, Group)
+    page = _text("docs/command-line.md")
+    missing = {path for path in _commands(command) if path.removeprefix("groundwire ") not in page}
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_resolve(page: Path) -> None:
+    targets = LINK.findall(page.read_text(encoding="utf-8"))
+    missing = [target for target in targets if not (page.parent / target).exists() and "src/" not in target]
+    assert not missing
+
+
+def test_nothing_names_a_place_on_a_machine() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"(?<![\w.])/(work|root|home|tmp)/", text), page
