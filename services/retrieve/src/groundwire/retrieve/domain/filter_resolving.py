@@ -1,0 +1,181 @@
+"""Check a filter against the fields of a collection and put it into canonical form."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import assert_never
+
+from groundwire.kernel.clock import epoch_ms
+from groundwire.kernel.errors import FieldViolation, InvalidFilterError
+from groundwire.kernel.filter_evaluator import kind_of
+from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
+from groundwire.kernel.filters import (
+    MAX_DEPTH,
+    MAX_TERMS,
+    And,
+    Comparator,
+    Comparison,
+    Containment,
+    Exists,
+    Filter,
+    Like,
+    Membership,
+    Not,
+    Or,
+    Scalar,
+)
+
+_TEXTUAL = {FieldKind.TEXT, FieldKind.TEXT_LIST}
+_LISTS = {FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST}
+_ORDERINGS = {Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE}
+
+
+def custom_fields(condition: Filter) -> set[str]:
+    """Return the field names of a filter that are neither built in nor aliases."""
+    return {name for name in _fields(condition) if name not in BUILT_IN_FIELDS and name not in ALIASES}
+
+
+def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str = "filter") -> Filter:
+    """Return the filter with canonical field names and times as milliseconds since 1970.
+
+    Args:
+        condition: as the caller wrote it; texts that are compared with time fields are ISO 8601 with an offset.
+        custom: the collection's own metadata fields; a field without a kind among those known takes any value.
+        path: name of the whole filter in error messages.
+
+    Raises:
+        InvalidFilterError: naming every unknown field and every value that cannot match its field.
+    """
+    check_size(condition, path)
+    resolver = _Resolver({**custom, **BUILT_IN_FIELDS})
+    resolved = resolver.resolve(condition, path)
+    if resolver.violations:
+        raise InvalidFilterError(resolver.violations)
+    return resolved
+
+
+def check_size(condition: Filter, path: str = "filter") -> None:
+    """Return if the filter is within `MAX_DEPTH` levels and `MAX_TERMS` leaves and values.
+
+    Raises:
+        InvalidFilterError: it is not.
+    """
+    if _depth(condition) > MAX_DEPTH:
+        raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels")
+    leaves = list(_leaves(condition))
+    values = max((len(leaf.values) for leaf in leaves if isinstance(leaf, Membership)), default=0)
+    if len(leaves) > MAX_TERMS or values > MAX_TERMS:
+        raise InvalidFilterError.of(path, f"has more than {MAX_TERMS} terms or values in one list")
+
+
+class _Resolver:
+    """Walks one filter and collects what is wrong with it."""
+
+    def __init__(self, kinds: Mapping[str, FieldKind]) -> None:
+        self._kinds = kinds
+        self.violations: list[FieldViolation] = []
+
+    def resolve(self, condition: Filter, path: str) -> Filter:
+        match condition:
+            case And(clauses):
+                return And(self._each(clauses, f"{path}.$and"))
+            case Or(clauses):
+                return Or(self._each(clauses, f"{path}.$or"))
+            case Not(clause):
+                return Not(self.resolve(clause, f"{path}.$not"))
+            case _:
+                place = f"{path}.{condition.field}"
+                field = ALIASES.get(condition.field, condition.field)
+                if field in self._kinds:
+                    return self._leaf(condition, field, place)
+                self._refuse(place, f"unknown field {condition.field!r}")
+                return condition
+
+    def _each(self, clauses: Iterable[Filter], path: str) -> tuple[Filter, ...]:
+        return tuple(self.resolve(clause, f"{path}[{position}]") for position, clause in enumerate(clauses))
+
+    def _leaf(self, leaf: "_Leaf", field: str, place: str) -> Filter:
+        kind = self._kinds[field]
+        match leaf:
+            case Comparison(_, comparator, value):
+                if comparator in _ORDERINGS and kind in _TEXTUAL:
+                    self._refuse(f"{place}.{comparator.value}", "compares numbers and times only")
+                return Comparison(field, comparator, self._value(kind, value, f"{place}.{comparator.value}"))
+            case Membership(_, values, negated):
+                place = f"{place}.{'$nin' if negated else '$in'}"
+                return Membership(field, tuple(self._value(kind, value, place) for value in values), negated)
+            case Containment(_, value, negated):
+                place = f"{place}.{'$not_contains' if negated else '$contains'}"
+                if kind not in _TEXTUAL | _LISTS:
+                    self._refuse(place, "works on lists and texts only")
+                return Containment(field, self._value(kind, value, place), negated)
+            case Like(_, pattern):
+                if kind not in _TEXTUAL:
+                    self._refuse(f"{place}.$like", "works on texts only")
+                return Like(field, pattern)
+            case Exists(_, present):
+                return Exists(field, present)
+            case _:
+                assert_never(leaf)
+
+    def _value(self, kind: FieldKind, value: Scalar, place: str) -> Scalar:
+        parse, expected = _VALUES[kind]
+        parsed = parse(value)
+        if parsed is None:
+            self._refuse(place, f"must be {expected}")
+            return value
+        return parsed
+
+    def _refuse(self, place: str, description: str) -> None:
+        self.violations.append(FieldViolation(place, description))
+
+
+_Leaf = Comparison | Membership | Containment | Like | Exists
+
+
+def _text(value: Scalar) -> Scalar | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Scalar) -> Scalar | None:
+    return value if kind_of(value) is float else None
+
+
+def _time(value: Scalar) -> Scalar | None:
+    try:
+        return epoch_ms(datetime.fromisoformat(value)) if isinstance(value, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+_VALUES: dict[FieldKind, tuple[Callable[[Scalar], Scalar | None], str]] = {
+    FieldKind.TEXT: (_text, "a text"),
+    FieldKind.TEXT_LIST: (_text, "a text"),
+    FieldKind.INTEGER: (_number, "a number"),
+    FieldKind.INTEGER_LIST: (_number, "a number"),
+    FieldKind.TIME: (_time, "a time in ISO 8601 with an offset, like 2026-02-10T12:00:00Z"),
+}
+
+
+def _leaves(condition: Filter) -> Iterable[_Leaf]:
+    match condition:
+        case And(clauses) | Or(clauses):
+            for clause in clauses:
+                yield from _leaves(clause)
+        case Not(clause):
+            yield from _leaves(clause)
+        case _:
+            yield condition
+
+
+def _fields(condition: Filter) -> Iterable[str]:
+    return (leaf.field for leaf in _leaves(condition))
+
+
+def _depth(condition: Filter) -> int:
+    match condition:
+        case And(clauses) | Or(clauses):
+            return 1 + max((_depth(clause) for clause in clauses), default=0)
+        case Not(clause):
+            return 1 + _depth(clause)
+        case _:
+            return 0

@@ -1,0 +1,46 @@
+"""Bring the dense and the lexical leg onto one scale."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FusedScore:
+    """The scores of one candidate, all in [0, 1], higher is better.
+
+    `lexical` is the share of the best lexical score of the query, 0 when no term matched. `relevance`
+    is the fused score; results are ordered by it.
+    """
+
+    number: int
+    relevance: float
+    similarity: float
+    lexical: float
+
+
+def fuse(similarities: Mapping[int, float], lexical: Mapping[int, float], dense_weight: float) -> list[FusedScore]:
+    """Merge two legs by a weighted sum of scores normalised per query.
+
+    relevance = w * s + (1 - w) * (s_min + l * (s_max - s_min)), with s the similarity, l the lexical score
+    divided by the best one, and s_min, s_max over all candidates. The order is that of the min-max
+    normalised sum (Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS
+    2023, section 4), while the value stays on the scale of the similarity, so that thresholds keep their meaning.
+
+    Args:
+        similarities: chunk number to similarity in [0, 1], for every candidate.
+        lexical: chunk number to positive lexical score, for those that matched a term; a subset of the candidates.
+        dense_weight: w in [0, 1].
+
+    Returns:
+        Best first; ties by lexical score, then by chunk number.
+    """
+    if not similarities:
+        return []
+    low, high = min(similarities.values()), max(similarities.values())
+    best = max(lexical.values(), default=0.0)
+    scores = []
+    for number, similarity in similarities.items():
+        share = lexical.get(number, 0.0) / best if best > 0.0 else 0.0
+        relevance = dense_weight * similarity + (1.0 - dense_weight) * (low + share * (high - low))
+        scores.append(FusedScore(number, min(1.0, max(0.0, relevance)), similarity, share))
+    return sorted(scores, key=lambda score: (-score.relevance, -score.lexical, score.number))

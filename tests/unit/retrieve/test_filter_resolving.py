@@ -1,0 +1,99 @@
+"""Filters fail closed: fields and values are checked before anything is searched."""
+
+import pytest
+
+from groundwire.kernel.errors import InvalidFilterError
+from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
+from groundwire.kernel.filter_json import JsonFilter, parse_filter
+from groundwire.kernel.filters import And, Comparator, Comparison, Containment, Exists, Filter, Membership, Not, Or
+from groundwire.retrieve.domain.filter_resolving import custom_fields, resolve_filter
+
+_CUSTOM = {"department": FieldKind.TEXT, "importance": FieldKind.INTEGER}
+
+
+def _resolve(document: JsonFilter) -> Filter:
+    return resolve_filter(parse_filter(document), _CUSTOM)
+
+
+@pytest.mark.requirement("C21")
+@pytest.mark.parametrize("alias", sorted(ALIASES))
+def test_every_alias_stands_for_its_field(alias: str) -> None:
+    assert _resolve({alias: {"$exists": True}}) == Exists(ALIASES[alias])
+    assert ALIASES[alias] in BUILT_IN_FIELDS
+
+
+@pytest.mark.requirement("S1-32")
+@pytest.mark.requirement("T02")
+def test_times_become_milliseconds_whatever_their_offset() -> None:
+    expected = Comparison("date_created", Comparator.GTE, 1719792000000)
+    assert _resolve({"date": {"$gte": "2024-07-01T00:00:00Z"}}) == expected
+    assert _resolve({"date": {"$gte": "2024-07-01T02:00:00+02:00"}}) == expected
+
+
+@pytest.mark.requirement("T23")
+def test_a_page_may_be_compared_and_tested_for_membership() -> None:
+    assert _resolve({"page": {"$gte": 6}}) == Comparison("page_numbers", Comparator.GTE, 6)
+    assert _resolve({"pages": {"$contains": 6}}) == Containment("page_numbers", 6)
+
+
+@pytest.mark.requirement("S4-22")
+def test_chapter_and_a_list_of_chunk_ids_combine() -> None:
+    assert _resolve({"chapter": "Chapter 1", "chunk_id": {"$in": ["a", "b"]}}) == And(
+        (Comparison("chapter", Comparator.EQ, "Chapter 1"), Membership("chunk_id", ("a", "b")))
+    )
+
+
+def test_nesting_is_kept() -> None:
+    document = {"$or": [{"$not": {"author": "Ada"}}, {"importance": {"$gte": 4}}]}
+    assert _resolve(document) == Or(
+        (Not(Comparison("creators", Comparator.EQ, "Ada")), Comparison("importance", Comparator.GTE, 4))
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "places"),
+    [
+        ({"colour": "red"}, ["filter.colour"]),
+        ({"$and": [{"level": 1}, {"colour": 1, "$not": {"size": 2}}]}, ["filter.$and[1].$and[0].colour", "$not.size"]),
+        ({"title": 5}, ["filter.title.$eq"]),
+        ({"level": "5"}, ["filter.level.$eq"]),
+        ({"level": True}, ["filter.level.$eq"]),
+        ({"title": {"$gt": "a"}}, ["filter.title.$gt"]),
+        ({"title": {"$in": [1, 2]}}, ["filter.title.$in", "filter.title.$in"]),
+        ({"level": {"$like": "1%"}}, ["filter.level.$like"]),
+        ({"level": {"$contains": 1}}, ["filter.level.$contains"]),
+        ({"date": {"$gte": "2024-07-01T00:00:00"}}, ["filter.date.$gte"]),
+        ({"date": {"$gte": "2024-07-01"}}, ["filter.date.$gte"]),
+        ({"date": {"$gte": "yesterday"}}, ["filter.date.$gte"]),
+        ({"date": {"$gte": 5}}, ["filter.date.$gte"]),
+        ({"department": 3}, ["filter.department.$eq"]),
+    ],
+)
+def test_everything_wrong_is_named(document: JsonFilter, places: list[str]) -> None:
+    with pytest.raises(InvalidFilterError) as caught:
+        _resolve(document)
+    found = [violation.field for violation in caught.value.violations]
+    assert len(found) == len(places)
+    assert all(field.endswith(place) for field, place in zip(found, places, strict=True))
+
+
+def test_too_many_terms_are_refused() -> None:
+    condition = Or(tuple(Exists("title") for _ in range(256)))
+    assert resolve_filter(condition, {}) == condition
+    with pytest.raises(InvalidFilterError, match="256"):
+        resolve_filter(Or(tuple(Exists("title") for _ in range(257))), {})
+    with pytest.raises(InvalidFilterError, match="256"):
+        resolve_filter(Membership("title", tuple(str(i) for i in range(257))), {})
+
+
+def test_nine_levels_are_refused_and_eight_accepted() -> None:
+    condition: Filter = Exists("title")
+    for _ in range(8):
+        condition = Not(condition)
+    assert resolve_filter(condition, {}) == condition
+    with pytest.raises(InvalidFilterError, match="deeper than 8"):
+        resolve_filter(Not(condition), {})
+
+
+def test_only_unknown_names_are_looked_up_in_the_collection() -> None:
+    assert custom_fields(parse_filter({"title": "x", "url": "y", "$not": {"department": "z"}})) == {"department"}

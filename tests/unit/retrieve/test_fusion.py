@@ -1,0 +1,64 @@
+"""Fusion keeps scores on the similarity scale and orders like the normalised sum."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groundwire.retrieve.domain.fusion import fuse
+
+_SCORES = st.dictionaries(st.integers(1, 50), st.floats(0, 1), min_size=1, max_size=20)
+
+
+@given(_SCORES, st.data(), st.floats(0, 1))
+@pytest.mark.requirement("S3-35")
+@pytest.mark.requirement("T05")
+def test_every_score_is_in_the_unit_range(similarities: dict[int, float], data: st.DataObject, weight: float) -> None:
+    matched = data.draw(st.dictionaries(st.sampled_from(sorted(similarities)), st.floats(1e-9, 1e9)))
+    fused = fuse(similarities, matched, weight)
+    assert sorted(score.number for score in fused) == sorted(similarities)
+    assert all(0 <= value <= 1 for score in fused for value in (score.relevance, score.similarity, score.lexical))
+
+
+@given(_SCORES)
+def test_with_the_whole_weight_on_vectors_relevance_is_the_similarity(similarities: dict[int, float]) -> None:
+    fused = fuse(similarities, dict.fromkeys(similarities, 3.0), dense_weight=1.0)
+    assert all(score.relevance == pytest.approx(score.similarity) for score in fused)
+
+
+def test_the_order_is_that_of_the_min_max_normalised_sum() -> None:
+    rng = random.Random(7)
+    for _ in range(100):
+        similarities = {number: rng.random() for number in range(1, 30)}
+        lexical = {number: rng.uniform(0.1, 20) for number in rng.sample(range(1, 30), 12)}
+        low, high, best = min(similarities.values()), max(similarities.values()), max(lexical.values())
+        expected = sorted(
+            similarities,
+            key=lambda number: (
+                -(0.6 * (similarities[number] - low) / (high - low) + 0.4 * lexical.get(number, 0) / best),
+                number,
+            ),
+        )
+        assert [score.number for score in fuse(similarities, lexical, 0.6)] == expected
+
+
+@pytest.mark.requirement("S1-42")
+def test_the_only_lexical_match_can_overtake_a_nearer_chunk() -> None:
+    fused = fuse({1: 0.50, 2: 0.48, 3: 0.40}, {2: 8.0}, dense_weight=0.75)
+    assert [score.number for score in fused] == [2, 1, 3]
+
+
+@pytest.mark.requirement("C11")
+def test_ties_go_to_the_better_lexical_score_and_then_to_the_lower_number() -> None:
+    fused = fuse({9: 0.0, 4: 0.0, 7: 0.0}, {7: 1.0}, dense_weight=0.75)
+    assert [score.number for score in fused] == [7, 4, 9]
+
+
+def test_the_best_possible_chunk_scores_what_its_similarity_says() -> None:
+    best = fuse({1: 0.9, 2: 0.2}, {1: 5.0}, dense_weight=0.75)[0]
+    assert best.relevance == pytest.approx(0.9)
+
+
+def test_nothing_to_fuse_gives_nothing() -> None:
+    assert fuse({}, {}, 0.5) == []

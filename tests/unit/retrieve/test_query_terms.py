@@ -1,0 +1,68 @@
+"""A query is words and phrases; no sign in it is an operator."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groundwire.retrieve.domain.query_terms import MAX_QUERY_TERMS, parse_query, select_terms
+
+
+@pytest.mark.requirement("T21")
+@pytest.mark.parametrize(
+    ("query", "terms", "phrases"),
+    [
+        ("C++", ("c",), ()),
+        ("it's", ("it", "s"), ()),
+        ("-x", ("x",), ()),
+        ('"', (), ()),
+        ("*", (), ()),
+        ("rust AND", ("rust",), ()),
+        ("NEAR(a b, 5)", ("near", "b", "5"), ()),
+        ("title:a", ("title",), ()),
+        ("^a", ("a",), ()),
+        ("a*", ("a",), ()),
+        ("{title content}: rust", ("title", "content", "rust"), ()),
+        ("OPS-306", ("ops", "306"), ("ops 306",)),
+        ("std::mem::swap(&v)", ("std", "mem", "swap", "v"), ("std mem swap",)),
+        ('say "dangling pointer" twice', ("say", "dangling", "pointer", "twice"), ("dangling pointer",)),
+        ("snake_case_name", ("snake", "case", "name"), ("snake case name",)),
+        ("Größe größe", ("grösse",), ()),
+    ],
+)
+def test_signs_only_separate_words(query: str, terms: tuple[str, ...], phrases: tuple[str, ...]) -> None:
+    parsed = parse_query(query)
+    assert parsed.terms == terms
+    assert parsed.phrases == phrases
+
+
+@given(st.text(max_size=600))
+def test_any_text_gives_bounded_lists_of_plain_words(query: str) -> None:
+    parsed = parse_query(query)
+    assert len(parsed.terms) <= MAX_QUERY_TERMS
+    assert len(parsed.phrases) <= MAX_QUERY_TERMS
+    assert all(char.isalnum() for term in parsed.terms for char in term)
+    assert all(char.isalnum() or char == " " for phrase in parsed.phrases for char in phrase)
+    assert len(set(parsed.terms)) == len(parsed.terms)
+
+
+def test_stop_words_are_left_out_unless_nothing_else_is_there() -> None:
+    assert parse_query("what is the borrow checker").terms == ("borrow", "checker")
+    assert parse_query("to be or not to be").terms == ("to", "be", "or", "not")
+
+
+def test_frequent_words_are_dropped_and_the_rest_come_rarest_first() -> None:
+    frequencies = {"rust": 900, "borrow": 40, "lifetime": 12, "zebra": 0, "trait": 250}
+    assert select_terms(frequencies, 1000) == ("lifetime", "borrow", "trait")
+
+
+def test_frequent_words_stay_when_hardly_any_other_is_there() -> None:
+    assert select_terms({"rust": 900, "code": 800, "the": 999}, 1000) == ("code", "rust")
+    assert select_terms({"rust": 900, "zebra": 1}, 1000) == ("zebra", "rust")
+
+
+def test_only_the_rarest_words_are_kept() -> None:
+    assert select_terms({f"w{i:02}": i for i in range(1, 40)}, 1000, max_terms=3) == ("w01", "w02", "w03")
+
+
+def test_no_known_word_gives_no_term() -> None:
+    assert select_terms({"zebra": 0}, 1000) == ()
