@@ -1,0 +1,1 @@
+"""The ingest service: takes documents apart, embeds them and makes them searchable."""

@@ -1,0 +1,1 @@
+"""The parser process and the libraries that only it uses."""
