@@ -1,0 +1,1 @@
+"""gRPC plumbing without business rules: servers, channels, errors, budgets."""

@@ -1,0 +1,102 @@
+"""Client channels: retries, keepalive, and what a call of ours passes on to the next service."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import grpc
+
+from groundwire.rpc import request_context
+from groundwire.rpc.interceptors.request_id import REQUEST_ID_KEY
+
+MAX_RECEIVE_BYTES: Final = 16 * 1024 * 1024
+"""Largest answer a client takes; servers send long texts as streams."""
+DEADLINE_MARGIN_S: Final = 0.05
+"""What a server keeps of its caller's time for itself when it calls the next one."""
+
+SERVICE_CONFIG: Final = {
+    # Names with several addresses are spread over; with one address this is the same as the default.
+    "loadBalancingConfig": [{"round_robin": {}}],
+    "methodConfig": [
+        {
+            "name": [{}],
+            "retryPolicy": {
+                "maxAttempts": 4,
+                "initialBackoff": "0.1s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                # AIP-194: the only code that is safe to retry without knowing the call.
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ],
+    # Stops retrying while more than about one call in ten fails, so that an outage makes no storm.
+    "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
+}
+"""The retry policy of every client of ours; docs/client.md shows it for other languages."""
+
+
+def channel_arguments(user_agent: str) -> list[tuple[str, int | str]]:
+    """Return the options of a client channel as the library spells them."""
+    return [
+        ("grpc.primary_user_agent", user_agent),
+        ("grpc.enable_retries", 1),
+        ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
+        ("grpc.service_config_disable_resolution", 1),
+        ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
+        # Without keepalive a silent partition costs the whole deadline.
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+    ]
+
+
+def open_channel(address: str, *, user_agent: str) -> grpc.aio.Channel:
+    """Open a channel for calls that a server makes while it works on a call.
+
+    Each call carries the request id of the current one, and its deadline minus a margin where that is sooner.
+
+    Args:
+        address: HOST:PORT, or a name with a scheme such as `dns:///retrieve:50051`.
+        user_agent: what the peer's log shows.
+    """
+    return grpc.aio.insecure_channel(
+        address, options=channel_arguments(user_agent), interceptors=[_PassOnUnary(), _PassOnStream()]
+    )
+
+
+def passed_on_timeout_s(timeout_s: float | None) -> float | None:
+    """Return the timeout of an outgoing call: `timeout_s`, or the current budget minus the margin if that is less.
+
+    Raises:
+        CallCancelledError: the current call was cancelled.
+        DeadlineError: its time is used up.
+    """
+    budget = request_context.current().budget
+    budget.check()
+    remaining_s = budget.remaining_s()
+    if remaining_s is None:
+        return timeout_s
+    left_s = max(0.0, remaining_s - DEADLINE_MARGIN_S)
+    return left_s if timeout_s is None else min(timeout_s, left_s)
+
+
+def _passed_on(details: Any) -> Any:
+    metadata = grpc.aio.Metadata(*(details.metadata or ()))
+    request_id = request_context.current().request_id
+    if request_id and metadata.get(REQUEST_ID_KEY) is None:
+        metadata.add(REQUEST_ID_KEY, request_id)
+    return details._replace(timeout=passed_on_timeout_s(details.timeout), metadata=metadata)
+
+
+class _PassOnUnary(grpc.aio.UnaryUnaryClientInterceptor):
+    async def intercept_unary_unary(
+        self, continuation: Callable[[Any, Any], Any], client_call_details: Any, request: Any
+    ) -> Any:
+        return await continuation(_passed_on(client_call_details), request)
+
+
+class _PassOnStream(grpc.aio.UnaryStreamClientInterceptor):
+    async def intercept_unary_stream(
+        self, continuation: Callable[[Any, Any], Any], client_call_details: Any, request: Any
+    ) -> Any:
+        return await continuation(_passed_on(client_call_details), request)

@@ -1,0 +1,139 @@
+"""Calls a servicer of the same process with the calling convention of its generated aio stub."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NoReturn, TypeAlias
+
+import grpc
+
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import DeadlineError, GroundwireError
+from groundwire.rpc import request_context
+from groundwire.rpc.channels import passed_on_timeout_s
+from groundwire.rpc.error_status import error_of
+from groundwire.rpc.interceptors.chain import Handler, as_coroutine
+from groundwire.rpc.interceptors.errors import as_groundwire_error
+from groundwire.rpc.interceptors.request_id import REQUEST_ID_KEY
+
+Metadata: TypeAlias = Iterable[tuple[str, str | bytes]]
+
+_QUEUED_MESSAGES = 16
+
+
+class InProcessStub:
+    """Has one attribute for each unary and each server-streaming method of `servicer`.
+
+    `await stub.Method(request, timeout=…, metadata=…)` and `async for message in stub.Method(request, …)` behave as
+    over a channel of `groundwire.rpc.channels` whose errors went through `from_rpc_error`: errors of the kernel
+    come as themselves, anything else as InternalError, a method that nobody wrote as NotAvailableError; request id,
+    deadline minus margin and cancellation are passed on; the callee has a task and so a context of its own, with
+    the tenant of the current one. Messages are handed over, not copied: neither side may change them later.
+    """
+
+    def __init__(self, servicer: Any) -> None:
+        self._servicer = servicer
+
+    def __getattr__(self, name: str) -> "_Method":
+        """Return the method as a stub has it; kept, so that it is looked up once."""
+        method = _Method(name, getattr(self._servicer, name))
+        setattr(self, name, method)
+        return method
+
+
+class _Method:
+    def __init__(self, name: str, behaviour: Callable[[Any, Any], Any]) -> None:
+        self._name = name
+        self._handler = as_coroutine(name, behaviour)
+
+    def __call__(
+        self, request: Any, *, timeout: float | None = None, metadata: Metadata | None = None
+    ) -> "_InProcessCall":
+        return _InProcessCall(self._name, self._handler, request, timeout, dict(metadata or ()))
+
+
+class _InProcessCall:
+    """One call: awaitable if the method is unary, an asynchronous iterator if it streams."""
+
+    def __init__(
+        self, name: str, handler: Handler, request: Any, timeout_s: float | None, metadata: dict[str, str | bytes]
+    ) -> None:
+        self._name = name
+        self._handler = handler
+        self._request = request
+        self._timeout_s = passed_on_timeout_s(timeout_s)
+        self._caller = request_context.current()
+        self._context = InProcessContext(metadata, Budget(self._timeout_s))
+
+    def __await__(self) -> Any:
+        return self._task().__await__()
+
+    async def __aiter__(self) -> AsyncGenerator[Any, None]:
+        task = self._task()
+        task.add_done_callback(lambda _: self._context.messages.put_nowait(None))
+        try:
+            while (message := await self._context.messages.get()) is not None:
+                self._context.taken()
+                yield message
+            await task
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError, GroundwireError):
+                await task
+
+    def _task(self) -> asyncio.Task[Any]:
+        return asyncio.create_task(self._run(), name=f"in-process {self._name}")
+
+    async def _run(self) -> Any:
+        budget = self._context.budget
+        request_id = str(self._context.metadata.get(REQUEST_ID_KEY) or self._caller.request_id)
+        request_context.bind(replace(self._caller, request_id=request_id, budget=budget))
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._handler(self._request, self._context)
+        except (asyncio.CancelledError, GroundwireError):
+            budget.cancel()
+            raise
+        except Exception as error:
+            budget.cancel()
+            raise self._translated(error) from error
+
+    def _translated(self, error: Exception) -> GroundwireError:
+        if isinstance(error, TimeoutError) and self._context.budget.remaining_s() == 0.0:
+            return DeadlineError("the deadline of the call has passed")
+        return as_groundwire_error(error, self._name)
+
+
+class InProcessContext:
+    """The part of `grpc.aio.ServicerContext` that handlers use."""
+
+    def __init__(self, metadata: dict[str, str | bytes], budget: Budget) -> None:
+        self.metadata = metadata
+        self.budget = budget
+        self.messages: asyncio.Queue[Any] = asyncio.Queue()
+        self._room = asyncio.Semaphore(_QUEUED_MESSAGES)
+
+    def invocation_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
+        """Return what the caller sent."""
+        return tuple(self.metadata.items())
+
+    def time_remaining(self) -> float | None:
+        """Return the seconds left, or None without a deadline."""
+        return self.budget.remaining_s()
+
+    def set_trailing_metadata(self, trailing_metadata: Metadata) -> None:
+        """Do nothing: no caller in the process reads trailers."""
+
+    async def write(self, message: Any) -> None:
+        """Send a message; waits while 16 wait to be taken."""
+        await self._room.acquire()
+        self.messages.put_nowait(message)
+
+    def taken(self) -> None:
+        """Make room for one more message."""
+        self._room.release()
+
+    async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Metadata = ()) -> NoReturn:
+        """End the call with the error that the status stands for."""
+        raise error_of(code, details, trailing_metadata)

@@ -1,0 +1,1 @@
+"""What happens around every call, outermost first: request id, access log, errors, admission, deadline."""

@@ -1,0 +1,50 @@
+"""Turns everything that a handler raises into a status."""
+
+import uuid
+from typing import Any, NoReturn
+
+import grpc
+import structlog
+
+from groundwire.kernel.errors import GroundwireError, InternalError
+from groundwire.rpc.error_status import code_of, to_status, to_trailer
+from groundwire.rpc.interceptors.chain import Call, Proceed
+
+PUSHBACK_KEY = "grpc-retry-pushback-ms"
+"""Trailer that tells the retry machinery of gRPC clients how long to wait."""
+
+_log = structlog.get_logger(__name__)
+
+
+async def translate_errors(call: Call, proceed: Proceed) -> Any:
+    """End the call with the status of its error, also after the first streamed message.
+
+    Kernel errors go through the table. A status that the handler set itself by `context.abort` stays.
+    Anything else is a defect: it is logged with its traceback and an error id, and the caller gets the id only.
+    """
+    try:
+        return await proceed()
+    except grpc.aio.AbortError:
+        raise  # the status was sent
+    except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
+        await _abort(call.context, as_groundwire_error(error, call.method))
+
+
+def as_groundwire_error(error: Exception, method: str) -> GroundwireError:
+    """Return the kernel error that the caller may see; log whatever is none."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        (error,) = error.exceptions  # what one failed task of a task group looks like
+    if isinstance(error, GroundwireError):
+        return error
+    error_id = uuid.uuid4().hex
+    _log.error("internal error", method=method, error_id=error_id, exc_info=error)
+    return InternalError("internal error", error_id=error_id)
+
+
+async def _abort(context: Any, error: GroundwireError) -> NoReturn:
+    status = to_status(error)
+    trailers = [*(context.trailing_metadata() or ()), to_trailer(status)]
+    if error.retry_after_s is not None:
+        trailers.append((PUSHBACK_KEY, str(int(error.retry_after_s * 1000))))
+    await context.abort(code_of(type(error)), status.message, tuple(trailers))
+    raise AssertionError("abort returned")

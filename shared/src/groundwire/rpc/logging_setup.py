@@ -1,0 +1,48 @@
+"""How the process logs: one JSON object a line on stderr, or readable lines for a person."""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Literal, TypeAlias
+
+import structlog
+
+from groundwire.rpc import request_context
+
+LogFormat: TypeAlias = Literal["json", "console"]
+
+
+def configure_logging(log_format: LogFormat = "json", level: int = logging.INFO) -> None:
+    """Send the process's own logs and those of its libraries to stderr in one format.
+
+    Every line of a call carries its `request_id`. Libraries log from WARNING up.
+    """
+    shared: list[structlog.typing.Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _add_request_id,
+    ]
+    renderer = _renderers(log_format)
+    structlog.configure(
+        processors=[*shared, *renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    processors = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer]
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=processors, foreign_pre_chain=shared))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:
+    if log_format == "console":
+        return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(ensure_ascii=False)]
+
+
+def _add_request_id(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    request_id = request_context.current().request_id
+    if request_id:
+        event.setdefault("request_id", request_id)
+    return event

@@ -1,0 +1,105 @@
+"""Page tokens: opaque, bound to the request they belong to, and signed, so that callers cannot make their own."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from google.protobuf.message import Message
+
+from groundwire.kernel.errors import FieldViolation, InvalidPageTokenError, InvalidRequestError
+
+Position: TypeAlias = tuple[str | int, ...]
+"""Where the next page begins: the sort key of the last row of this one."""
+
+_KEY_BYTES = 32
+_MAC_BYTES = 16
+_MAX_TOKEN_CHARS = 8192
+_PAGING_FIELDS = ("page_size", "page_token")
+
+
+class PageTokens:
+    """Issues and reads page tokens with one secret key.
+
+    A token is good for the same tenant and the same request except for `page_size`. Servers that share
+    callers share the key.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def issue(self, position: Sequence[str | int], *, tenant: str, request: Message) -> str:
+        """Make the `next_page_token` of a page that ends at `position`."""
+        body = json.dumps(list(position), separators=(",", ":")).encode()
+        return base64.urlsafe_b64encode(self._mac(body, tenant, request) + body).decode().rstrip("=")
+
+    def read(self, token: str, *, tenant: str, request: Message) -> Position | None:
+        """Return the position in a token, or None for the empty token of a first page.
+
+        Raises:
+            InvalidPageTokenError: the token was changed, or issued for another request, tenant or key.
+        """
+        if not token:
+            return None
+        raw = _decoded(token)
+        mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(body, tenant, request)):
+            raise _invalid()
+        return tuple(json.loads(body))
+
+    def _mac(self, body: bytes, tenant: str, request: Message) -> bytes:
+        scope = type(request)()
+        scope.CopyFrom(request)
+        for field in _PAGING_FIELDS:
+            scope.ClearField(field)
+        parts = (tenant.encode(), scope.DESCRIPTOR.full_name.encode(), scope.SerializeToString(deterministic=True))
+        digest = hmac.new(self._key, digestmod=hashlib.sha256)
+        for part in (*parts, body):
+            digest.update(len(part).to_bytes(8, "big") + part)  # lengths keep ("ab", "c") and ("a", "bc") apart
+        return digest.digest()[:_MAC_BYTES]
+
+
+def page_size(requested: int, *, default: int, maximum: int, field: str = "page_size") -> int:
+    """Return the size of a page: `default` for 0, at most `maximum`.
+
+    Raises:
+        InvalidRequestError: negative, naming `field`.
+    """
+    if requested < 0:
+        raise InvalidRequestError.of(field, "must not be negative")
+    return min(requested or default, maximum)
+
+
+def load_key(path: Path) -> bytes:
+    """Return the 32-byte key stored in a file that only its owner can read; make it at the first use."""
+    if not path.exists():
+        draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
+        try:
+            path.hardlink_to(draft)  # fails when somebody else was first, unlike a rename
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_bytes()
+
+
+def _decoded(token: str) -> bytes:
+    try:
+        if len(token) > _MAX_TOKEN_CHARS:
+            raise _invalid()
+        return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _invalid() from error
+
+
+def _invalid() -> InvalidPageTokenError:
+    return InvalidPageTokenError([FieldViolation("page_token", "is not a token of this request; start without one")])

@@ -1,0 +1,38 @@
+"""What is known about the call that the current task or thread works for."""
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Facts of one call.
+
+    `request_id` is the tracing id of metadata `x-request-id` (not the field of mutating requests that makes
+    retries safe). `tenant` comes from the credential, never from a request. `user_agent` is what the peer
+    calls itself; libraries always send something, so it is never a proof of anything.
+    """
+
+    request_id: str
+    tenant: str = DEFAULT_TENANT
+    budget: Budget = field(default_factory=Budget)
+    user_agent: str = ""
+
+
+_current: ContextVar[RequestContext | None] = ContextVar("groundwire_request", default=None)
+
+
+def current() -> RequestContext:
+    """Return the context of the current call, or outside of calls a new one without id, deadline or peer."""
+    return _current.get() or RequestContext(request_id="")
+
+
+def bind(context: RequestContext) -> None:
+    """Make `context` the one that `current()` returns in this task and in what it starts from now on.
+
+    There is no way back: every call has a task of its own, and the binding ends with it.
+    """
+    _current.set(context)

@@ -1,0 +1,190 @@
+"""Builds, runs, drains and stops a gRPC server."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from groundwire.kernel.errors import PreconditionError
+from groundwire.rpc.deadlines import DeadlineTable
+from groundwire.rpc.health import HealthBoard
+from groundwire.rpc.interceptors.access_log import log_access
+from groundwire.rpc.interceptors.admission import Admission
+from groundwire.rpc.interceptors.chain import Chain
+from groundwire.rpc.interceptors.deadline import Deadline
+from groundwire.rpc.interceptors.errors import translate_errors
+from groundwire.rpc.interceptors.request_id import identify_request
+from groundwire.rpc.lag import LagGauge
+
+MAX_RECEIVE_BYTES = 4 * 1024 * 1024 + 64 * 1024
+"""4 MiB of content and room for the fields around it."""
+
+# The library's own cap also refuses health checks, so it is only a far outer wall.
+_OUTER_WALL = 16
+# How long answers that are already made may take to leave.
+_FLUSH_S = 0.5
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A servicer, its full name (`groundwire.api.ingest.v1.IngestService`) and its generated `add_…_to_server`."""
+
+    name: str
+    servicer: Any
+    add: Callable[[Any, grpc.aio.Server], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Address and limits of a server.
+
+    `listen` is HOST:PORT, port 0 picks a free one. Sizes are in bytes, times in seconds. Connections older than
+    `connection_age_s` are closed after their calls (at most `connection_age_grace_s` later), so that clients find
+    new replicas.
+    """
+
+    listen: str = "127.0.0.1:50051"
+    reflection: bool = True
+    max_concurrent_calls: int = 128
+    deadlines: DeadlineTable = field(default_factory=DeadlineTable)
+    drain_s: float = 20.0
+    drain_notice_s: float = 0.2
+    max_receive_bytes: int = MAX_RECEIVE_BYTES
+    max_metadata_bytes: int = 16 * 1024
+    max_streams_per_connection: int = 100
+    handshake_timeout_s: float = 5.0
+    keepalive_permitted_s: float = 20.0
+    connection_idle_s: float = 300.0
+    connection_age_s: float = 1800.0
+    connection_age_grace_s: float = 120.0
+
+    def channel_arguments(self) -> list[tuple[str, int]]:
+        """Return the options as the library spells them."""
+        return [
+            ("grpc.so_reuseport", 0),  # a second process on the port must fail, not share its calls
+            ("grpc.max_receive_message_length", self.max_receive_bytes),
+            ("grpc.max_metadata_size", self.max_metadata_bytes),
+            ("grpc.absolute_max_metadata_size", self.max_metadata_bytes),
+            ("grpc.max_concurrent_streams", self.max_streams_per_connection),
+            ("grpc.server_handshake_timeout_ms", _ms(self.handshake_timeout_s)),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.min_ping_interval_without_data_ms", _ms(self.keepalive_permitted_s)),
+            ("grpc.http2.min_recv_ping_interval_without_data_ms", _ms(self.keepalive_permitted_s)),
+            ("grpc.max_connection_idle_ms", _ms(self.connection_idle_s)),
+            ("grpc.max_connection_age_ms", _ms(self.connection_age_s)),
+            ("grpc.max_connection_age_grace_ms", _ms(self.connection_age_grace_s)),
+        ]
+
+
+class GrpcServer:
+    """An aio server with health, reflection, interceptors and a lag gauge. Make it on the running event loop."""
+
+    def __init__(self, options: ServerOptions, services: Sequence[Service]) -> None:
+        self._options = options
+        self.health = HealthBoard(service.name for service in services)
+        self.admission = Admission(options.max_concurrent_calls)
+        self.lag = LagGauge()
+        chain = Chain(identify_request, log_access, translate_errors, self.admission, Deadline(options.deadlines))
+        self._server = grpc.aio.server(
+            interceptors=[chain],
+            options=options.channel_arguments(),
+            maximum_concurrent_rpcs=_OUTER_WALL * options.max_concurrent_calls,
+        )
+        for service in services:
+            service.add(service.servicer, self._server)
+        health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, self._server)
+        if options.reflection:
+            names = [
+                *(service.name for service in services),
+                health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
+            ]
+            reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], self._server)
+
+    async def start(self) -> int:
+        """Listen, declare the services ready, and return the bound port.
+
+        Raises:
+            PreconditionError: the address is in use or not ours; metadata: address.
+        """
+        listen = self._options.listen
+        try:
+            port = self._server.add_insecure_port(listen)
+        except RuntimeError as error:
+            raise PreconditionError(f"cannot listen on {listen}", address=listen) from error
+        await self._server.start()
+        self.lag.start()
+        await self.health.open()
+        return port
+
+    async def stop(self, drain_s: float | None = None) -> int:
+        """Refuse new calls, let accepted ones finish for at most `drain_s` (default: the option), then close.
+
+        Health says NOT_SERVING at once; the port stays open for `drain_notice_s`, so that balancers can see it.
+
+        Returns:
+            The number of calls that had to be cut off.
+        """
+        limit_s = self._options.drain_s if drain_s is None else drain_s
+        await self.health.drain()
+        self.admission.drain()
+        await asyncio.sleep(min(self._options.drain_notice_s, limit_s))
+        try:
+            await asyncio.wait_for(self.admission.idle(), limit_s)
+        except TimeoutError:
+            _log.warning("calls cut off", count=self.admission.active)
+        cut = self.admission.active
+        await self._server.stop(0 if cut else min(_FLUSH_S, limit_s))
+        await self.lag.stop()
+        return cut
+
+
+async def serve(
+    server: GrpcServer, *, on_listening: Callable[[int], None], closers: Sequence[Callable[[], None]] = ()
+) -> None:
+    """Run a server until SIGTERM or SIGINT, then drain and stop it; a second signal cuts calls off.
+
+    Args:
+        server: not started yet.
+        on_listening: called with the bound port once the server is ready.
+        closers: what to close after the server, in the order it was opened; called in reverse order in a thread.
+    """
+    signals: asyncio.Queue[None] = asyncio.Queue()
+    try:
+        port = await server.start()
+        with _signals_to(signals):
+            on_listening(port)
+            await signals.get()
+            stopping = [asyncio.create_task(server.stop()), asyncio.create_task(signals.get())]
+            _, unfinished = await asyncio.wait(stopping, return_when=asyncio.FIRST_COMPLETED)
+            for task in unfinished:
+                task.cancel()
+    finally:
+        await server.stop(0)
+        for close in reversed(closers):
+            await asyncio.to_thread(close)
+
+
+@contextmanager
+def _signals_to(queue: "asyncio.Queue[None]") -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, queue.put_nowait, None)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)

@@ -1,0 +1,121 @@
+"""The bridge from the event loop to blocking code: a bounded set of threads that obey budgets."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import DeadlineError
+
+Params = ParamSpec("Params")
+ResultT = TypeVar("ResultT")
+ReportT = TypeVar("ReportT")
+
+_QUEUED_REPORTS = 16
+_POLL_S = 0.05
+
+
+class Workers:
+    """Runs blocking functions in `size` threads; calls beyond that wait in order of arrival.
+
+    The functions see the context variables of the caller. A function is not interrupted: it has to
+    `check()` its budget between batches, and ends soon after the budget was cancelled or is used up.
+    """
+
+    def __init__(self, size: int, name: str = "worker") -> None:
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
+
+    async def run(
+        self, budget: Budget, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs
+    ) -> ResultT:
+        """Return `fn(*args, **kwargs)`, run in a thread.
+
+        When the awaiting task is cancelled or the deadline passes, the budget is cancelled and the call
+        returns at once; a function that has not begun never begins.
+
+        Raises:
+            CallCancelledError: the budget was cancelled before the call.
+            DeadlineError: the deadline passed; the outcome of a write is unknown.
+        """
+        budget.check()
+        future = self._pool.submit(contextvars.copy_context().run, partial(fn, *args, **kwargs))
+        try:
+            return await _before_deadline(asyncio.wrap_future(future), budget)
+        except BaseException:
+            if not future.done() or future.cancelled():
+                budget.cancel()
+            raise
+
+    async def stream(
+        self, budget: Budget, fn: Callable[[Callable[[ReportT], None]], ResultT]
+    ) -> AsyncGenerator[ReportT | ResultT, None]:
+        """Yield what `fn(report)` reports, in order, and its result last.
+
+        `report` blocks the thread while 16 reports wait to be taken. When the consumer leaves early (use
+        `contextlib.aclosing`) or the deadline passes, the budget is cancelled and `report` raises.
+
+        Raises:
+            CallCancelledError: the budget was cancelled.
+            DeadlineError: the deadline passed; the outcome of a write is unknown.
+        """
+        budget.check()
+        pipe: _Pipe[ReportT] = _Pipe(budget)
+        future = self._pool.submit(contextvars.copy_context().run, fn, pipe.report)
+        future.add_done_callback(pipe.end)
+        try:
+            while (report := await _before_deadline(pipe.next(), budget)) is not None:
+                yield report[0]
+            yield future.result()
+        except BaseException:
+            if not future.done():
+                future.cancel()
+                budget.cancel()
+            raise
+
+    def close(self) -> None:
+        """Wait for running functions and end the threads; functions that have not begun never begin."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+class _Pipe(Generic[ReportT]):
+    """Carries reports from one thread to the event loop that made it, at most 16 at a time."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[tuple[ReportT] | None] = asyncio.Queue()
+        self._free = threading.Semaphore(_QUEUED_REPORTS)
+
+    def report(self, value: ReportT) -> None:
+        """Send a value; called in the thread."""
+        self._budget.check()
+        while not self._free.acquire(timeout=_POLL_S):
+            self._budget.check()
+        self._loop.call_soon_threadsafe(self._queue.put_nowait, (value,))
+
+    def end(self, _future: Future[Any]) -> None:
+        """Send the end mark; the last thing the thread does."""
+        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, None)
+
+    async def next(self) -> tuple[ReportT] | None:
+        """Return the next value in a tuple, or None at the end."""
+        item = await self._queue.get()
+        self._free.release()
+        return item
+
+
+async def _before_deadline(work: Awaitable[ResultT], budget: Budget) -> ResultT:
+    """Await `work`, at most until the deadline."""
+    try:
+        async with asyncio.timeout(budget.remaining_s()) as limit:
+            return await work
+    except TimeoutError as error:
+        if not limit.expired():
+            raise  # the work's own
+        raise DeadlineError("the deadline of the call has passed") from error
