@@ -62,13 +62,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _compile(plugins: list[str], target: Path, names: list[str]) -> None:
-    """Run the compiler of grpcio-tools with plugins of this environment."""
+    """Run the compiler of grpcio-tools; `mypy*` are plugins installed in this environment."""
     scripts = Path(sysconfig.get_path("scripts"))
     command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={PROTOS}"]
-    command += [
-        f"--plugin=protoc-gen-{plugin}={scripts / f'protoc-gen-{plugin}'}" for plugin in plugins if "mypy" in plugin
-    ]
-    command += [f"--{plugin}_out={target}" for plugin in plugins]
+    for plugin in plugins:
+        if plugin.startswith("mypy"):
+            command += [f"--plugin=protoc-gen-{plugin}={scripts / f'protoc-gen-{plugin}'}"]
+            command += [f"--{plugin}_out=quiet:{target}"]
+        else:
+            command += [f"--{plugin}_out={target}"]
     subprocess.run([*command, *names], check=True, cwd=PROTOS)  # noqa: S603 - our own files, no shell
 
 

@@ -185,15 +185,19 @@ class Answer(_message.Message):
     CONTEXT_RECORD_IDS_FIELD_NUMBER: _builtins.int
     COLLECTION_FIELD_NUMBER: _builtins.int
     content: _builtins.str
-    """Output only. The answer with its markers, 1 to 2,000 code points. A refusal says plainly that the material does not cover it."""
+    """Output only. The answer with its markers, 1 to 2,000 code points. A refusal says plainly that the
+    material does not cover it.
+    """
     confidence: _builtins.float
-    """Output only. How well the answer is backed, 0.0 to 1.0: 0.0 when refused, else 0.6 times the best plus 0.4 times the mean
-    relevance of what is cited, times the share of sentences with a citation.
+    """Output only. How well the answer is backed, 0.0 to 1.0: 0.0 when refused, else 0.6 times the best plus
+    0.4 times the mean relevance of what is cited, times the share of sentences with a citation.
     """
     is_from_book: _builtins.bool
     """Output only. Whether the answer was drawn from the collection; always equal to `grounded`."""
     grounded: _builtins.bool
-    """Output only. Whether every statement of it rests on citations that were checked; always equal to `is_from_book`."""
+    """Output only. Whether every statement of it rests on citations that were checked; always equal to
+    `is_from_book`.
+    """
     message_id: _builtins.str
     """Output only. Id of this answer as a message, a UUID; the head of its session until the next message."""
     related_message_id: _builtins.str
@@ -218,7 +222,7 @@ class Answer(_message.Message):
     """Output only. Name of the collection."""
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
-        """Output only. Evidence in order of marker, then place in the source. Not empty if `is_from_book`, else empty."""
+        """Output only. Evidence in order of marker, one for each marker. Not empty if `is_from_book`, else empty."""
 
     @_builtins.property
     def claims(self) -> _containers.RepeatedCompositeFieldContainer[Global___Claim]:
@@ -305,7 +309,9 @@ class Claim(_message.Message):
     support: Global___ClaimSupport.ValueType
     """Output only. Whether it was checked, and with what result."""
     confidence: _builtins.float
-    """Output only. 1 minus the product of (1 - relevance) over its sources, 0.0 to 1.0; unset when no check was needed."""
+    """Output only. 1 minus the product of (1 - relevance) over its sources, 0.0 to 1.0; unset when no check was
+    needed.
+    """
     @_builtins.property
     def answer_span(self) -> _span_pb2.Span:
         """Output only. Where it stands in `Answer.content`, without markers."""

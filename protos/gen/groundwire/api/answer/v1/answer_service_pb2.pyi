@@ -38,16 +38,20 @@ class CreateSessionRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection its questions are about."""
     conversation_id: _builtins.str
-    """Optional. Conversation to record turns and summaries under: `conv-` and 1 to 64 of letters, digits and `._-`.
-    Empty: nothing is recorded.
+    """Optional. Conversation to record turns and summaries under: `conv-` and 1 to 64 of letters, digits and
+    `._-`. Empty: nothing is recorded.
     """
     auto_new_session: _builtins.bool
-    """Optional. Starts a new session by itself when the topic shifts; the answer then carries the new `session_id`."""
+    """Optional. Starts a new session by itself when the topic shifts; the answer then carries the new
+    `session_id`.
+    """
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
     def idle_timeout(self) -> _duration_pb2.Duration:
-        """Optional. Idle time after which it expires, 1 second to 30 days; unset means the server's setting (30 minutes)."""
+        """Optional. Idle time after which it expires, 1 second to 30 days; unset means the server's setting (30
+        minutes).
+        """
 
     def __init__(
         self,
@@ -156,8 +160,8 @@ class ListSessionsRequest(_message.Message):
     page_size: _builtins.int
     """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
     page_token: _builtins.str
-    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that request,
-    otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
+    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
+    request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
     """
     def __init__(
         self,
@@ -272,7 +276,9 @@ class AskRequest(_message.Message):
     MAX_ANSWER_CHARS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     question: _builtins.str
-    """Required. The question: 1 to 500 code points, not blank, without control characters except tab, newline and return."""
+    """Required. The question: 1 to 500 code points, not blank, without control characters except tab, newline
+    and return.
+    """
     collection: _builtins.str
     """Optional. Name of the collection; required without a session, and with one empty or the session's own."""
     session_id: _builtins.str
@@ -280,13 +286,15 @@ class AskRequest(_message.Message):
     message_id: _builtins.str
     """Optional. Id of the question, a UUID; required in a session, otherwise made by the server when empty."""
     selected_text: _builtins.str
-    """Optional. Text the reader has selected, at most 5,000 code points; empty is the same as absent. The answer is drawn
-    from the chunks, sections or chapters it stands in.
+    """Optional. Text the reader has selected, at most 5,000 code points; empty is the same as absent. The
+    answer is drawn from the chunks, sections or chapters it stands in.
     """
     policy: _answer_pb2.SupportPolicy.ValueType
     """Optional. What to do with statements that nothing supports; unset means `STRICT`."""
     expected_head: _builtins.str
-    """Optional. `head` that the session must have; unset means any. An empty text means that it must have no message yet."""
+    """Optional. `head` that the session must have; unset means any. An empty text means that it must have no
+    message yet.
+    """
     max_answer_chars: _builtins.int
     """Optional. Longest answer in code points, 100 to 2,000; unset means 2,000. Otherwise INVALID_ARGUMENT."""
     request_id: _builtins.str
@@ -362,8 +370,8 @@ class AskStreamRequest(_message.Message):
     ASK_FIELD_NUMBER: _builtins.int
     RESUME_AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     resume_after_sequence: _builtins.int
-    """Optional. Leaves out events up to this sequence number of an answer that is being made or was made in the session;
-    its `message_id` says which. Unset means all events.
+    """Optional. Leaves out events up to this sequence number of an answer that is being made or was made in the
+    session; its `message_id` says which. Unset means all events.
     """
     @_builtins.property
     def ask(self) -> Global___AskRequest:

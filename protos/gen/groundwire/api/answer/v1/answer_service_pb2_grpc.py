@@ -28,12 +28,13 @@ if _version_not_supported:
 class AnswerServiceStub:
     """Answers questions from a collection with citations that can be checked.
 
-    A citation is sent only after it was compared with the stored source. Answering is not repeatable by nature; what makes a retry
-    safe is `message_id`: the same id in the same session gives the same answer.
+    A citation is sent only after it was compared with the stored source. Answering is not repeatable by
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE.
-    Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve`
-    returns. Calls on a session add NOT_FOUND with SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
+    SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
 
     def __init__(self, channel):
@@ -92,12 +93,13 @@ class AnswerServiceStub:
 class AnswerServiceServicer:
     """Answers questions from a collection with citations that can be checked.
 
-    A citation is sent only after it was compared with the stored source. Answering is not repeatable by nature; what makes a retry
-    safe is `message_id`: the same id in the same session gives the same answer.
+    A citation is sent only after it was compared with the stored source. Answering is not repeatable by
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE.
-    Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve`
-    returns. Calls on a session add NOT_FOUND with SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
+    SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
 
     def CreateSession(self, request, context):
@@ -108,8 +110,8 @@ class AnswerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetSession(self, request, context):
-        """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session is returned with its
-        state for as long as the store keeps it.
+        """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session
+        is returned with its state for as long as the store keeps it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -132,16 +134,17 @@ class AnswerServiceServicer:
     def Ask(self, request, context):
         """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
-        Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS for a
-        `message_id` that was used in the session with another question.
+        Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
+        for a `message_id` that was used in the session with another question.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AskStream(self, request, context):
-        """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation never before the text
-        it backs, last `final` with the whole answer, which equals what the other events add up to.
+        """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation
+        never before the text it backs, last `final` with the whole answer, which equals what the other events
+        add up to.
 
         Errors: those of `Ask`, also after the first event.
         """
@@ -150,8 +153,8 @@ class AnswerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Converse(self, request_iterator, context):
-        """Answers questions of a session for as long as the stream is open. The first message opens or continues a session; questions
-        are answered one after the other; closing the client's side makes the session idle.
+        """Answers questions of a session for as long as the stream is open. The first message opens or continues a
+        session; questions are answered one after the other; closing the client's side makes the session idle.
 
         Errors of a question end the stream, as those of `Ask`.
         """
@@ -167,7 +170,8 @@ class AnswerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def VerifyCitations(self, request, context):
-        """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result, not an error.
+        """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
+        not an error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -232,12 +236,13 @@ def add_AnswerServiceServicer_to_server(servicer, server):
 class AnswerService:
     """Answers questions from a collection with citations that can be checked.
 
-    A citation is sent only after it was compared with the stored source. Answering is not repeatable by nature; what makes a retry
-    safe is `message_id`: the same id in the same session gives the same answer.
+    A citation is sent only after it was compared with the stored source. Answering is not repeatable by
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE.
-    Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve`
-    returns. Calls on a session add NOT_FOUND with SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
+    SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
 
     @staticmethod

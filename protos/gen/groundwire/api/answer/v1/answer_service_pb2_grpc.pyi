@@ -29,12 +29,13 @@ GRPC_VERSION: str
 class AnswerServiceStub:
     """Answers questions from a collection with citations that can be checked.
 
-    A citation is sent only after it was compared with the stored source. Answering is not repeatable by nature; what makes a retry
-    safe is `message_id`: the same id in the same session gives the same answer.
+    A citation is sent only after it was compared with the stored source. Answering is not repeatable by
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE.
-    Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve`
-    returns. Calls on a session add NOT_FOUND with SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
+    SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
 
     @_typing.overload
@@ -44,8 +45,8 @@ class AnswerServiceStub:
     CreateSession: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.CreateSessionRequest, _answer_service_pb2.CreateSessionResponse]
     """Starts a session. Errors: NOT_FOUND with COLLECTION_NOT_FOUND."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.GetSessionRequest, _answer_service_pb2.GetSessionResponse]
-    """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session is returned with its
-    state for as long as the store keeps it.
+    """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session
+    is returned with its state for as long as the store keeps it.
     """
     ListSessions: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ListSessionsRequest, _answer_service_pb2.ListSessionsResponse]
     """Returns sessions, the most recently active first, without messages. Safe to retry."""
@@ -54,44 +55,48 @@ class AnswerServiceStub:
     Ask: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]
     """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
-    Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS for a
-    `message_id` that was used in the session with another question.
+    Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
+    for a `message_id` that was used in the session with another question.
     """
     AskStream: _grpc.UnaryStreamMultiCallable[_answer_service_pb2.AskStreamRequest, _answer_service_pb2.AskStreamResponse]
-    """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation never before the text
-    it backs, last `final` with the whole answer, which equals what the other events add up to.
+    """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation
+    never before the text it backs, last `final` with the whole answer, which equals what the other events
+    add up to.
 
     Errors: those of `Ask`, also after the first event.
     """
     Converse: _grpc.StreamStreamMultiCallable[_answer_service_pb2.ConverseRequest, _answer_service_pb2.ConverseResponse]
-    """Answers questions of a session for as long as the stream is open. The first message opens or continues a session; questions
-    are answered one after the other; closing the client's side makes the session idle.
+    """Answers questions of a session for as long as the stream is open. The first message opens or continues a
+    session; questions are answered one after the other; closing the client's side makes the session idle.
 
     Errors of a question end the stream, as those of `Ask`.
     """
     FormatCitations: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.FormatCitationsRequest, _answer_service_pb2.FormatCitationsResponse]
     """Writes citations in a style. Changes nothing and looks nothing up. Safe to retry."""
     VerifyCitations: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]
-    """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result, not an error."""
+    """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
+    not an error.
+    """
 
 @_typing.type_check_only
 class AnswerServiceAsyncStub(AnswerServiceStub):
     """Answers questions from a collection with citations that can be checked.
 
-    A citation is sent only after it was compared with the stored source. Answering is not repeatable by nature; what makes a retry
-    safe is `message_id`: the same id in the same session gives the same answer.
+    A citation is sent only after it was compared with the stored source. Answering is not repeatable by
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE.
-    Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve`
-    returns. Calls on a session add NOT_FOUND with SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
+    SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateSession: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.CreateSessionRequest, _answer_service_pb2.CreateSessionResponse]  # type: ignore[assignment]
     """Starts a session. Errors: NOT_FOUND with COLLECTION_NOT_FOUND."""
     GetSession: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.GetSessionRequest, _answer_service_pb2.GetSessionResponse]  # type: ignore[assignment]
-    """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session is returned with its
-    state for as long as the store keeps it.
+    """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session
+    is returned with its state for as long as the store keeps it.
     """
     ListSessions: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListSessionsRequest, _answer_service_pb2.ListSessionsResponse]  # type: ignore[assignment]
     """Returns sessions, the most recently active first, without messages. Safe to retry."""
@@ -100,35 +105,39 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     Ask: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]  # type: ignore[assignment]
     """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
-    Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS for a
-    `message_id` that was used in the session with another question.
+    Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
+    for a `message_id` that was used in the session with another question.
     """
     AskStream: _aio.UnaryStreamMultiCallable[_answer_service_pb2.AskStreamRequest, _answer_service_pb2.AskStreamResponse]  # type: ignore[assignment]
-    """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation never before the text
-    it backs, last `final` with the whole answer, which equals what the other events add up to.
+    """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation
+    never before the text it backs, last `final` with the whole answer, which equals what the other events
+    add up to.
 
     Errors: those of `Ask`, also after the first event.
     """
     Converse: _aio.StreamStreamMultiCallable[_answer_service_pb2.ConverseRequest, _answer_service_pb2.ConverseResponse]  # type: ignore[assignment]
-    """Answers questions of a session for as long as the stream is open. The first message opens or continues a session; questions
-    are answered one after the other; closing the client's side makes the session idle.
+    """Answers questions of a session for as long as the stream is open. The first message opens or continues a
+    session; questions are answered one after the other; closing the client's side makes the session idle.
 
     Errors of a question end the stream, as those of `Ask`.
     """
     FormatCitations: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.FormatCitationsRequest, _answer_service_pb2.FormatCitationsResponse]  # type: ignore[assignment]
     """Writes citations in a style. Changes nothing and looks nothing up. Safe to retry."""
     VerifyCitations: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]  # type: ignore[assignment]
-    """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result, not an error."""
+    """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
+    not an error.
+    """
 
 class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     """Answers questions from a collection with citations that can be checked.
 
-    A citation is sent only after it was compared with the stored source. Answering is not repeatable by nature; what makes a retry
-    safe is `message_id`: the same id in the same session gives the same answer.
+    A citation is sent only after it was compared with the stored source. Answering is not repeatable by
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE.
-    Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve`
-    returns. Calls on a session add NOT_FOUND with SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
+    SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
 
     @_abc_1.abstractmethod
@@ -145,8 +154,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.GetSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.GetSessionResponse, _abc.Awaitable[_answer_service_pb2.GetSessionResponse]]:
-        """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session is returned with its
-        state for as long as the store keeps it.
+        """Returns a session with its window. Safe to retry; does not count as activity. An expired or ended session
+        is returned with its state for as long as the store keeps it.
         """
 
     @_abc_1.abstractmethod
@@ -173,8 +182,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_answer_service_pb2.AskResponse, _abc.Awaitable[_answer_service_pb2.AskResponse]]:
         """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
-        Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS for a
-        `message_id` that was used in the session with another question.
+        Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
+        for a `message_id` that was used in the session with another question.
         """
 
     @_abc_1.abstractmethod
@@ -183,8 +192,9 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.AskStreamRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_answer_service_pb2.AskStreamResponse], _abc.AsyncIterator[_answer_service_pb2.AskStreamResponse]]:
-        """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation never before the text
-        it backs, last `final` with the whole answer, which equals what the other events add up to.
+        """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation
+        never before the text it backs, last `final` with the whole answer, which equals what the other events
+        add up to.
 
         Errors: those of `Ask`, also after the first event.
         """
@@ -195,8 +205,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_answer_service_pb2.ConverseRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_answer_service_pb2.ConverseResponse], _abc.AsyncIterator[_answer_service_pb2.ConverseResponse]]:
-        """Answers questions of a session for as long as the stream is open. The first message opens or continues a session; questions
-        are answered one after the other; closing the client's side makes the session idle.
+        """Answers questions of a session for as long as the stream is open. The first message opens or continues a
+        session; questions are answered one after the other; closing the client's side makes the session idle.
 
         Errors of a question end the stream, as those of `Ask`.
         """
@@ -215,6 +225,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _answer_service_pb2.VerifyCitationsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.VerifyCitationsResponse, _abc.Awaitable[_answer_service_pb2.VerifyCitationsResponse]]:
-        """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result, not an error."""
+        """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
+        not an error.
+        """
 
 def add_AnswerServiceServicer_to_server(servicer: AnswerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -84,7 +84,7 @@ class _VerificationFailureEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_V
     VERIFICATION_FAILURE_DOCUMENT_NOT_FOUND: _VerificationFailure.ValueType  # 1
     """The document does not exist, not for this caller, or was deleted."""
     VERIFICATION_FAILURE_GENERATION_NOT_FOUND: _VerificationFailure.ValueType  # 2
-    """The generation was swept or never existed."""
+    """The document has no such generation."""
     VERIFICATION_FAILURE_SPAN_INVALID: _VerificationFailure.ValueType  # 3
     """The span is not a range of the text, or its two units disagree."""
     VERIFICATION_FAILURE_TEXT_DIFFERS: _VerificationFailure.ValueType  # 4
@@ -102,7 +102,7 @@ VERIFICATION_FAILURE_UNSPECIFIED: VerificationFailure.ValueType  # 0
 VERIFICATION_FAILURE_DOCUMENT_NOT_FOUND: VerificationFailure.ValueType  # 1
 """The document does not exist, not for this caller, or was deleted."""
 VERIFICATION_FAILURE_GENERATION_NOT_FOUND: VerificationFailure.ValueType  # 2
-"""The generation was swept or never existed."""
+"""The document has no such generation."""
 VERIFICATION_FAILURE_SPAN_INVALID: VerificationFailure.ValueType  # 3
 """The span is not a range of the text, or its two units disagree."""
 VERIFICATION_FAILURE_TEXT_DIFFERS: VerificationFailure.ValueType  # 4
@@ -128,7 +128,9 @@ class _CitationStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Citatio
     CITATION_STYLE_SOURCE_NODES: _CitationStyle.ValueType  # 3
     """Nodes with text, metadata and score."""
     CITATION_STYLE_APA_PLAIN: _CitationStyle.ValueType  # 4
-    """Authors joined by commas, `(year)` or `(n.d.)`, title, source, `, pp. pages`, then DOI or URL, with a final period."""
+    """Authors joined by commas, `(year)` or `(n.d.)`, title, source, `, pp. pages`, then DOI or URL, with a
+    final period.
+    """
     CITATION_STYLE_APA: _CitationStyle.ValueType  # 5
     """APA, 7th edition."""
 
@@ -144,7 +146,9 @@ CITATION_STYLE_NUMBERED: CitationStyle.ValueType  # 2
 CITATION_STYLE_SOURCE_NODES: CitationStyle.ValueType  # 3
 """Nodes with text, metadata and score."""
 CITATION_STYLE_APA_PLAIN: CitationStyle.ValueType  # 4
-"""Authors joined by commas, `(year)` or `(n.d.)`, title, source, `, pp. pages`, then DOI or URL, with a final period."""
+"""Authors joined by commas, `(year)` or `(n.d.)`, title, source, `, pp. pages`, then DOI or URL, with a
+final period.
+"""
 CITATION_STYLE_APA: CitationStyle.ValueType  # 5
 """APA, 7th edition."""
 Global___CitationStyle: _TypeAlias = CitationStyle  # noqa: Y015
@@ -153,8 +157,9 @@ Global___CitationStyle: _TypeAlias = CitationStyle  # noqa: Y015
 class Citation(_message.Message):
     """One piece of evidence: an exact range of a stored source that backs ranges of an answer.
 
-    `quote` equals the canonical text of that generation at `span`; the service re-checks this before a citation leaves it. A marker
-    that rests on several ranges has several citations with the same marker. Give citations back unchanged to `VerifyCitations`.
+    `quote` equals the canonical text of that generation at `span`; the service re-checks this before a
+    citation leaves it. A statement that rests on several ranges has several markers. Give citations back
+    unchanged to `VerifyCitations`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -183,7 +188,9 @@ class Citation(_message.Message):
     DOI_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
     marker: _builtins.int
-    """Required. Number in the answer's text, `[1]` and so on: from 1 without gaps, in order of first use."""
+    """Required. Number in the answer's text, `[1]` and so on: unique, from 1 without gaps, in order of first
+    use.
+    """
     document_id: _builtins.str
     """Required. Document that is quoted."""
     source_uri: _builtins.str

@@ -105,7 +105,9 @@ class Chunk(_message.Message):
     section: _builtins.str
     """Output only. Section within the chapter; empty when there is none."""
     section_heading: _builtins.str
-    """Output only. Nearest heading above; never empty (falls back to the chapter). Also known as `section_title`."""
+    """Output only. Nearest heading above; never empty (falls back to the chapter). Also known as
+    `section_title`.
+    """
     level: _builtins.int
     """Output only. Depth: 0 document, 1 chapter, 2 section, 3 paragraph."""
     source_uri: _builtins.str

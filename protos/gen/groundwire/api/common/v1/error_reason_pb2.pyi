@@ -25,385 +25,308 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNSPECIFIED: _ErrorReason.ValueType  # 0
     """Never sent."""
     ERROR_REASON_INVALID_FIELD: _ErrorReason.ValueType  # 1
-    """INVALID_ARGUMENT. Fields of the request break rules; the `BadRequest` detail names each.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """INVALID_ARGUMENT. Fields of the request break rules; the `BadRequest` detail names each."""
     ERROR_REASON_INVALID_FILTER: _ErrorReason.ValueType  # 2
-    """INVALID_ARGUMENT. The filter names an unknown field or operator, or is malformed, too deep or too large.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """INVALID_ARGUMENT. The filter names an unknown field or operator, or is malformed, too deep or too large."""
     ERROR_REASON_INVALID_PAGE_TOKEN: _ErrorReason.ValueType  # 3
-    """INVALID_ARGUMENT. The page token was not issued by this server for these parameters.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """INVALID_ARGUMENT. The page token was not issued by this server for these parameters."""
     ERROR_REASON_DIMENSION_MISMATCH: _ErrorReason.ValueType  # 4
     """INVALID_ARGUMENT. A vector has another length than its collection.
-    Metadata: `got`, `expected`.
-    Example: `{"got": "768", "expected": "384"}`.
+
+    Metadata: `got`, `expected`, as in `{"got": "768", "expected": "384"}`.
     """
     ERROR_REASON_DOCUMENT_EMPTY: _ErrorReason.ValueType  # 5
-    """INVALID_ARGUMENT. The document has no text.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """INVALID_ARGUMENT. The document has no text."""
     ERROR_REASON_DOCUMENT_BINARY: _ErrorReason.ValueType  # 6
-    """INVALID_ARGUMENT. The content is not text although its name or declared format says so.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """INVALID_ARGUMENT. The content is not text although its name or declared format says so."""
     ERROR_REASON_DOCUMENT_ENCODING: _ErrorReason.ValueType  # 7
     """INVALID_ARGUMENT. The content is not valid UTF-8.
-    Metadata: `offset` (bytes).
-    Example: `{"offset": "1042"}`.
+
+    Metadata: `offset` (bytes), as in `{"offset": "1042"}`.
     """
     ERROR_REASON_DOCUMENT_TOO_LARGE: _ErrorReason.ValueType  # 8
     """INVALID_ARGUMENT. The content exceeds the limit.
-    Metadata: `size_bytes`, `limit_bytes`.
-    Example: `{"size_bytes": "62914560", "limit_bytes": "52428800"}`.
+
+    Metadata: `size_bytes`, `limit_bytes`, as in `{"size_bytes": "62914560", "limit_bytes": "52428800"}`.
     """
     ERROR_REASON_NOT_FOUND: _ErrorReason.ValueType  # 9
     """NOT_FOUND. Something that the request names does not exist; the `ResourceInfo` detail says what.
-    Metadata: `resource`.
-    Example: `{"resource": "chunk-2026-02-10-1a2b3c4d"}`.
+
+    Metadata: `resource`, as in `{"resource": "chunk-2026-02-10-1a2b3c4d"}`.
     """
     ERROR_REASON_COLLECTION_NOT_FOUND: _ErrorReason.ValueType  # 10
     """NOT_FOUND. No such collection.
-    Metadata: `resource`.
-    Example: `{"resource": "rust"}`.
+
+    Metadata: `resource`, as in `{"resource": "rust"}`.
     """
     ERROR_REASON_DOCUMENT_NOT_FOUND: _ErrorReason.ValueType  # 11
     """NOT_FOUND. No such document, or no such generation of it.
-    Metadata: `resource`.
-    Example: `{"resource": "doc_6f1c2a34-…"}`.
+
+    Metadata: `resource`, as in `{"resource": "doc_6f1c2a34-…"}`.
     """
     ERROR_REASON_CHUNK_NOT_FOUND: _ErrorReason.ValueType  # 12
     """NOT_FOUND. No such chunk.
-    Metadata: `resource`.
-    Example: `{"resource": "doc_6f1c2a34-…#chunk_007"}`.
+
+    Metadata: `resource`, as in `{"resource": "doc_6f1c2a34-…#chunk_007"}`.
     """
     ERROR_REASON_SESSION_NOT_FOUND: _ErrorReason.ValueType  # 13
     """NOT_FOUND. No such session.
-    Metadata: `resource`.
-    Example: `{"resource": "3b9d…"}`.
+
+    Metadata: `resource`, as in `{"resource": "3b9d…"}`.
     """
     ERROR_REASON_ALREADY_EXISTS: _ErrorReason.ValueType  # 14
-    """ALREADY_EXISTS. Something with this identity exists and differs.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """ALREADY_EXISTS. Something with this identity exists and differs."""
     ERROR_REASON_REQUEST_ID_REUSED: _ErrorReason.ValueType  # 15
     """ALREADY_EXISTS. The request id was used before with another body.
-    Metadata: `request_id`.
-    Example: `{"request_id": "0d6c…"}`.
+
+    Metadata: `request_id`, as in `{"request_id": "0d6c…"}`.
     """
     ERROR_REASON_DOCUMENT_DUPLICATE: _ErrorReason.ValueType  # 16
     """ALREADY_EXISTS. The same bytes are stored under another source and the policy is `REJECT`.
-    Metadata: `document_id`, `source_uri`.
-    Example: `{"document_id": "doc_6f1c…", "source_uri": "a/b.md"}`.
+
+    Metadata: `document_id`, `source_uri`, as in `{"document_id": "doc_6f1c…", "source_uri": "a/b.md"}`.
     """
     ERROR_REASON_FAILED_PRECONDITION: _ErrorReason.ValueType  # 17
-    """FAILED_PRECONDITION. The system is in a state that someone has to change first.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """FAILED_PRECONDITION. The system is in a state that someone has to change first."""
     ERROR_REASON_EMBEDDING_MISMATCH: _ErrorReason.ValueType  # 18
     """FAILED_PRECONDITION. The collection was embedded by another model; `Reembed` migrates it.
-    Metadata: `expected`, `got`.
-    Example: `{"expected": "all-MiniLM-L6-v2@3f1a…", "got": "all-MiniLM-L6-v2@99c0…"}`.
+
+    Metadata: `expected`, `got`, as in `{"expected": "all-MiniLM-L6-v2@3f1a…", "got":
+    "all-MiniLM-L6-v2@99c0…"}`.
     """
     ERROR_REASON_UNSUPPORTED_FILTER: _ErrorReason.ValueType  # 19
     """FAILED_PRECONDITION. This engine cannot evaluate this kind of clause.
-    Metadata: `clause`, `engine`.
-    Example: `{"clause": "filter.like", "engine": "chroma"}`.
+
+    Metadata: `clause`, `engine`, as in `{"clause": "filter.like", "engine": "chroma"}`.
     """
     ERROR_REASON_SESSION_EXPIRED: _ErrorReason.ValueType  # 20
     """FAILED_PRECONDITION. The session was idle for too long or was ended.
-    Metadata: `session_id`.
-    Example: `{"session_id": "3b9d…"}`.
+
+    Metadata: `session_id`, as in `{"session_id": "3b9d…"}`.
     """
     ERROR_REASON_STORE_OWNED: _ErrorReason.ValueType  # 21
     """FAILED_PRECONDITION. Another process owns the data folder.
-    Metadata: `path`, `owner`.
-    Example: `{"path": "data/catalog.sqlite", "owner": "4711"}`.
+
+    Metadata: `path`, `owner`, as in `{"path": "data/catalog.sqlite", "owner": "4711"}`.
     """
     ERROR_REASON_STORE_MISMATCH: _ErrorReason.ValueType  # 22
     """FAILED_PRECONDITION. The store was made with other settings.
-    Metadata: `setting`, `expected`, `got`.
-    Example: `{"setting": "metric", "expected": "cosine", "got": "l2"}`.
+
+    Metadata: `setting`, `expected`, `got`, as in `{"setting": "metric", "expected": "cosine", "got": "l2"}`.
     """
     ERROR_REASON_MISSING_EXTRA: _ErrorReason.ValueType  # 23
     """FAILED_PRECONDITION. An optional package is not installed on the server.
-    Metadata: `extra`.
-    Example: `{"extra": "chroma"}`.
+
+    Metadata: `extra`, as in `{"extra": "chroma"}`.
     """
     ERROR_REASON_CONFLICT: _ErrorReason.ValueType  # 24
-    """ABORTED. The caller lost a race; read again and repeat the whole sequence.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """ABORTED. The caller lost a race; read again and repeat the whole sequence."""
     ERROR_REASON_SESSION_HEAD_MOVED: _ErrorReason.ValueType  # 25
     """ABORTED. The session has newer messages than the caller expected.
-    Metadata: `expected_head`, `head`.
-    Example: `{"expected_head": "51f2…", "head": "9c3e…"}`.
+
+    Metadata: `expected_head`, `head`, as in `{"expected_head": "51f2…", "head": "9c3e…"}`.
     """
     ERROR_REASON_DOCUMENT_CHANGED: _ErrorReason.ValueType  # 26
     """ABORTED. The document was changed or deleted by someone else meanwhile.
-    Metadata: `document_id`.
-    Example: `{"document_id": "doc_6f1c…"}`.
+
+    Metadata: `document_id`, as in `{"document_id": "doc_6f1c…"}`.
     """
     ERROR_REASON_EXHAUSTED: _ErrorReason.ValueType  # 27
-    """RESOURCE_EXHAUSTED. A quota or capacity is used up; `RetryInfo` says when to come back.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """RESOURCE_EXHAUSTED. A quota or capacity is used up; `RetryInfo` says when to come back."""
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 28
     """RESOURCE_EXHAUSTED. The server has as much work as it can take; `RetryInfo` says when to come back.
-    Metadata: `limit`.
-    Example: `{"limit": "64"}`.
+
+    Metadata: `limit`, as in `{"limit": "64"}`.
     """
     ERROR_REASON_UNAVAILABLE: _ErrorReason.ValueType  # 29
-    """UNAVAILABLE. Something the server depends on does not answer; retrying the call is right.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """UNAVAILABLE. Something the server depends on does not answer; retrying the call is right."""
     ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 30
     """UNAVAILABLE. The vector store or the catalog failed.
-    Metadata: `engine`.
-    Example: `{"engine": "qdrant"}`.
+
+    Metadata: `engine`, as in `{"engine": "qdrant"}`.
     """
     ERROR_REASON_RETRIEVER_UNAVAILABLE: _ErrorReason.ValueType  # 31
-    """UNAVAILABLE. The retrieve service does not answer.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """UNAVAILABLE. The retrieve service does not answer."""
     ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 32
-    """UNAVAILABLE. The server is stopping and takes no new calls; another replica does.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """UNAVAILABLE. The server is stopping and takes no new calls; another replica does."""
     ERROR_REASON_CANCELLED: _ErrorReason.ValueType  # 33
-    """CANCELLED. The caller cancelled; nothing visible was written.
-    Metadata: none.
-    Example: `{}`.
-    """
+    """CANCELLED. The caller cancelled; nothing visible was written."""
     ERROR_REASON_DEADLINE_EXCEEDED: _ErrorReason.ValueType  # 34
     """DEADLINE_EXCEEDED. The time budget is used up; for writes the outcome is unknown, and repeating the same
     `request_id` is safe.
-    Metadata: none.
-    Example: `{}`.
     """
     ERROR_REASON_NOT_AVAILABLE: _ErrorReason.ValueType  # 35
     """UNIMPLEMENTED. The contract has this call or option, this version of the server does not offer it.
-    Metadata: `feature`.
-    Example: `{"feature": "ExportVault"}`.
+
+    Metadata: `feature`, as in `{"feature": "ExportVault"}`.
     """
     ERROR_REASON_DATA_LOSS: _ErrorReason.ValueType  # 36
     """DATA_LOSS. Stored data contradicts its own checksum or bounds.
-    Metadata: `what`.
-    Example: `{"what": "canonical text of doc_6f1c… generation 2"}`.
+
+    Metadata: `what`, as in `{"what": "canonical text of doc_6f1c… generation 2"}`.
     """
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 37
     """INTERNAL. A defect of the server. The message holds no detail.
-    Metadata: `error_id`, which the server's log repeats.
-    Example: `{"error_id": "5e8f…"}`.
+
+    Metadata: `error_id`, which the server's log repeats, as in `{"error_id": "5e8f…"}`.
     """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
-    """Why a call failed, for programs. Every error status carries exactly one `google.rpc.ErrorInfo` whose `domain` is
-    `groundwire` and whose `reason` is the name of a value here without the prefix `ERROR_REASON_`. Each comment gives the
-    status code, the keys of `ErrorInfo.metadata`, and an example of that metadata. Clients branch on the reason,
-    never on the message, and treat a reason they do not know by its status code.
+    """Why a call failed, for programs.
+
+    Every error status carries exactly one `google.rpc.ErrorInfo` whose `domain` is `groundwire` and whose
+    `reason` is the name of a value here without the prefix `ERROR_REASON_`. Each comment gives the status
+    code, and the keys of `ErrorInfo.metadata` with an example unless there are none. Failed searches add the
+    key `last_state`, the last state that the query reached. Clients branch on the reason, never on the
+    message, and treat a reason they do not know by its status code.
     """
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 """Never sent."""
 ERROR_REASON_INVALID_FIELD: ErrorReason.ValueType  # 1
-"""INVALID_ARGUMENT. Fields of the request break rules; the `BadRequest` detail names each.
-Metadata: none.
-Example: `{}`.
-"""
+"""INVALID_ARGUMENT. Fields of the request break rules; the `BadRequest` detail names each."""
 ERROR_REASON_INVALID_FILTER: ErrorReason.ValueType  # 2
-"""INVALID_ARGUMENT. The filter names an unknown field or operator, or is malformed, too deep or too large.
-Metadata: none.
-Example: `{}`.
-"""
+"""INVALID_ARGUMENT. The filter names an unknown field or operator, or is malformed, too deep or too large."""
 ERROR_REASON_INVALID_PAGE_TOKEN: ErrorReason.ValueType  # 3
-"""INVALID_ARGUMENT. The page token was not issued by this server for these parameters.
-Metadata: none.
-Example: `{}`.
-"""
+"""INVALID_ARGUMENT. The page token was not issued by this server for these parameters."""
 ERROR_REASON_DIMENSION_MISMATCH: ErrorReason.ValueType  # 4
 """INVALID_ARGUMENT. A vector has another length than its collection.
-Metadata: `got`, `expected`.
-Example: `{"got": "768", "expected": "384"}`.
+
+Metadata: `got`, `expected`, as in `{"got": "768", "expected": "384"}`.
 """
 ERROR_REASON_DOCUMENT_EMPTY: ErrorReason.ValueType  # 5
-"""INVALID_ARGUMENT. The document has no text.
-Metadata: none.
-Example: `{}`.
-"""
+"""INVALID_ARGUMENT. The document has no text."""
 ERROR_REASON_DOCUMENT_BINARY: ErrorReason.ValueType  # 6
-"""INVALID_ARGUMENT. The content is not text although its name or declared format says so.
-Metadata: none.
-Example: `{}`.
-"""
+"""INVALID_ARGUMENT. The content is not text although its name or declared format says so."""
 ERROR_REASON_DOCUMENT_ENCODING: ErrorReason.ValueType  # 7
 """INVALID_ARGUMENT. The content is not valid UTF-8.
-Metadata: `offset` (bytes).
-Example: `{"offset": "1042"}`.
+
+Metadata: `offset` (bytes), as in `{"offset": "1042"}`.
 """
 ERROR_REASON_DOCUMENT_TOO_LARGE: ErrorReason.ValueType  # 8
 """INVALID_ARGUMENT. The content exceeds the limit.
-Metadata: `size_bytes`, `limit_bytes`.
-Example: `{"size_bytes": "62914560", "limit_bytes": "52428800"}`.
+
+Metadata: `size_bytes`, `limit_bytes`, as in `{"size_bytes": "62914560", "limit_bytes": "52428800"}`.
 """
 ERROR_REASON_NOT_FOUND: ErrorReason.ValueType  # 9
 """NOT_FOUND. Something that the request names does not exist; the `ResourceInfo` detail says what.
-Metadata: `resource`.
-Example: `{"resource": "chunk-2026-02-10-1a2b3c4d"}`.
+
+Metadata: `resource`, as in `{"resource": "chunk-2026-02-10-1a2b3c4d"}`.
 """
 ERROR_REASON_COLLECTION_NOT_FOUND: ErrorReason.ValueType  # 10
 """NOT_FOUND. No such collection.
-Metadata: `resource`.
-Example: `{"resource": "rust"}`.
+
+Metadata: `resource`, as in `{"resource": "rust"}`.
 """
 ERROR_REASON_DOCUMENT_NOT_FOUND: ErrorReason.ValueType  # 11
 """NOT_FOUND. No such document, or no such generation of it.
-Metadata: `resource`.
-Example: `{"resource": "doc_6f1c2a34-…"}`.
+
+Metadata: `resource`, as in `{"resource": "doc_6f1c2a34-…"}`.
 """
 ERROR_REASON_CHUNK_NOT_FOUND: ErrorReason.ValueType  # 12
 """NOT_FOUND. No such chunk.
-Metadata: `resource`.
-Example: `{"resource": "doc_6f1c2a34-…#chunk_007"}`.
+
+Metadata: `resource`, as in `{"resource": "doc_6f1c2a34-…#chunk_007"}`.
 """
 ERROR_REASON_SESSION_NOT_FOUND: ErrorReason.ValueType  # 13
 """NOT_FOUND. No such session.
-Metadata: `resource`.
-Example: `{"resource": "3b9d…"}`.
+
+Metadata: `resource`, as in `{"resource": "3b9d…"}`.
 """
 ERROR_REASON_ALREADY_EXISTS: ErrorReason.ValueType  # 14
-"""ALREADY_EXISTS. Something with this identity exists and differs.
-Metadata: none.
-Example: `{}`.
-"""
+"""ALREADY_EXISTS. Something with this identity exists and differs."""
 ERROR_REASON_REQUEST_ID_REUSED: ErrorReason.ValueType  # 15
 """ALREADY_EXISTS. The request id was used before with another body.
-Metadata: `request_id`.
-Example: `{"request_id": "0d6c…"}`.
+
+Metadata: `request_id`, as in `{"request_id": "0d6c…"}`.
 """
 ERROR_REASON_DOCUMENT_DUPLICATE: ErrorReason.ValueType  # 16
 """ALREADY_EXISTS. The same bytes are stored under another source and the policy is `REJECT`.
-Metadata: `document_id`, `source_uri`.
-Example: `{"document_id": "doc_6f1c…", "source_uri": "a/b.md"}`.
+
+Metadata: `document_id`, `source_uri`, as in `{"document_id": "doc_6f1c…", "source_uri": "a/b.md"}`.
 """
 ERROR_REASON_FAILED_PRECONDITION: ErrorReason.ValueType  # 17
-"""FAILED_PRECONDITION. The system is in a state that someone has to change first.
-Metadata: none.
-Example: `{}`.
-"""
+"""FAILED_PRECONDITION. The system is in a state that someone has to change first."""
 ERROR_REASON_EMBEDDING_MISMATCH: ErrorReason.ValueType  # 18
 """FAILED_PRECONDITION. The collection was embedded by another model; `Reembed` migrates it.
-Metadata: `expected`, `got`.
-Example: `{"expected": "all-MiniLM-L6-v2@3f1a…", "got": "all-MiniLM-L6-v2@99c0…"}`.
+
+Metadata: `expected`, `got`, as in `{"expected": "all-MiniLM-L6-v2@3f1a…", "got":
+"all-MiniLM-L6-v2@99c0…"}`.
 """
 ERROR_REASON_UNSUPPORTED_FILTER: ErrorReason.ValueType  # 19
 """FAILED_PRECONDITION. This engine cannot evaluate this kind of clause.
-Metadata: `clause`, `engine`.
-Example: `{"clause": "filter.like", "engine": "chroma"}`.
+
+Metadata: `clause`, `engine`, as in `{"clause": "filter.like", "engine": "chroma"}`.
 """
 ERROR_REASON_SESSION_EXPIRED: ErrorReason.ValueType  # 20
 """FAILED_PRECONDITION. The session was idle for too long or was ended.
-Metadata: `session_id`.
-Example: `{"session_id": "3b9d…"}`.
+
+Metadata: `session_id`, as in `{"session_id": "3b9d…"}`.
 """
 ERROR_REASON_STORE_OWNED: ErrorReason.ValueType  # 21
 """FAILED_PRECONDITION. Another process owns the data folder.
-Metadata: `path`, `owner`.
-Example: `{"path": "data/catalog.sqlite", "owner": "4711"}`.
+
+Metadata: `path`, `owner`, as in `{"path": "data/catalog.sqlite", "owner": "4711"}`.
 """
 ERROR_REASON_STORE_MISMATCH: ErrorReason.ValueType  # 22
 """FAILED_PRECONDITION. The store was made with other settings.
-Metadata: `setting`, `expected`, `got`.
-Example: `{"setting": "metric", "expected": "cosine", "got": "l2"}`.
+
+Metadata: `setting`, `expected`, `got`, as in `{"setting": "metric", "expected": "cosine", "got": "l2"}`.
 """
 ERROR_REASON_MISSING_EXTRA: ErrorReason.ValueType  # 23
 """FAILED_PRECONDITION. An optional package is not installed on the server.
-Metadata: `extra`.
-Example: `{"extra": "chroma"}`.
+
+Metadata: `extra`, as in `{"extra": "chroma"}`.
 """
 ERROR_REASON_CONFLICT: ErrorReason.ValueType  # 24
-"""ABORTED. The caller lost a race; read again and repeat the whole sequence.
-Metadata: none.
-Example: `{}`.
-"""
+"""ABORTED. The caller lost a race; read again and repeat the whole sequence."""
 ERROR_REASON_SESSION_HEAD_MOVED: ErrorReason.ValueType  # 25
 """ABORTED. The session has newer messages than the caller expected.
-Metadata: `expected_head`, `head`.
-Example: `{"expected_head": "51f2…", "head": "9c3e…"}`.
+
+Metadata: `expected_head`, `head`, as in `{"expected_head": "51f2…", "head": "9c3e…"}`.
 """
 ERROR_REASON_DOCUMENT_CHANGED: ErrorReason.ValueType  # 26
 """ABORTED. The document was changed or deleted by someone else meanwhile.
-Metadata: `document_id`.
-Example: `{"document_id": "doc_6f1c…"}`.
+
+Metadata: `document_id`, as in `{"document_id": "doc_6f1c…"}`.
 """
 ERROR_REASON_EXHAUSTED: ErrorReason.ValueType  # 27
-"""RESOURCE_EXHAUSTED. A quota or capacity is used up; `RetryInfo` says when to come back.
-Metadata: none.
-Example: `{}`.
-"""
+"""RESOURCE_EXHAUSTED. A quota or capacity is used up; `RetryInfo` says when to come back."""
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 28
 """RESOURCE_EXHAUSTED. The server has as much work as it can take; `RetryInfo` says when to come back.
-Metadata: `limit`.
-Example: `{"limit": "64"}`.
+
+Metadata: `limit`, as in `{"limit": "64"}`.
 """
 ERROR_REASON_UNAVAILABLE: ErrorReason.ValueType  # 29
-"""UNAVAILABLE. Something the server depends on does not answer; retrying the call is right.
-Metadata: none.
-Example: `{}`.
-"""
+"""UNAVAILABLE. Something the server depends on does not answer; retrying the call is right."""
 ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 30
 """UNAVAILABLE. The vector store or the catalog failed.
-Metadata: `engine`.
-Example: `{"engine": "qdrant"}`.
+
+Metadata: `engine`, as in `{"engine": "qdrant"}`.
 """
 ERROR_REASON_RETRIEVER_UNAVAILABLE: ErrorReason.ValueType  # 31
-"""UNAVAILABLE. The retrieve service does not answer.
-Metadata: none.
-Example: `{}`.
-"""
+"""UNAVAILABLE. The retrieve service does not answer."""
 ERROR_REASON_DRAINING: ErrorReason.ValueType  # 32
-"""UNAVAILABLE. The server is stopping and takes no new calls; another replica does.
-Metadata: none.
-Example: `{}`.
-"""
+"""UNAVAILABLE. The server is stopping and takes no new calls; another replica does."""
 ERROR_REASON_CANCELLED: ErrorReason.ValueType  # 33
-"""CANCELLED. The caller cancelled; nothing visible was written.
-Metadata: none.
-Example: `{}`.
-"""
+"""CANCELLED. The caller cancelled; nothing visible was written."""
 ERROR_REASON_DEADLINE_EXCEEDED: ErrorReason.ValueType  # 34
 """DEADLINE_EXCEEDED. The time budget is used up; for writes the outcome is unknown, and repeating the same
 `request_id` is safe.
-Metadata: none.
-Example: `{}`.
 """
 ERROR_REASON_NOT_AVAILABLE: ErrorReason.ValueType  # 35
 """UNIMPLEMENTED. The contract has this call or option, this version of the server does not offer it.
-Metadata: `feature`.
-Example: `{"feature": "ExportVault"}`.
+
+Metadata: `feature`, as in `{"feature": "ExportVault"}`.
 """
 ERROR_REASON_DATA_LOSS: ErrorReason.ValueType  # 36
 """DATA_LOSS. Stored data contradicts its own checksum or bounds.
-Metadata: `what`.
-Example: `{"what": "canonical text of doc_6f1c… generation 2"}`.
+
+Metadata: `what`, as in `{"what": "canonical text of doc_6f1c… generation 2"}`.
 """
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 37
 """INTERNAL. A defect of the server. The message holds no detail.
-Metadata: `error_id`, which the server's log repeats.
-Example: `{"error_id": "5e8f…"}`.
+
+Metadata: `error_id`, which the server's log repeats, as in `{"error_id": "5e8f…"}`.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -145,8 +145,8 @@ Global___CandidateFate: _TypeAlias = CandidateFate  # noqa: Y015
 class ExplainPlan(_message.Message):
     """How a ranking came about; doing its arithmetic again gives the returned order.
 
-    relevance = w * similarity + (1 - w) * (s_min + lexical * (s_max - s_min)), where w is `dense_weight`, and s_min and s_max are
-    the smallest and largest similarity among the candidates.
+    relevance = w * similarity + (1 - w) * (s_min + lexical * (s_max - s_min)), where w is `dense_weight`, and
+    s_min and s_max are the smallest and largest similarity among the candidates.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -170,7 +170,9 @@ class ExplainPlan(_message.Message):
     min_relevance: _builtins.float
     """Output only. Smallest relevance that was accepted, 0.0 to 1.0."""
     filter_json: _builtins.str
-    """Output only. The filter that was applied, in JSON form with canonical field names; empty when there was none."""
+    """Output only. The filter that was applied, in JSON form with canonical field names; empty when there was
+    none.
+    """
     @_builtins.property
     def stages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainStage]:
         """Output only. What ran, in order."""
@@ -224,14 +226,18 @@ class ExplainStage(_message.Message):
     filter_applied: _builtins.bool
     """Output only. Whether the whole filter was applied in this step."""
     selectivity: _builtins.float
-    """Output only. Share of the chunks that satisfy the filter as the planner saw it, 0.0 to 1.0; unset without a filter."""
+    """Output only. Share of the chunks that satisfy the filter as the planner saw it, 0.0 to 1.0; unset without
+    a filter.
+    """
     @_builtins.property
     def elapsed(self) -> _duration_pb2.Duration:
         """Output only. How long it took."""
 
     @_builtins.property
     def resolved_clauses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Clauses that the catalog resolved to ids because the engine cannot evaluate them, as paths in the filter."""
+        """Output only. Clauses that the catalog resolved to ids because the engine cannot evaluate them, as paths
+        in the filter.
+        """
 
     def __init__(
         self,
@@ -284,7 +290,9 @@ class ExplainCandidate(_message.Message):
     lexical_rank: _builtins.int
     """Output only. Rank in the lexical leg, from 1; unset when it was not found there."""
     lexical_raw_score: _builtins.float
-    """Output only. Score of the lexical engine before normalisation: 0 or more, higher is better, no upper bound."""
+    """Output only. Score of the lexical engine before normalisation: 0 or more, higher is better, no upper
+    bound.
+    """
     lexical_score: _builtins.float
     """Output only. Score of the words as a share of the best: 0.0 to 1.0, higher is better."""
     importance_score: _builtins.float

@@ -119,12 +119,14 @@ class Hit(_message.Message):
     document_id: _builtins.str
     """Output only. Document it belongs to."""
     source_uri: _builtins.str
-    """Output only. Source of the document, exactly as it was sent. `source_url` of the web profile; never empty."""
+    """Output only. Source of the document, exactly as it was sent. `source_url` of the web profile; never
+    empty.
+    """
     generation: _builtins.int
     """Output only. Generation of the document that was searched, from 1."""
     relevance_score: _builtins.float
-    """Output only. What results are ordered by and `min_relevance` tests: 0.0 to 1.0, higher is better. Similarity
-    fused with the words' score on the scale of the similarities of this query.
+    """Output only. What results are ordered by and `min_relevance` tests: 0.0 to 1.0, higher is better.
+    Similarity fused with the words' score on the scale of the similarities of this query.
     """
     content: _builtins.str
     """Output only. The chunk's text, verbatim."""
@@ -141,8 +143,8 @@ class Hit(_message.Message):
     Unset when the search ran no vectors.
     """
     lexical_score: _builtins.float
-    """Output only. Score of the words as a share of the best in this search: 0.0 to 1.0, higher is better; 0 when no
-    word matched. Unset when the search ran no words.
+    """Output only. Score of the words as a share of the best in this search: 0.0 to 1.0, higher is better; 0
+    when no word matched. Unset when the search ran no words.
     """
     sequence_num: _builtins.int
     """Output only. Place in the document, from 0. Also known as `chunk_index`."""
@@ -214,8 +216,9 @@ class Hit(_message.Message):
 
     @_builtins.property
     def flat_view(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
-        """Output only. With `include_flat_view`: the flat record under the names of the profile's source design, such as
-        `doc_id`, `source`, `chunk_index`, `char_start`, `section_title`, `source_url`. Keys without a value are absent.
+        """Output only. With `include_flat_view`: the flat record under the names of the profile's source design,
+        such as `doc_id`, `source`, `chunk_index`, `char_start`, `section_title`, `source_url`. Keys without a
+        value are absent.
         """
 
     def __init__(

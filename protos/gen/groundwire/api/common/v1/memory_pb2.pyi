@@ -69,7 +69,7 @@ class Memory(_message.Message):
     CHUNK_NUMBER_FIELD_NUMBER: _builtins.int
     SCHEMA_VERSION_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
-    """Required. Id: `chunk-YYYY-MM-DD-` (day of creation, UTC) and 8 lower-case hex digits. Made by the server."""
+    """Required. Id, made by the server: `chunk-YYYY-MM-DD-` (day of creation, UTC) and 8 lower-case hex digits."""
     content: _builtins.str
     """Optional. The text, not blank, 1 to 800 tokens."""
     kind: _record_pb2.MemoryKind.ValueType
@@ -178,7 +178,9 @@ class MemoryLinks(_message.Message):
 
     @_builtins.property
     def follows(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. The latest earlier memory of the same conversation, at most 5 minutes older; made by the server."""
+        """Output only. The latest earlier memory of the same conversation, at most 5 minutes older; made by the
+        server.
+        """
 
     @_builtins.property
     def related_to(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -65,17 +65,17 @@ class MetadataFilter(_message.Message):
     """A condition on the fields of chunks; a tree.
 
     Fields are the built-in ones (`document_id`, `chunk_id`, `chunk_number`, `source`, `format`, `title`,
-    `creators`, `subjects`, `date_created`, `language`, `category`, `tags`, `project`, `chapter`,
-    `section`, `section_title`, `level`, `sequence_num`, `page_numbers`, `char_start`, `char_end`), their aliases, and
-    the metadata keys that occur in the collection. Filters fail closed: an unknown field, an unknown operator, an
-    unset node, more than 8 levels or more than 256 leaves is INVALID_ARGUMENT with INVALID_FILTER, naming the node by its path.
+    `creators`, `subjects`, `date_created`, `language`, `category`, `tags`, `project`, `chapter`, `section`,
+    `section_title`, `level`, `sequence_num`, `page_numbers`, `char_start`, `char_end`), their aliases, and the
+    metadata keys that occur in the collection. Filters fail closed: an unknown field, an unknown operator, an
+    unset node, more than 8 levels or more than 256 leaves is INVALID_ARGUMENT with INVALID_FILTER, naming the
+    node by its path.
 
     A field that a chunk does not have satisfies only the negative conditions (`NE`, `$nin`, `$not_contains`,
     absence, a negation). Values of different types are never equal, except whole and fractional numbers.
 
-    The JSON form, which clients and the command line translate into this tree:
-    `{"type": "faq", "importance": {"$gte": 4}}`, with `$eq $ne $gt $gte $lt $lte $in $nin $contains $not_contains
-    $like $exists $and $or $not`.
+    Clients and the command line translate the JSON form into this tree. It looks like `{"chapter": "Traits",
+    "page_numbers": {"$gte": 5}}`; its operators are named below.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -181,8 +181,9 @@ class ComparisonFilter(_message.Message):
     """Required. How to compare."""
     @_builtins.property
     def value(self) -> _metadata_value_pb2.MetadataValue:
-        """Required. A single value, not a list. The four orderings take a number or a time; on time fields also an ISO 8601
-        text with an offset. On a list field, `EQ` asks whether an element equals the value and `NE` whether none does.
+        """Required. A single value, not a list. The four orderings take a number or a time; on time fields also an
+        ISO 8601 text with an offset. On a list field one element that satisfies the comparison is enough, and
+        for `NE` none may be equal.
         """
 
     def __init__(
@@ -215,8 +216,8 @@ class MembershipFilter(_message.Message):
     """Optional. False is `$in`, true is `$nin`; `$nin` is also true for a chunk without the field."""
     @_builtins.property
     def values(self) -> _containers.RepeatedCompositeFieldContainer[_metadata_value_pb2.MetadataValue]:
-        """Optional. Single values of one type, at most 256. On a list field one common element is enough.
-        None at all: matches nothing, or, negated, everything.
+        """Optional. Single values of one type, at most 256. On a list field one common element is enough. None at
+        all: matches nothing, or, negated, everything.
         """
 
     def __init__(
@@ -277,8 +278,8 @@ class LikeFilter(_message.Message):
     field: _builtins.str
     """Required. Name or alias of a field."""
     pattern: _builtins.str
-    """Required. `%` stands for any run of characters, `_` for one; a backslash makes the next character literal.
-    Case matters. At most 256 code points.
+    """Required. `%` stands for any run of characters, `_` for one; a backslash makes the next character
+    literal. Case matters. At most 256 code points.
     """
     def __init__(
         self,

@@ -23,8 +23,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 class MetadataValue(_message.Message):
     """One metadata value of a stated type, so that whole numbers stay whole and keep all their digits.
 
-    Keys of metadata maps are 1 to 64 characters of `[A-Za-z0-9_.-]`, none is the name or alias of a
-    built-in field. There is no null: a key without a value is left out. Nested objects do not exist.
+    Keys of metadata maps are 1 to 64 characters of `[A-Za-z0-9_.-]`, none is the name or alias of a built-in
+    field. There is no null: a key without a value is left out. Nested objects do not exist.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -48,8 +48,8 @@ class MetadataValue(_message.Message):
     """True or false; never equal to 1 or 0."""
     @_builtins.property
     def timestamp_value(self) -> _timestamp_pb2.Timestamp:
-        """A point in time, kept to the millisecond. Stored as, and in metadata returned as, the `int64_value`
-        of milliseconds since 1970-01-01T00:00:00Z; in filters it compares with such numbers and with time fields.
+        """A point in time, kept to the millisecond. Stored as, and in metadata returned as, the `int64_value` of
+        milliseconds since 1970-01-01T00:00:00Z; in filters it compares with such numbers and with time fields.
         """
 
     @_builtins.property

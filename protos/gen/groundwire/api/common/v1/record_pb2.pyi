@@ -206,7 +206,8 @@ class Record(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     record_id: _builtins.str
     """Optional. Id: 1 to 128 of letters, digits and `._:#-`, without `..`; memories: `chunk-YYYY-MM-DD-` and 8
-    lower-case hex digits. Unset: the server makes one, `doc-<uuid>` for records of the conversations profile.
+    lower-case hex digits. Unset: the server makes one, `doc-<uuid>` for records of the conversations
+    profile.
     """
     record_type: Global___RecordType.ValueType
     """Required. What it is. `DOCUMENT` is INVALID_ARGUMENT here: documents are ingested."""
@@ -222,7 +223,9 @@ class Record(_message.Message):
     """Output only. Number of its chunk: unique in the system, never reused, below 2^53."""
     @_builtins.property
     def record_time(self) -> _timestamp_pb2.Timestamp:
-        """Required. When it was made or last updated. In text forms it carries an offset. `timestamp` in the flat view."""
+        """Required. When it was made or last updated. In text forms it carries an offset. `timestamp` in the flat
+        view.
+        """
 
     @_builtins.property
     def persona(self) -> Global___PersonaFields:
@@ -295,7 +298,9 @@ class PersonaFields(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     TOPIC_FIELD_NUMBER: _builtins.int
     version: _builtins.str
-    """Required. Version of the persona, usually a time such as `2025-12-14T20:12:53.986582Z`; 1 to 64 code points."""
+    """Required. Version of the persona, usually a time such as `2025-12-14T20:12:53.986582Z`; 1 to 64 code
+    points.
+    """
     topic: _builtins.str
     """Optional. What this part is about, such as `tone` or `safety`."""
     def __init__(
@@ -361,8 +366,8 @@ class MemoryFields(_message.Message):
     confidence: _builtins.float
     """Optional. How reliable it is, 0.0 to 1.0; unset means 1.0. Not the confidence of an answer or claim."""
     entity: _builtins.str
-    """Optional. Whom or what it is about; unset means the name in an `entity:<name>` scope.
-    Contradicting the scope is INVALID_ARGUMENT.
+    """Optional. Whom or what it is about; unset means the name in an `entity:<name>` scope. Contradicting the
+    scope is INVALID_ARGUMENT.
     """
     conversation_id: _builtins.str
     """Optional. Conversation it was made in: `conv-` and 1 to 64 of letters, digits and `._-`."""

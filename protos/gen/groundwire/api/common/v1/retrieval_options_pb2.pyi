@@ -45,17 +45,21 @@ class RetrievalOptions(_message.Message):
     EXPLAIN_FIELD_NUMBER: _builtins.int
     INCLUDE_FLAT_VIEW_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
-    """Optional. Most results to return, 1 to 20; unset means the collection's default (5). Otherwise INVALID_ARGUMENT."""
+    """Optional. Most results to return, 1 to 20; unset means the collection's default (5). Otherwise
+    INVALID_ARGUMENT.
+    """
     min_relevance: _builtins.float
-    """Optional. Smallest `relevance_score` to return, 0.0 to 1.0; unset means the collection's default (0.3 for web and
-    book, else 0.0). Otherwise INVALID_ARGUMENT. For memories it tests `similarity`.
+    """Optional. Smallest `relevance_score` to return, 0.0 to 1.0; unset means the collection's default (0.3 for
+    web and book, else 0.0). Otherwise INVALID_ARGUMENT. For memories it tests `similarity`.
     """
     mode: _search_mode_pb2.SearchMode.ValueType
     """Optional. Which legs run; unset means the collection's default."""
     order_by: _search_mode_pb2.OrderBy.ValueType
     """Optional. Order of the results; unset means by relevance."""
     dense_weight: _builtins.float
-    """Optional. Share of the dense leg in the fusion, 0.0 to 1.0; unset means the collection's default. Ignored unless hybrid."""
+    """Optional. Share of the dense leg in the fusion, 0.0 to 1.0; unset means the collection's default. Ignored
+    unless hybrid.
+    """
     self_query: _builtins.bool
     """Optional. Derive a filter from the query's own words first; when that fails, searches without."""
     strategy: _search_mode_pb2.RetrievalStrategy.ValueType
@@ -65,12 +69,12 @@ class RetrievalOptions(_message.Message):
     exact: _builtins.bool
     """Optional. Compare with every vector instead of an approximate index."""
     consistency_token: _builtins.str
-    """Optional. `consistency_token` of a write that must be visible; waits for it within the deadline, else UNAVAILABLE.
-    Not issued by this server: INVALID_ARGUMENT.
+    """Optional. `consistency_token` of a write that must be visible; waits for it within the deadline, else
+    UNAVAILABLE. Not issued by this server: INVALID_ARGUMENT.
     """
     snapshot: _builtins.int
-    """Optional. Reads as of this catalog position, a `snapshot` of an earlier response; unset means now.
-    A position whose generations were swept is FAILED_PRECONDITION.
+    """Optional. Reads as of this catalog position, a `snapshot` of an earlier response; unset means now. A
+    position older than the collection's retention is FAILED_PRECONDITION.
     """
     explain: _builtins.bool
     """Optional. Adds the explain plan to the response."""
@@ -82,8 +86,8 @@ class RetrievalOptions(_message.Message):
 
     @_builtins.property
     def query_types(self) -> _containers.RepeatedScalarFieldContainer[_search_mode_pb2.QueryType.ValueType]:
-        """Optional. Query types to prefer, most wanted first; empty means all. When the query's own type is not listed, the
-        first one's strategy is applied. `UNSPECIFIED` among them is INVALID_ARGUMENT.
+        """Optional. Query types to prefer, most wanted first; empty means all. When the query's own type is not
+        listed, the first one's strategy is applied. `UNSPECIFIED` among them is INVALID_ARGUMENT.
         """
 
     @_builtins.property
@@ -92,7 +96,9 @@ class RetrievalOptions(_message.Message):
 
     @_builtins.property
     def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Scopes to search, `global` or `entity:<name>`; empty means `global` only, so records of an entity never leak."""
+        """Optional. Scopes to search, `global` or `entity:<name>`; empty means `global` only, so records of an
+        entity never leak.
+        """
 
     def __init__(
         self,

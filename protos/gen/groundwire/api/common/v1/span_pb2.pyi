@@ -20,9 +20,9 @@ DESCRIPTOR: _descriptor.FileDescriptor
 class Span(_message.Message):
     """A half-open range of one text, in two units that name the same characters.
 
-    `text[start:end]` in code points and `utf8[start_byte:end_byte]` in bytes are equal, exactly,
-    always. Code points are what Python counts; strings of JavaScript, Java and C# count UTF-16 units,
-    so clients in those languages slice the UTF-8 bytes or iterate over code points.
+    `text[start:end]` in code points and `utf8[start_byte:end_byte]` in bytes are equal, exactly, always. Code
+    points are what Python counts; strings of JavaScript, Java and C# count UTF-16 units, so clients in those
+    languages slice the UTF-8 bytes or iterate over code points.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

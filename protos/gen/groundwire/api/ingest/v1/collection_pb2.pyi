@@ -274,7 +274,9 @@ class EmbeddingIdentity(_message.Message):
     dimensions: _builtins.int
     """Output only. Numbers in a vector."""
     max_sequence_tokens: _builtins.int
-    """Output only. Tokens of a text that influence its vector; the rest does not."""
+    """Output only. Tokens the model reads at once; longer chunks are embedded in windows whose vectors are
+    averaged.
+    """
     normalized: _builtins.bool
     """Output only. Vectors have length 1."""
     probe_digest: _builtins.str
@@ -330,11 +332,15 @@ class CollectionSettings(_message.Message):
 
     @_builtins.property
     def approved_source_prefixes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Prefixes of `source_uri` that may be ingested and returned; empty means all. Checked on ingest and on results."""
+        """Optional. Prefixes of `source_uri` that may be ingested and returned; empty means all. Checked on ingest
+        and on results.
+        """
 
     @_builtins.property
     def generation_retention(self) -> _duration_pb2.Duration:
-        """Optional. How long replaced generations are kept for reads as of a snapshot; unset or 0 means they are swept at once."""
+        """Optional. How long replaced generations stay searchable as of a snapshot; unset or 0 means not at all.
+        Their texts are kept as long as the document, whatever this says, so that old citations verify.
+        """
 
     @_builtins.property
     def field_descriptions(self) -> _containers.RepeatedCompositeFieldContainer[Global___FieldDescription]:
@@ -379,7 +385,9 @@ class ChunkingPolicy(_message.Message):
     target_size: _builtins.int
     """Optional. Size to aim at, 1 to 100,000 units."""
     minimum_size: _builtins.int
-    """Optional. Smallest size; shorter chunks are merged into a neighbour where the result fits, else flagged `undersized`."""
+    """Optional. Smallest size; shorter chunks are merged into a neighbour where the result fits, else flagged
+    `undersized`.
+    """
     maximum_size: _builtins.int
     """Optional. Largest size; never exceeded."""
     overlap_ratio: _builtins.float
@@ -490,7 +498,9 @@ class CollectionLimits(_message.Message):
     max_query_chars: _builtins.int
     """Optional. Longest query, in code points, 1 to 8,192; unset means 500."""
     max_document_bytes: _builtins.int
-    """Optional. Largest document, in bytes; unset means the server's limit. Above the server's limit is INVALID_ARGUMENT."""
+    """Optional. Largest document, in bytes; unset means the server's limit. Above the server's limit is
+    INVALID_ARGUMENT.
+    """
     require_url: _builtins.bool
     """Optional. `source_uri` must be an absolute http or https URL; unset means true for web, else false."""
     def __init__(

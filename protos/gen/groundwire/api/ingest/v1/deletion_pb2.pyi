@@ -46,7 +46,9 @@ Global___DeletionState: _TypeAlias = DeletionState  # noqa: Y015
 
 @_typing.final
 class DeletionReceipt(_message.Message):
-    """Proof of a deletion. What was deleted is invisible as soon as the receipt exists, also while stores are still being cleaned."""
+    """Proof of a deletion. What was deleted is invisible as soon as the receipt exists, also while stores are
+    still being cleaned.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -111,7 +113,9 @@ class StoreDeletion(_message.Message):
     LEFTOVER_COUNT_FIELD_NUMBER: _builtins.int
     COMPLETE_FIELD_NUMBER: _builtins.int
     store: _builtins.str
-    """Output only. Name of the store: `catalog`, `full_text`, `vectors`, `texts`, `embedding_cache`, `sessions`."""
+    """Output only. Name of the store: `catalog`, `full_text`, `vectors`, `texts`, `embedding_cache`,
+    `sessions`.
+    """
     removed_count: _builtins.int
     """Output only. Entries removed."""
     leftover_count: _builtins.int

@@ -92,7 +92,7 @@ class _IngestWarningKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ing
     INGEST_WARNING_KIND_UNSPECIFIED: _IngestWarningKind.ValueType  # 0
     """Not in this list."""
     INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL: _IngestWarningKind.ValueType  # 1
-    """Chunks are longer than what influences their vector."""
+    """Chunks are longer than what the model reads at once; their vectors are averages over windows."""
     INGEST_WARNING_KIND_CHUNK_UNDERSIZED: _IngestWarningKind.ValueType  # 2
     """Chunks are shorter than the minimum."""
     INGEST_WARNING_KIND_PAGE_WITHOUT_TEXT: _IngestWarningKind.ValueType  # 3
@@ -106,7 +106,7 @@ class IngestWarningKind(_IngestWarningKind, metaclass=_IngestWarningKindEnumType
 INGEST_WARNING_KIND_UNSPECIFIED: IngestWarningKind.ValueType  # 0
 """Not in this list."""
 INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL: IngestWarningKind.ValueType  # 1
-"""Chunks are longer than what influences their vector."""
+"""Chunks are longer than what the model reads at once; their vectors are averages over windows."""
 INGEST_WARNING_KIND_CHUNK_UNDERSIZED: IngestWarningKind.ValueType  # 2
 """Chunks are shorter than the minimum."""
 INGEST_WARNING_KIND_PAGE_WITHOUT_TEXT: IngestWarningKind.ValueType  # 3

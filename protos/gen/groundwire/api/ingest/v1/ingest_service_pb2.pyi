@@ -323,8 +323,8 @@ class UpdateCollectionRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Optional. Paths in `settings` to change, such as `retrieval.top_k`; unset means all that are present, `*` means all.
-        An unknown path is INVALID_ARGUMENT naming it.
+        """Optional. Paths in `settings` to change, such as `retrieval.top_k`; unset means all that are present, `*`
+        means all. An unknown path is INVALID_ARGUMENT naming it.
         """
 
     def __init__(
@@ -437,18 +437,20 @@ class IngestDocumentRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     source_uri: _builtins.str
-    """Required. Path or URL the document is known by: 1 to 1,024 characters, without control characters and `..` segments.
-    It is a name: the server never opens it. Kept exactly as sent.
+    """Required. Path or URL the document is known by: 1 to 1,024 characters, without control characters and
+    `..` segments. It is a name: the server never opens it. Kept exactly as sent.
     """
     text: _builtins.str
     """As text; the canonical text of text formats is exactly this. Not for PDF."""
     content: _builtins.bytes
-    """As the bytes of the file. Text formats must be UTF-8; a byte order mark is dropped, nothing else is changed."""
+    """As the bytes of the file. Text formats must be UTF-8; a byte order mark is dropped, nothing else is
+    changed.
+    """
     format: _document_format_pb2.DocumentFormat.ValueType
     """Optional. Declared format; unset means recognised from name and content."""
     document_id: _builtins.str
-    """Optional. Id for a new document: 1 to 128 of letters, digits and `._:#-`, without `..`. Unset: `doc_<uuid>`, or the id it has.
-    Another id than the source already has is INVALID_ARGUMENT.
+    """Optional. Id for a new document: 1 to 128 of letters, digits and `._:#-`, without `..`. Unset:
+    `doc_<uuid>`, or the id it has. Another id than the source already has is INVALID_ARGUMENT.
     """
     source_hash: _builtins.str
     """Optional. SHA-256 of the bytes, 64 hex digits of either case. Must equal what the server computes."""
@@ -569,7 +571,9 @@ class UploadHeader(_message.Message):
     source_uri: _builtins.str
     """Required. Path or URL the document is known by; rules as in `IngestDocumentRequest`."""
     total_bytes: _builtins.int
-    """Required. Bytes of the whole document, at least 1; above the limit is INVALID_ARGUMENT with DOCUMENT_TOO_LARGE."""
+    """Required. Bytes of the whole document, at least 1; above the limit is INVALID_ARGUMENT with
+    DOCUMENT_TOO_LARGE.
+    """
     upload_id: _builtins.str
     """Optional. Id of an upload to go on with; unset starts one. The other fields must repeat the first header."""
     format: _document_format_pb2.DocumentFormat.ValueType
@@ -577,8 +581,8 @@ class UploadHeader(_message.Message):
     document_id: _builtins.str
     """Optional. Id for a new document; rules as in `IngestDocumentRequest`."""
     source_hash: _builtins.str
-    """Optional. SHA-256 of the whole document, 64 hex digits of either case. If it equals the stored one and nothing else
-    changed, the result comes without any part being sent.
+    """Optional. SHA-256 of the whole document, 64 hex digits of either case. If it equals the stored one and
+    nothing else changed, the result comes without any part being sent.
     """
     duplicate_policy: _document_pb2.DuplicatePolicy.ValueType
     """Optional. What to do with bytes that are stored under another source; unset means `REUSE`."""
@@ -624,7 +628,9 @@ class UploadPart(_message.Message):
     OFFSET_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
     offset: _builtins.int
-    """Required. Where it starts, in bytes from 0; the offset after the part before. Bytes before `durable_offset` are skipped."""
+    """Required. Where it starts, in bytes from 0; the offset after the part before. Bytes before
+    `durable_offset` are skipped.
+    """
     data: _builtins.bytes
     """Required. The bytes, 1 to 1,048,576."""
     def __init__(
@@ -909,8 +915,8 @@ class GetDocumentRequest(_message.Message):
     include_chunk_ids: _builtins.bool
     """Optional. Adds the ids of all chunks."""
     include_text: _builtins.bool
-    """Optional. Adds the canonical text if it has at most 1,048,576 bytes; for longer ones FAILED_PRECONDITION: use
-    `GetDocumentText`.
+    """Optional. Adds the canonical text if it has at most 1,048,576 bytes; for longer ones FAILED_PRECONDITION:
+    use `GetDocumentText`.
     """
     def __init__(
         self,
@@ -986,8 +992,8 @@ class ListDocumentsRequest(_message.Message):
     page_size: _builtins.int
     """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
     page_token: _builtins.str
-    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that request,
-    otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
+    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
+    request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
     """
     @_builtins.property
     def filter(self) -> _metadata_filter_pb2.MetadataFilter:
@@ -1146,8 +1152,8 @@ class UpdateDocumentRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Optional. Paths in `fields` to change, such as `tags` or `metadata.department`; unset means all that are present, `*` means all.
-        An unknown path is INVALID_ARGUMENT naming it.
+        """Optional. Paths in `fields` to change, such as `tags` or `metadata.department`; unset means all that are
+        present, `*` means all. An unknown path is INVALID_ARGUMENT naming it.
         """
 
     def __init__(
@@ -1421,8 +1427,8 @@ class ListChunksRequest(_message.Message):
     page_size: _builtins.int
     """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
     page_token: _builtins.str
-    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that request,
-    otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
+    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
+    request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
     """
     @_builtins.property
     def record_types(self) -> _containers.RepeatedScalarFieldContainer[_record_pb2.RecordType.ValueType]:
@@ -1503,9 +1509,10 @@ class UpdateChunkRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Optional. Paths in `changes` to change: `tags`, `metadata`, or single keys such as `metadata.reviewed_by`. Unset means all that
-        are present, and keys that are not named stay; `metadata` or `*` replaces all keys of the chunk; the path of a key that
-        `changes` does not have removes it. An unknown path is INVALID_ARGUMENT naming it.
+        """Optional. Paths in `changes` to change: `tags`, `metadata`, or single keys such as
+        `metadata.reviewed_by`. Unset means all that are present, and keys that are not named stay; `metadata` or
+        `*` replaces all keys of the chunk; the path of a key that `changes` does not have removes it. An unknown
+        path is INVALID_ARGUMENT naming it.
         """
 
     def __init__(
@@ -1636,7 +1643,9 @@ class PutChunksRequest(_message.Message):
     duplicate_policy: _document_pb2.DuplicatePolicy.ValueType
     """Optional. What to do with bytes that are stored under another source; unset means `REUSE`."""
     embedding_probe_digest: _builtins.str
-    """Optional. Identity of the model that made the vectors; required with vectors, and must equal that of the collection."""
+    """Optional. Identity of the model that made the vectors; required with vectors, and must equal that of the
+    collection.
+    """
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
@@ -1719,8 +1728,8 @@ class ReadyChunk(_message.Message):
     char_start: _builtins.int
     """Optional. First code point in the canonical text; with `char_end`, or neither."""
     char_end: _builtins.int
-    """Optional. Code point after the last; greater than `char_start`. The length may differ from that of `content` by at most 5;
-    where the slice differs from `content`, the slice is stored.
+    """Optional. Code point after the last; greater than `char_start`. The length may differ from that of
+    `content` by at most 5; where the slice differs from `content`, the slice is stored.
     """
     chunk_id: _builtins.str
     """Optional. Id; rules as for `document_id`. Unset: made in the scheme of the profile."""
@@ -1736,7 +1745,9 @@ class ReadyChunk(_message.Message):
     """Optional. Depth: 0 document, 1 chapter, 2 section, 3 paragraph; unset means 3."""
     @_builtins.property
     def page_numbers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Optional. Pages from 1, rising, without gaps; otherwise INVALID_ARGUMENT naming both pages. Repeated pages are dropped."""
+        """Optional. Pages from 1, rising, without gaps; otherwise INVALID_ARGUMENT naming both pages. Repeated
+        pages are dropped.
+        """
 
     @_builtins.property
     def hierarchy_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1744,8 +1755,8 @@ class ReadyChunk(_message.Message):
 
     @_builtins.property
     def embedding(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Optional. Vector, as many finite numbers as the collection has dimensions; empty means the server makes it.
-        Either all chunks have one or none.
+        """Optional. Vector, as many finite numbers as the collection has dimensions; empty means the server makes
+        it. Either all chunks have one or none.
         """
 
     @_builtins.property
@@ -2144,8 +2155,8 @@ class UpdateMemoryRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Optional. Paths in `memory` to change, such as `confidence`; unset means all that are present, `*` means all that can be changed.
-        An unknown or output-only path is INVALID_ARGUMENT naming it.
+        """Optional. Paths in `memory` to change, such as `confidence`; unset means all that are present, `*` means
+        all that can be changed. An unknown or output-only path is INVALID_ARGUMENT naming it.
         """
 
     def __init__(
@@ -2338,8 +2349,8 @@ class ListMemoriesRequest(_message.Message):
     page_size: _builtins.int
     """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
     page_token: _builtins.str
-    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that request,
-    otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
+    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
+    request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
     """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -2595,8 +2606,8 @@ class VaultFilePart(_message.Message):
     DATA_FIELD_NUMBER: _builtins.int
     LAST_FIELD_NUMBER: _builtins.int
     path: _builtins.str
-    """Required. Path below the vault's root with `/`, such as `chunks/2026-02/chunk-2026-02-10-1a2b3c4d.json`; anything but the
-    layout of a vault is refused.
+    """Required. Path below the vault's root with `/`, such as `chunks/2026-02/chunk-2026-02-10-1a2b3c4d.json`;
+    anything but the layout of a vault is refused.
     """
     offset: _builtins.int
     """Required. Where the part starts in the file, in bytes from 0."""
@@ -2859,7 +2870,9 @@ class ValidateMetadataRequest(_message.Message):
     """Required. `persona`, `faq`, `memory`, `turn`, `summary`, `document` or `chunk`."""
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
-        """Required. Metadata under its stored keys, such as `type`, `timestamp` and `_version`; times as ISO 8601 texts with an offset."""
+        """Required. Metadata under its stored keys, such as `type`, `timestamp` and `_version`; times as ISO 8601
+        texts with an offset.
+        """
 
     def __init__(
         self,
@@ -3068,7 +3081,9 @@ class ReembedRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     embedder: _builtins.str
-    """Optional. Embedder in the notation of `--embedder`, which must be configured on the server; empty means the server's default."""
+    """Optional. Embedder in the notation of `--embedder`, which must be configured on the server; empty means
+    the server's default.
+    """
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe: the same id joins a run that is going on."""
     def __init__(

@@ -28,13 +28,14 @@ if _version_not_supported:
 class IngestServiceStub:
     """Stores documents, records and memories so that they can be searched and cited.
 
-    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every call that
-    changes something takes a `request_id`: the same id with the same body gives the first answer again for 24 hours, the
-    same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome
-    is unknown; repeating it with the same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
+    call that changes something takes a `request_id`: the same id with the same body gives the first answer
+    again for 24 hours, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
+    write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with
-    NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments
+    on calls name further errors only.
     """
 
     def __init__(self, channel):
@@ -223,13 +224,14 @@ class IngestServiceStub:
 class IngestServiceServicer:
     """Stores documents, records and memories so that they can be searched and cited.
 
-    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every call that
-    changes something takes a `request_id`: the same id with the same body gives the first answer again for 24 hours, the
-    same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome
-    is unknown; repeating it with the same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
+    call that changes something takes a `request_id`: the same id with the same body gives the first answer
+    again for 24 hours, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
+    write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with
-    NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments
+    on calls name further errors only.
     """
 
     def CreateCollection(self, request, context):
@@ -272,12 +274,13 @@ class IngestServiceServicer:
     def IngestDocument(self, request, context):
         """Ingests a document that fits in one message (4 MiB). Larger ones go through `UploadDocument`.
 
-        A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of changed bytes only
-        changed chunks are embedded. Readers see the old generation until the new one is complete. The collection must exist.
+        A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of
+        changed bytes only changed chunks are embedded. Readers see the old generation until the new one is
+        complete. The collection must exist.
 
         Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
-        ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
-        meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+        ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
+        document meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -286,19 +289,21 @@ class IngestServiceServicer:
     def UploadDocument(self, request_iterator, context):
         """Ingests a document of any size in parts, telling how far it is.
 
-        The client sends one header, then parts in rising order of offset, then closes its side. The server answers the header with
-        `accepted`, then sends `progress`, and last the `result`. After a broken connection the client sends the header again with
-        the `upload_id`; `accepted` says from which offset to go on. Uploads without a part for 24 hours are forgotten.
+        The client sends one header, then parts in rising order of offset, then closes its side. The server
+        answers the header with `accepted`, then sends `progress`, and last the `result`. After a broken
+        connection the client sends the header again with the `upload_id`; `accepted` says from which offset to
+        go on. Uploads without a part for 24 hours are forgotten.
 
-        Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part that leaves a gap, for more or
-        fewer bytes than announced, and for a hash that differs.
+        Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part
+        that leaves a gap, for more or fewer bytes than announced, and for a hash that differs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PlanIngest(self, request, context):
-        """Says what ingesting a document would do, and does nothing. Safe to retry. Errors: those of `IngestDocument`.
+        """Says what ingesting a document would do, and does nothing. Safe to retry. Errors: those of
+        `IngestDocument`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -321,7 +326,8 @@ class IngestServiceServicer:
     def GetDocumentText(self, request, context):
         """Streams the canonical text of a document, or a range of it, in order and without gaps. Safe to retry.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that was swept; INVALID_ARGUMENT for a range outside the text.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation it does not have; INVALID_ARGUMENT for a
+        range outside the text.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -330,7 +336,8 @@ class IngestServiceServicer:
     def UpdateDocument(self, request, context):
         """Changes what the caller said about a document, on all its chunks, without embedding anything again.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is not the live one.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is
+        not the live one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -355,15 +362,16 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetChunk(self, request, context):
-        """Returns a live chunk. Safe to retry; reading a memory counts as an access. Errors: NOT_FOUND with CHUNK_NOT_FOUND.
+        """Returns a live chunk. Safe to retry; reading a memory counts as an access. Errors: NOT_FOUND with
+        CHUNK_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListChunks(self, request, context):
-        """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk number.
-        Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
+        """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk
+        number. Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -444,28 +452,32 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RemoveLink(self, request, context):
-        """Removes a link between two memories. A link that does not exist is no error. Errors: NOT_FOUND for either end.
+        """Removes a link between two memories. A link that does not exist is no error. Errors: NOT_FOUND for either
+        end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExportVault(self, request, context):
-        """Streams all memories of a collection as the files of a vault: chunk files, then indexes, then a summary. Safe to retry.
+        """Streams all memories of a collection as the files of a vault: chunk files, then indexes, then a summary.
+        Safe to retry.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ImportVault(self, request_iterator, context):
-        """Takes the files of a vault. Each file is taken or refused for itself; indexes are made anew and theirs ignored.
+        """Takes the files of a vault. Each file is taken or refused for itself; indexes are made anew and theirs
+        ignored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetSchema(self, request, context):
-        """Returns the JSON Schema of one or all kinds of metadata. Safe to retry. Errors: NOT_FOUND for an unknown kind.
+        """Returns the JSON Schema of one or all kinds of metadata. Safe to retry. Errors: NOT_FOUND for an unknown
+        kind.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -488,7 +500,8 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Reindex(self, request, context):
-        """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep serving.
+        """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
+        serving.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -502,7 +515,8 @@ class IngestServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CheckStore(self, request, context):
-        """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a report.
+        """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
+        report.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -697,13 +711,14 @@ def add_IngestServiceServicer_to_server(servicer, server):
 class IngestService:
     """Stores documents, records and memories so that they can be searched and cited.
 
-    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every call that
-    changes something takes a `request_id`: the same id with the same body gives the first answer again for 24 hours, the
-    same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome
-    is unknown; repeating it with the same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
+    call that changes something takes a `request_id`: the same id with the same body gives the first answer
+    again for 24 hours, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
+    write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with
-    NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments
+    on calls name further errors only.
     """
 
     @staticmethod

@@ -29,13 +29,14 @@ GRPC_VERSION: str
 class IngestServiceStub:
     """Stores documents, records and memories so that they can be searched and cited.
 
-    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every call that
-    changes something takes a `request_id`: the same id with the same body gives the first answer again for 24 hours, the
-    same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome
-    is unknown; repeating it with the same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
+    call that changes something takes a `request_id`: the same id with the same body gives the first answer
+    again for 24 hours, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
+    write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with
-    NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments
+    on calls name further errors only.
     """
 
     @_typing.overload
@@ -58,25 +59,29 @@ class IngestServiceStub:
     IngestDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.IngestDocumentRequest, _ingest_service_pb2.IngestDocumentResponse]
     """Ingests a document that fits in one message (4 MiB). Larger ones go through `UploadDocument`.
 
-    A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of changed bytes only
-    changed chunks are embedded. Readers see the old generation until the new one is complete. The collection must exist.
+    A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of
+    changed bytes only changed chunks are embedded. Readers see the old generation until the new one is
+    complete. The collection must exist.
 
     Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
-    ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
-    meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+    ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
+    document meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
     """
     UploadDocument: _grpc.StreamStreamMultiCallable[_ingest_service_pb2.UploadDocumentRequest, _ingest_service_pb2.UploadDocumentResponse]
     """Ingests a document of any size in parts, telling how far it is.
 
-    The client sends one header, then parts in rising order of offset, then closes its side. The server answers the header with
-    `accepted`, then sends `progress`, and last the `result`. After a broken connection the client sends the header again with
-    the `upload_id`; `accepted` says from which offset to go on. Uploads without a part for 24 hours are forgotten.
+    The client sends one header, then parts in rising order of offset, then closes its side. The server
+    answers the header with `accepted`, then sends `progress`, and last the `result`. After a broken
+    connection the client sends the header again with the `upload_id`; `accepted` says from which offset to
+    go on. Uploads without a part for 24 hours are forgotten.
 
-    Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part that leaves a gap, for more or
-    fewer bytes than announced, and for a hash that differs.
+    Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part
+    that leaves a gap, for more or fewer bytes than announced, and for a hash that differs.
     """
     PlanIngest: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.PlanIngestRequest, _ingest_service_pb2.PlanIngestResponse]
-    """Says what ingesting a document would do, and does nothing. Safe to retry. Errors: those of `IngestDocument`."""
+    """Says what ingesting a document would do, and does nothing. Safe to retry. Errors: those of
+    `IngestDocument`.
+    """
     GetDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.GetDocumentRequest, _ingest_service_pb2.GetDocumentResponse]
     """Returns a document by id or source. Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND."""
     ListDocuments: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ListDocumentsRequest, _ingest_service_pb2.ListDocumentsResponse]
@@ -84,12 +89,14 @@ class IngestServiceStub:
     GetDocumentText: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.GetDocumentTextRequest, _ingest_service_pb2.GetDocumentTextResponse]
     """Streams the canonical text of a document, or a range of it, in order and without gaps. Safe to retry.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that was swept; INVALID_ARGUMENT for a range outside the text.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation it does not have; INVALID_ARGUMENT for a
+    range outside the text.
     """
     UpdateDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateDocumentRequest, _ingest_service_pb2.UpdateDocumentResponse]
     """Changes what the caller said about a document, on all its chunks, without embedding anything again.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is not the live one.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is
+    not the live one.
     """
     DeleteDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.DeleteDocumentRequest, _ingest_service_pb2.DeleteDocumentResponse]
     """Deletes a document and its chunks. It is invisible to every call when this returns.
@@ -102,10 +109,12 @@ class IngestServiceStub:
     Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after a permanent deletion.
     """
     GetChunk: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.GetChunkRequest, _ingest_service_pb2.GetChunkResponse]
-    """Returns a live chunk. Safe to retry; reading a memory counts as an access. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+    """Returns a live chunk. Safe to retry; reading a memory counts as an access. Errors: NOT_FOUND with
+    CHUNK_NOT_FOUND.
+    """
     ListChunks: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ListChunksRequest, _ingest_service_pb2.ListChunksResponse]
-    """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk number.
-    Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
+    """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk
+    number. Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
     """
     UpdateChunk: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateChunkRequest, _ingest_service_pb2.UpdateChunkResponse]
     """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
@@ -134,13 +143,21 @@ class IngestServiceStub:
     AddLink: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.AddLinkRequest, _ingest_service_pb2.AddLinkResponse]
     """Links two memories. A link that exists is no error. Errors: NOT_FOUND for either end."""
     RemoveLink: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.RemoveLinkRequest, _ingest_service_pb2.RemoveLinkResponse]
-    """Removes a link between two memories. A link that does not exist is no error. Errors: NOT_FOUND for either end."""
+    """Removes a link between two memories. A link that does not exist is no error. Errors: NOT_FOUND for either
+    end.
+    """
     ExportVault: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.ExportVaultRequest, _ingest_service_pb2.ExportVaultResponse]
-    """Streams all memories of a collection as the files of a vault: chunk files, then indexes, then a summary. Safe to retry."""
+    """Streams all memories of a collection as the files of a vault: chunk files, then indexes, then a summary.
+    Safe to retry.
+    """
     ImportVault: _grpc.StreamUnaryMultiCallable[_ingest_service_pb2.ImportVaultRequest, _ingest_service_pb2.ImportVaultResponse]
-    """Takes the files of a vault. Each file is taken or refused for itself; indexes are made anew and theirs ignored."""
+    """Takes the files of a vault. Each file is taken or refused for itself; indexes are made anew and theirs
+    ignored.
+    """
     GetSchema: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.GetSchemaRequest, _ingest_service_pb2.GetSchemaResponse]
-    """Returns the JSON Schema of one or all kinds of metadata. Safe to retry. Errors: NOT_FOUND for an unknown kind."""
+    """Returns the JSON Schema of one or all kinds of metadata. Safe to retry. Errors: NOT_FOUND for an unknown
+    kind.
+    """
     ValidateMetadata: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.ValidateMetadataRequest, _ingest_service_pb2.ValidateMetadataResponse]
     """Checks metadata against its schema and fills in defaults; stores nothing. Safe to retry.
 
@@ -149,23 +166,28 @@ class IngestServiceStub:
     GetStats: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.GetStatsRequest, _ingest_service_pb2.GetStatsResponse]
     """Returns figures of one or all collections, counted in the catalog. Safe to retry."""
     Reindex: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.ReindexRequest, _ingest_service_pb2.ReindexResponse]
-    """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep serving."""
+    """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
+    serving.
+    """
     Reembed: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.ReembedRequest, _ingest_service_pb2.ReembedResponse]
     """Embeds a collection with another model and moves over when complete, while the old vectors keep serving."""
     CheckStore: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.CheckStoreRequest, _ingest_service_pb2.CheckStoreResponse]
-    """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a report."""
+    """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
+    report.
+    """
 
 @_typing.type_check_only
 class IngestServiceAsyncStub(IngestServiceStub):
     """Stores documents, records and memories so that they can be searched and cited.
 
-    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every call that
-    changes something takes a `request_id`: the same id with the same body gives the first answer again for 24 hours, the
-    same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome
-    is unknown; repeating it with the same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
+    call that changes something takes a `request_id`: the same id with the same body gives the first answer
+    again for 24 hours, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
+    write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with
-    NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments
+    on calls name further errors only.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -185,25 +207,29 @@ class IngestServiceAsyncStub(IngestServiceStub):
     IngestDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.IngestDocumentRequest, _ingest_service_pb2.IngestDocumentResponse]  # type: ignore[assignment]
     """Ingests a document that fits in one message (4 MiB). Larger ones go through `UploadDocument`.
 
-    A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of changed bytes only
-    changed chunks are embedded. Readers see the old generation until the new one is complete. The collection must exist.
+    A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of
+    changed bytes only changed chunks are embedded. Readers see the old generation until the new one is
+    complete. The collection must exist.
 
     Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
-    ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
-    meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+    ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
+    document meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
     """
     UploadDocument: _aio.StreamStreamMultiCallable[_ingest_service_pb2.UploadDocumentRequest, _ingest_service_pb2.UploadDocumentResponse]  # type: ignore[assignment]
     """Ingests a document of any size in parts, telling how far it is.
 
-    The client sends one header, then parts in rising order of offset, then closes its side. The server answers the header with
-    `accepted`, then sends `progress`, and last the `result`. After a broken connection the client sends the header again with
-    the `upload_id`; `accepted` says from which offset to go on. Uploads without a part for 24 hours are forgotten.
+    The client sends one header, then parts in rising order of offset, then closes its side. The server
+    answers the header with `accepted`, then sends `progress`, and last the `result`. After a broken
+    connection the client sends the header again with the `upload_id`; `accepted` says from which offset to
+    go on. Uploads without a part for 24 hours are forgotten.
 
-    Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part that leaves a gap, for more or
-    fewer bytes than announced, and for a hash that differs.
+    Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part
+    that leaves a gap, for more or fewer bytes than announced, and for a hash that differs.
     """
     PlanIngest: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.PlanIngestRequest, _ingest_service_pb2.PlanIngestResponse]  # type: ignore[assignment]
-    """Says what ingesting a document would do, and does nothing. Safe to retry. Errors: those of `IngestDocument`."""
+    """Says what ingesting a document would do, and does nothing. Safe to retry. Errors: those of
+    `IngestDocument`.
+    """
     GetDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.GetDocumentRequest, _ingest_service_pb2.GetDocumentResponse]  # type: ignore[assignment]
     """Returns a document by id or source. Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND."""
     ListDocuments: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ListDocumentsRequest, _ingest_service_pb2.ListDocumentsResponse]  # type: ignore[assignment]
@@ -211,12 +237,14 @@ class IngestServiceAsyncStub(IngestServiceStub):
     GetDocumentText: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.GetDocumentTextRequest, _ingest_service_pb2.GetDocumentTextResponse]  # type: ignore[assignment]
     """Streams the canonical text of a document, or a range of it, in order and without gaps. Safe to retry.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that was swept; INVALID_ARGUMENT for a range outside the text.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation it does not have; INVALID_ARGUMENT for a
+    range outside the text.
     """
     UpdateDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateDocumentRequest, _ingest_service_pb2.UpdateDocumentResponse]  # type: ignore[assignment]
     """Changes what the caller said about a document, on all its chunks, without embedding anything again.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is not the live one.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is
+    not the live one.
     """
     DeleteDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.DeleteDocumentRequest, _ingest_service_pb2.DeleteDocumentResponse]  # type: ignore[assignment]
     """Deletes a document and its chunks. It is invisible to every call when this returns.
@@ -229,10 +257,12 @@ class IngestServiceAsyncStub(IngestServiceStub):
     Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after a permanent deletion.
     """
     GetChunk: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.GetChunkRequest, _ingest_service_pb2.GetChunkResponse]  # type: ignore[assignment]
-    """Returns a live chunk. Safe to retry; reading a memory counts as an access. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+    """Returns a live chunk. Safe to retry; reading a memory counts as an access. Errors: NOT_FOUND with
+    CHUNK_NOT_FOUND.
+    """
     ListChunks: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ListChunksRequest, _ingest_service_pb2.ListChunksResponse]  # type: ignore[assignment]
-    """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk number.
-    Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
+    """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk
+    number. Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
     """
     UpdateChunk: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateChunkRequest, _ingest_service_pb2.UpdateChunkResponse]  # type: ignore[assignment]
     """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
@@ -261,13 +291,21 @@ class IngestServiceAsyncStub(IngestServiceStub):
     AddLink: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.AddLinkRequest, _ingest_service_pb2.AddLinkResponse]  # type: ignore[assignment]
     """Links two memories. A link that exists is no error. Errors: NOT_FOUND for either end."""
     RemoveLink: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.RemoveLinkRequest, _ingest_service_pb2.RemoveLinkResponse]  # type: ignore[assignment]
-    """Removes a link between two memories. A link that does not exist is no error. Errors: NOT_FOUND for either end."""
+    """Removes a link between two memories. A link that does not exist is no error. Errors: NOT_FOUND for either
+    end.
+    """
     ExportVault: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.ExportVaultRequest, _ingest_service_pb2.ExportVaultResponse]  # type: ignore[assignment]
-    """Streams all memories of a collection as the files of a vault: chunk files, then indexes, then a summary. Safe to retry."""
+    """Streams all memories of a collection as the files of a vault: chunk files, then indexes, then a summary.
+    Safe to retry.
+    """
     ImportVault: _aio.StreamUnaryMultiCallable[_ingest_service_pb2.ImportVaultRequest, _ingest_service_pb2.ImportVaultResponse]  # type: ignore[assignment]
-    """Takes the files of a vault. Each file is taken or refused for itself; indexes are made anew and theirs ignored."""
+    """Takes the files of a vault. Each file is taken or refused for itself; indexes are made anew and theirs
+    ignored.
+    """
     GetSchema: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.GetSchemaRequest, _ingest_service_pb2.GetSchemaResponse]  # type: ignore[assignment]
-    """Returns the JSON Schema of one or all kinds of metadata. Safe to retry. Errors: NOT_FOUND for an unknown kind."""
+    """Returns the JSON Schema of one or all kinds of metadata. Safe to retry. Errors: NOT_FOUND for an unknown
+    kind.
+    """
     ValidateMetadata: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.ValidateMetadataRequest, _ingest_service_pb2.ValidateMetadataResponse]  # type: ignore[assignment]
     """Checks metadata against its schema and fills in defaults; stores nothing. Safe to retry.
 
@@ -276,22 +314,27 @@ class IngestServiceAsyncStub(IngestServiceStub):
     GetStats: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.GetStatsRequest, _ingest_service_pb2.GetStatsResponse]  # type: ignore[assignment]
     """Returns figures of one or all collections, counted in the catalog. Safe to retry."""
     Reindex: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.ReindexRequest, _ingest_service_pb2.ReindexResponse]  # type: ignore[assignment]
-    """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep serving."""
+    """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
+    serving.
+    """
     Reembed: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.ReembedRequest, _ingest_service_pb2.ReembedResponse]  # type: ignore[assignment]
     """Embeds a collection with another model and moves over when complete, while the old vectors keep serving."""
     CheckStore: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.CheckStoreRequest, _ingest_service_pb2.CheckStoreResponse]  # type: ignore[assignment]
-    """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a report."""
+    """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
+    report.
+    """
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     """Stores documents, records and memories so that they can be searched and cited.
 
-    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every call that
-    changes something takes a `request_id`: the same id with the same body gives the first answer again for 24 hours, the
-    same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a write means that its outcome
-    is unknown; repeating it with the same `request_id` is safe.
+    A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
+    call that changes something takes a `request_id`: the same id with the same body gives the first answer
+    again for 24 hours, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
+    write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with
-    NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
+    and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments
+    on calls name further errors only.
     """
 
     @_abc_1.abstractmethod
@@ -345,12 +388,13 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ingest_service_pb2.IngestDocumentResponse, _abc.Awaitable[_ingest_service_pb2.IngestDocumentResponse]]:
         """Ingests a document that fits in one message (4 MiB). Larger ones go through `UploadDocument`.
 
-        A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of changed bytes only
-        changed chunks are embedded. Readers see the old generation until the new one is complete. The collection must exist.
+        A known `source_uri` is an update: unchanged bytes and fields cost no embedding and write nothing, and of
+        changed bytes only changed chunks are embedded. Readers see the old generation until the new one is
+        complete. The collection must exist.
 
         Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
-        ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the document
-        meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+        ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
+        document meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
         """
 
     @_abc_1.abstractmethod
@@ -361,12 +405,13 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_ingest_service_pb2.UploadDocumentResponse], _abc.AsyncIterator[_ingest_service_pb2.UploadDocumentResponse]]:
         """Ingests a document of any size in parts, telling how far it is.
 
-        The client sends one header, then parts in rising order of offset, then closes its side. The server answers the header with
-        `accepted`, then sends `progress`, and last the `result`. After a broken connection the client sends the header again with
-        the `upload_id`; `accepted` says from which offset to go on. Uploads without a part for 24 hours are forgotten.
+        The client sends one header, then parts in rising order of offset, then closes its side. The server
+        answers the header with `accepted`, then sends `progress`, and last the `result`. After a broken
+        connection the client sends the header again with the `upload_id`; `accepted` says from which offset to
+        go on. Uploads without a part for 24 hours are forgotten.
 
-        Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part that leaves a gap, for more or
-        fewer bytes than announced, and for a hash that differs.
+        Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part
+        that leaves a gap, for more or fewer bytes than announced, and for a hash that differs.
         """
 
     @_abc_1.abstractmethod
@@ -375,7 +420,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.PlanIngestRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.PlanIngestResponse, _abc.Awaitable[_ingest_service_pb2.PlanIngestResponse]]:
-        """Says what ingesting a document would do, and does nothing. Safe to retry. Errors: those of `IngestDocument`."""
+        """Says what ingesting a document would do, and does nothing. Safe to retry. Errors: those of
+        `IngestDocument`.
+        """
 
     @_abc_1.abstractmethod
     def GetDocument(
@@ -401,7 +448,8 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_ingest_service_pb2.GetDocumentTextResponse], _abc.AsyncIterator[_ingest_service_pb2.GetDocumentTextResponse]]:
         """Streams the canonical text of a document, or a range of it, in order and without gaps. Safe to retry.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that was swept; INVALID_ARGUMENT for a range outside the text.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation it does not have; INVALID_ARGUMENT for a
+        range outside the text.
         """
 
     @_abc_1.abstractmethod
@@ -412,7 +460,8 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ingest_service_pb2.UpdateDocumentResponse, _abc.Awaitable[_ingest_service_pb2.UpdateDocumentResponse]]:
         """Changes what the caller said about a document, on all its chunks, without embedding anything again.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is not the live one.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is
+        not the live one.
         """
 
     @_abc_1.abstractmethod
@@ -443,7 +492,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.GetChunkRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.GetChunkResponse, _abc.Awaitable[_ingest_service_pb2.GetChunkResponse]]:
-        """Returns a live chunk. Safe to retry; reading a memory counts as an access. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+        """Returns a live chunk. Safe to retry; reading a memory counts as an access. Errors: NOT_FOUND with
+        CHUNK_NOT_FOUND.
+        """
 
     @_abc_1.abstractmethod
     def ListChunks(
@@ -451,8 +502,8 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.ListChunksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.ListChunksResponse, _abc.Awaitable[_ingest_service_pb2.ListChunksResponse]]:
-        """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk number.
-        Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
+        """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk
+        number. Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -547,7 +598,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.RemoveLinkRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.RemoveLinkResponse, _abc.Awaitable[_ingest_service_pb2.RemoveLinkResponse]]:
-        """Removes a link between two memories. A link that does not exist is no error. Errors: NOT_FOUND for either end."""
+        """Removes a link between two memories. A link that does not exist is no error. Errors: NOT_FOUND for either
+        end.
+        """
 
     @_abc_1.abstractmethod
     def ExportVault(
@@ -555,7 +608,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.ExportVaultRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_ingest_service_pb2.ExportVaultResponse], _abc.AsyncIterator[_ingest_service_pb2.ExportVaultResponse]]:
-        """Streams all memories of a collection as the files of a vault: chunk files, then indexes, then a summary. Safe to retry."""
+        """Streams all memories of a collection as the files of a vault: chunk files, then indexes, then a summary.
+        Safe to retry.
+        """
 
     @_abc_1.abstractmethod
     def ImportVault(
@@ -563,7 +618,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_ingest_service_pb2.ImportVaultRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.ImportVaultResponse, _abc.Awaitable[_ingest_service_pb2.ImportVaultResponse]]:
-        """Takes the files of a vault. Each file is taken or refused for itself; indexes are made anew and theirs ignored."""
+        """Takes the files of a vault. Each file is taken or refused for itself; indexes are made anew and theirs
+        ignored.
+        """
 
     @_abc_1.abstractmethod
     def GetSchema(
@@ -571,7 +628,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.GetSchemaRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.GetSchemaResponse, _abc.Awaitable[_ingest_service_pb2.GetSchemaResponse]]:
-        """Returns the JSON Schema of one or all kinds of metadata. Safe to retry. Errors: NOT_FOUND for an unknown kind."""
+        """Returns the JSON Schema of one or all kinds of metadata. Safe to retry. Errors: NOT_FOUND for an unknown
+        kind.
+        """
 
     @_abc_1.abstractmethod
     def ValidateMetadata(
@@ -598,7 +657,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.ReindexRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_ingest_service_pb2.ReindexResponse], _abc.AsyncIterator[_ingest_service_pb2.ReindexResponse]]:
-        """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep serving."""
+        """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
+        serving.
+        """
 
     @_abc_1.abstractmethod
     def Reembed(
@@ -614,6 +675,8 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.CheckStoreRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_ingest_service_pb2.CheckStoreResponse], _abc.AsyncIterator[_ingest_service_pb2.CheckStoreResponse]]:
-        """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a report."""
+        """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
+        report.
+        """
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -79,7 +79,9 @@ class Progress(_message.Message):
     done_count: _builtins.int
     """Output only. Units done in this stage."""
     total_count: _builtins.int
-    """Output only. Units of this stage; 0 while unknown. Bytes when receiving, else chunks, records or findings."""
+    """Output only. Units of this stage; 0 while unknown. Bytes when receiving, else chunks, records or
+    findings.
+    """
     def __init__(
         self,
         *,

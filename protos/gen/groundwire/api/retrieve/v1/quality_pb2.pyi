@@ -40,7 +40,9 @@ class _QueryStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_QueryState
     """The response is complete."""
 
 class QueryState(_QueryState, metaclass=_QueryStateEnumTypeWrapper):
-    """States of a query, in this order. On failure the error's metadata key `last_state` names the last one reached."""
+    """States of a query, in this order. On failure the error's metadata key `last_state` names the last one
+    reached.
+    """
 
 QUERY_STATE_UNSPECIFIED: QueryState.ValueType  # 0
 """Never sent."""

@@ -53,7 +53,9 @@ class QueryLog(_message.Message):
     mode: _search_mode_pb2.SearchMode.ValueType
     """Output only. Legs that ran."""
     error_reason: _builtins.str
-    """Output only. Reason of the failure, a value of `ErrorReason` without its prefix; empty when it was served."""
+    """Output only. Reason of the failure, a value of `ErrorReason` without its prefix; empty when it was
+    served.
+    """
     @_builtins.property
     def processing_time(self) -> _duration_pb2.Duration:
         """Output only. Time from receipt to response."""

@@ -80,8 +80,9 @@ class RetrieveRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     query: _builtins.str
-    """Required. The query: 1 to 500 code points (or the collection's limit), not blank, without control characters
-    except tab, newline and return. Taken literally: operators of search languages have no meaning.
+    """Required. The query: 1 to 500 code points (or the collection's limit), not blank, without control
+    characters except tab, newline and return. Taken literally: operators of search languages have no
+    meaning.
     """
     @_builtins.property
     def options(self) -> _retrieval_options_pb2.RetrievalOptions:
@@ -89,13 +90,15 @@ class RetrieveRequest(_message.Message):
 
     @_builtins.property
     def query_vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Optional. The query's vector, made by the caller with the collection's model; empty means the server makes it.
-        Another length is INVALID_ARGUMENT with DIMENSION_MISMATCH.
+        """Optional. The query's vector, made by the caller with the collection's model; empty means the server
+        makes it. Another length is INVALID_ARGUMENT with DIMENSION_MISMATCH.
         """
 
     @_builtins.property
     def query_time(self) -> _timestamp_pb2.Timestamp:
-        """Optional. When the query was asked; unset means now. More than a minute in the future is INVALID_ARGUMENT."""
+        """Optional. When the query was asked; unset means now. More than a minute in the future is
+        INVALID_ARGUMENT.
+        """
 
     def __init__(
         self,
@@ -361,7 +364,9 @@ class RetrieveContextRequest(_message.Message):
     document_top_k: _builtins.int
     """Optional. Most chunks of documents, 1 to 20; unset means the collection's default."""
     min_relevance: _builtins.float
-    """Optional. Smallest relevance, 0.0 to 1.0; unset means the collection's default. Turns and summaries come by time instead."""
+    """Optional. Smallest relevance, 0.0 to 1.0; unset means the collection's default. Turns and summaries come
+    by time instead.
+    """
     consistency_token: _builtins.str
     """Optional. `consistency_token` of a write that must be visible."""
     @_builtins.property
@@ -492,7 +497,9 @@ class ContextSection(_message.Message):
     """Output only. Order of the results."""
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
-        """Output only. What was found; memories by memory rank, turns and summaries the newest, shown oldest first, others by relevance."""
+        """Output only. What was found; memories by memory rank, turns and summaries the newest, shown oldest first,
+        others by relevance.
+        """
 
     def __init__(
         self,
@@ -664,7 +671,9 @@ class MemoryHit(_message.Message):
     recency_bonus: _builtins.float
     """Output only. Bonus for recency, halved every 30 days by default: 0.0 to the configured weight (0.1)."""
     raw_score: _builtins.float
-    """Output only. 0.5 * similarity + 0.5 * importance_score + recency_bonus: 0.0 to 1 plus the weight; memories are ordered by it."""
+    """Output only. 0.5 * similarity + 0.5 * importance_score + recency_bonus: 0.0 to 1 plus the weight;
+    memories are ordered by it.
+    """
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """Output only. The memory; this hit is counted in its `access_count`."""
@@ -705,14 +714,14 @@ class ExpandRequest(_message.Message):
     mode: Global___ExpandMode.ValueType
     """Required. What to add."""
     radius: _builtins.int
-    """Optional. Sentences or chunks on each side, 0 to 20; for `WINDOW` unset means the chunk's own `window_size`,
-    for `NEIGHBOURS` 2.
+    """Optional. Sentences or chunks on each side, 0 to 20; for `WINDOW` unset means the chunk's own
+    `window_size`, for `NEIGHBOURS` 2.
     """
     levels_up: _builtins.int
     """Optional. Levels to go up for `HIERARCHY`, 1 to 3; unset means 1."""
     max_chars: _builtins.int
-    """Optional. Longest passage in code points, 1 to 1,000,000; longer ones are cut at chunk borders around the chunk.
-    Unset means 100,000.
+    """Optional. Longest passage in code points, 1 to 1,000,000; longer ones are cut at chunk borders around the
+    chunk. Unset means 100,000.
     """
     @_builtins.property
     def chunks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChunkReference]:
@@ -951,8 +960,8 @@ class ListQueryLogsRequest(_message.Message):
     page_size: _builtins.int
     """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
     page_token: _builtins.str
-    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that request,
-    otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
+    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
+    request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
     """
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
@@ -1019,7 +1028,9 @@ class GetPipelineStatsRequest(_message.Message):
     """Optional. Only searches in this collection; empty means all."""
     @_builtins.property
     def window(self) -> _duration_pb2.Duration:
-        """Optional. Only searches of this last stretch of time, at most an hour; unset means since the server started."""
+        """Optional. Only searches of this last stretch of time, at most an hour; unset means since the server
+        started.
+        """
 
     def __init__(
         self,

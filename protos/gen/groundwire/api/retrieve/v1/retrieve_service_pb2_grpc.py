@@ -28,12 +28,14 @@ if _version_not_supported:
 class RetrieveServiceStub:
     """Finds passages that help answer a query.
 
-    Every result is joined with the catalog: it belongs to the live generation of a document that is not deleted, never to a
-    mix of two. All calls only read and are safe to retry; memory accesses and the query log are counted on the side.
+    Every result is joined with the catalog: it belongs to the live generation of a document that is not
+    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
+    log are counted on the side.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and
-    UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION
-    with EMBEDDING_MISMATCH or UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
+    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
+    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
     def __init__(self, channel):
@@ -87,12 +89,14 @@ class RetrieveServiceStub:
 class RetrieveServiceServicer:
     """Finds passages that help answer a query.
 
-    Every result is joined with the catalog: it belongs to the live generation of a document that is not deleted, never to a
-    mix of two. All calls only read and are safe to retry; memory accesses and the query log are counted on the side.
+    Every result is joined with the catalog: it belongs to the live generation of a document that is not
+    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
+    log are counted on the side.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and
-    UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION
-    with EMBEDDING_MISMATCH or UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
+    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
+    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
     def Retrieve(self, request, context):
@@ -133,7 +137,8 @@ class RetrieveServiceServicer:
     def ParseQuery(self, request, context):
         """Splits a question into a query and a filter over the collection's described fields.
 
-        A question without a usable filter gives none; fields and values that were not described are never produced.
+        A question without a usable filter gives none; fields and values that were not described are never
+        produced.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -207,12 +212,14 @@ def add_RetrieveServiceServicer_to_server(servicer, server):
 class RetrieveService:
     """Finds passages that help answer a query.
 
-    Every result is joined with the catalog: it belongs to the live generation of a document that is not deleted, never to a
-    mix of two. All calls only read and are safe to retry; memory accesses and the query log are counted on the side.
+    Every result is joined with the catalog: it belongs to the live generation of a document that is not
+    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
+    log are counted on the side.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and
-    UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION
-    with EMBEDDING_MISMATCH or UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
+    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
+    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
     @staticmethod

@@ -29,12 +29,14 @@ GRPC_VERSION: str
 class RetrieveServiceStub:
     """Finds passages that help answer a query.
 
-    Every result is joined with the catalog: it belongs to the live generation of a document that is not deleted, never to a
-    mix of two. All calls only read and are safe to retry; memory accesses and the query log are counted on the side.
+    Every result is joined with the catalog: it belongs to the live generation of a document that is not
+    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
+    log are counted on the side.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and
-    UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION
-    with EMBEDDING_MISMATCH or UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
+    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
+    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
     @_typing.overload
@@ -54,7 +56,8 @@ class RetrieveServiceStub:
     ParseQuery: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.ParseQueryRequest, _retrieve_service_pb2.ParseQueryResponse]
     """Splits a question into a query and a filter over the collection's described fields.
 
-    A question without a usable filter gives none; fields and values that were not described are never produced.
+    A question without a usable filter gives none; fields and values that were not described are never
+    produced.
     """
     ListQueryLogs: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.ListQueryLogsRequest, _retrieve_service_pb2.ListQueryLogsResponse]
     """Returns logged queries, newest first."""
@@ -65,12 +68,14 @@ class RetrieveServiceStub:
 class RetrieveServiceAsyncStub(RetrieveServiceStub):
     """Finds passages that help answer a query.
 
-    Every result is joined with the catalog: it belongs to the live generation of a document that is not deleted, never to a
-    mix of two. All calls only read and are safe to retry; memory accesses and the query log are counted on the side.
+    Every result is joined with the catalog: it belongs to the live generation of a document that is not
+    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
+    log are counted on the side.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and
-    UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION
-    with EMBEDDING_MISMATCH or UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
+    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
+    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -87,7 +92,8 @@ class RetrieveServiceAsyncStub(RetrieveServiceStub):
     ParseQuery: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.ParseQueryRequest, _retrieve_service_pb2.ParseQueryResponse]  # type: ignore[assignment]
     """Splits a question into a query and a filter over the collection's described fields.
 
-    A question without a usable filter gives none; fields and values that were not described are never produced.
+    A question without a usable filter gives none; fields and values that were not described are never
+    produced.
     """
     ListQueryLogs: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.ListQueryLogsRequest, _retrieve_service_pb2.ListQueryLogsResponse]  # type: ignore[assignment]
     """Returns logged queries, newest first."""
@@ -97,12 +103,14 @@ class RetrieveServiceAsyncStub(RetrieveServiceStub):
 class RetrieveServiceServicer(metaclass=_abc_1.ABCMeta):
     """Finds passages that help answer a query.
 
-    Every result is joined with the catalog: it belongs to the live generation of a document that is not deleted, never to a
-    mix of two. All calls only read and are safe to retry; memory accesses and the query log are counted on the side.
+    Every result is joined with the catalog: it belongs to the live generation of a document that is not
+    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
+    log are counted on the side.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and
-    UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION
-    with EMBEDDING_MISMATCH or UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
+    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
+    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
     @_abc_1.abstractmethod
@@ -153,7 +161,8 @@ class RetrieveServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_retrieve_service_pb2.ParseQueryResponse, _abc.Awaitable[_retrieve_service_pb2.ParseQueryResponse]]:
         """Splits a question into a query and a filter over the collection's described fields.
 
-        A question without a usable filter gives none; fields and values that were not described are never produced.
+        A question without a usable filter gives none; fields and values that were not described are never
+        produced.
         """
 
     @_abc_1.abstractmethod
