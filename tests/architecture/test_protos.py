@@ -1,0 +1,290 @@
+"""The contract keeps its own rules, agrees with the kernel, and its stubs are fresh."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, MethodDescriptor
+from google.protobuf.json_format import MessageToDict
+
+from groundwire.api.answer.v1 import answer_service_pb2
+from groundwire.api.common.v1 import error_reason_pb2, metadata_value_pb2, record_pb2, retrieval_options_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2
+from groundwire.kernel import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+PROTOS = ROOT / "protos"
+in_checkout = pytest.mark.skipif(not PROTOS.exists(), reason="runs against the wheel")
+
+SERVICES = {
+    "IngestService": ingest_service_pb2.DESCRIPTOR.services_by_name["IngestService"],
+    "RetrieveService": retrieve_service_pb2.DESCRIPTOR.services_by_name["RetrieveService"],
+    "AnswerService": answer_service_pb2.DESCRIPTOR.services_by_name["AnswerService"],
+}
+CALLS = {
+    "IngestService": """
+        CreateCollection GetCollection ListCollections UpdateCollection DeleteCollection IngestDocument UploadDocument
+        PlanIngest GetDocument ListDocuments GetDocumentText UpdateDocument DeleteDocument RestoreDocument GetChunk
+        ListChunks UpdateChunk PutChunks UpsertRecord UpsertTurn CreateMemory UpdateMemory DeleteMemory RestoreMemory
+        ListMemories AddLink RemoveLink ExportVault ImportVault GetSchema ValidateMetadata GetStats Reindex Reembed
+        CheckStore""",
+    "RetrieveService": """
+        Retrieve BatchRetrieve RetrieveContext RetrieveMemories Expand ParseQuery ListQueryLogs GetPipelineStats""",
+    "AnswerService": """
+        CreateSession GetSession ListSessions EndSession Ask AskStream Converse FormatCitations VerifyCitations""",
+}
+STREAMED_REQUESTS = {"UploadDocument", "ImportVault", "Converse"}
+STREAMED_RESPONSES = {
+    *("UploadDocument", "GetDocumentText", "ExportVault", "Reindex", "Reembed", "CheckStore"),
+    *("AskStream", "Converse"),
+}
+READS = re.compile(
+    r"Get|List|Plan|Export|Validate|Retrieve|BatchRetrieve|Expand|Parse|FormatCitations|VerifyCitations|AskStream"
+)
+CHANGES_IN_A_HEADER = {"UploadDocument": "header", "ImportVault": "header", "Converse": "ask"}
+
+
+def methods() -> Iterator[MethodDescriptor]:
+    for service in SERVICES.values():
+        yield from service.methods
+
+
+def files() -> set[FileDescriptor]:
+    """Return every file of the contract that the services reach."""
+    found: set[FileDescriptor] = {error_reason_pb2.DESCRIPTOR}
+    waiting = [service.file for service in SERVICES.values()]
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            waiting += file.dependencies
+    return {file for file in found if file.package.startswith("groundwire.")}
+
+
+def messages() -> Iterator[Descriptor]:
+    waiting = [message for file in files() for message in file.message_types_by_name.values()]
+    while waiting:
+        message = waiting.pop()
+        waiting += message.nested_types
+        if not message.GetOptions().map_entry:
+            yield message
+
+
+def fields() -> Iterator[FieldDescriptor]:
+    for message in messages():
+        yield from message.fields
+
+
+def message_of(message: Descriptor, field: str) -> Descriptor:
+    kind = message.fields_by_name[field].message_type
+    assert kind is not None
+    return kind
+
+
+def generator() -> ModuleType:
+    path = ROOT / "scripts" / "generate_protos.py"
+    spec = importlib.util.spec_from_file_location("generate_protos", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def buf(*arguments: str) -> subprocess.CompletedProcess[str]:
+    executable = Path(sys.executable).parent / "buf"
+    return subprocess.run([executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@in_checkout
+def test_the_committed_stubs_are_those_of_the_protos(capsys: pytest.CaptureFixture[str]) -> None:
+    assert generator().main(["--check"]) == 0, capsys.readouterr().err
+
+
+@in_checkout
+def test_stale_missing_and_superfluous_stubs_are_named(tmp_path: Path) -> None:
+    fresh, committed = tmp_path / "fresh", tmp_path / "committed"
+    for folder, names in ((fresh, "abc"), (committed, "bcd")):
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_text("same" if name == "b" else folder.name, encoding="utf-8")
+    assert generator().stale_files(fresh, committed) == ["a", "c", "d"]
+
+
+@in_checkout
+def test_the_namespace_has_no_init_file() -> None:
+    assert not (PROTOS / "gen" / "groundwire" / "__init__.py").exists()
+    assert (PROTOS / "gen" / "groundwire" / "api" / "py.typed").exists()
+
+
+@in_checkout
+def test_every_file_lies_where_its_package_says() -> None:
+    for path in (PROTOS / "groundwire").rglob("*.proto"):
+        package = ".".join(path.parent.relative_to(PROTOS).parts)
+        assert f"\npackage {package};\n" in path.read_text(encoding="utf-8"), path
+
+
+@in_checkout
+def test_buf_finds_nothing_to_say() -> None:
+    linted = buf("lint", "protos")
+    assert linted.returncode == 0, linted.stdout
+    formatted = buf("format", "--diff", "--exit-code", "protos")
+    assert formatted.returncode == 0, formatted.stdout
+
+
+@in_checkout
+def test_buf_is_asked_for_the_standard_rules_and_comments() -> None:
+    text = (PROTOS / "buf.yaml").read_text(encoding="utf-8")
+    assert "- STANDARD" in text
+    assert "- COMMENTS" in text
+    assert "except" not in text
+    assert "ignore" not in text
+
+
+@in_checkout
+def test_every_field_says_whether_it_is_required() -> None:
+    built = json.loads(buf("build", "protos", "-o", "-#format=json").stdout)
+    ours = [file for file in built["file"] if file["package"].startswith("groundwire.")]
+    assert ours
+    assert [name for file in ours for name in fields_without_a_role(file)] == []
+
+
+def fields_without_a_role(file: dict[str, Any]) -> Iterator[str]:
+    """Yield the fields and oneofs whose comment does not begin with their role; members of a oneof share its role."""
+    comments = {
+        tuple(entry.get("path", ())): entry.get("leadingComments", "") for entry in file["sourceCodeInfo"]["location"]
+    }
+    for number, message in enumerate(file.get("messageType", [])):
+        elements = [(2, position, field) for position, field in enumerate(message.get("field", []))]
+        elements += [(8, position, oneof) for position, oneof in enumerate(message.get("oneofDecl", []))]
+        for kind, position, element in elements:
+            synthetic = element["name"].startswith("_")
+            member = "oneofIndex" in element and not element.get("proto3Optional")
+            comment = comments.get((4, number, kind, position), "").strip()
+            if not synthetic and not member and not comment.startswith(("Required. ", "Optional. ", "Output only. ")):
+                yield f"{message['name']}.{element['name']}"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_service_has_exactly_the_calls_of_the_design(name: str) -> None:
+    assert [method.name for method in SERVICES[name].methods] == CALLS[name].split()
+
+
+def test_calls_stream_where_the_design_says() -> None:
+    assert {method.name for method in methods() if method.client_streaming} == STREAMED_REQUESTS
+    assert {method.name for method in methods() if method.server_streaming} == STREAMED_RESPONSES
+
+
+def test_every_call_has_its_own_request_and_response() -> None:
+    for method in methods():
+        assert method.input_type.full_name == f"{method.containing_service.file.package}.{method.name}Request"
+        assert method.output_type.full_name == f"{method.containing_service.file.package}.{method.name}Response"
+
+
+def test_every_call_that_changes_something_takes_a_request_id() -> None:
+    for method in methods():
+        if READS.match(method.name):
+            assert "request_id" not in method.input_type.fields_by_name, method.name
+        else:
+            holder = method.input_type
+            if method.name in CHANGES_IN_A_HEADER:
+                holder = message_of(holder, CHANGES_IN_A_HEADER[method.name])
+            assert holder.fields_by_name["request_id"].type == FieldDescriptor.TYPE_STRING, method.name
+
+
+def test_every_list_is_paged() -> None:
+    for method in methods():
+        if method.name.startswith("List"):
+            request, response = method.input_type.fields_by_name, method.output_type.fields_by_name
+            assert request["page_size"].type == FieldDescriptor.TYPE_INT32
+            assert request["page_token"].type == FieldDescriptor.TYPE_STRING
+            assert response["next_page_token"].type == FieldDescriptor.TYPE_STRING
+
+
+def test_every_update_takes_a_field_mask() -> None:
+    updates = [method for method in methods() if method.name.startswith("Update")]
+    assert updates
+    for method in updates:
+        mask = message_of(method.input_type, "update_mask")
+        assert mask.full_name == "google.protobuf.FieldMask", method.name
+
+
+def test_no_message_names_a_tenant() -> None:
+    assert [field.full_name for field in fields() if "tenant" in field.name] == []
+
+
+def test_no_message_holds_free_structures() -> None:
+    maps = [field for field in fields() if field.message_type and field.message_type.GetOptions().map_entry]
+    assert maps
+    for field in maps:
+        assert field.message_type is not None
+        value = message_of(field.message_type, "value")
+        assert value.full_name == "groundwire.api.common.v1.MetadataValue", field.full_name
+    assert not [f.full_name for f in fields() if f.message_type and f.message_type.name in {"Struct", "Any", "Value"}]
+
+
+def test_times_and_spans_of_time_are_named_as_such() -> None:
+    for field in fields():
+        kind = field.message_type.full_name if field.message_type else ""
+        if kind == "google.protobuf.Timestamp":
+            assert field.name.endswith("_time") or field.name in {"timestamp_value", "date_created"}, field.full_name
+
+
+def test_nothing_is_imported_from_outside_but_well_known_types() -> None:
+    for file in files():
+        for dependency in file.dependencies:
+            assert dependency.name.startswith(("google/protobuf/", "groundwire/api/")), file.name
+
+
+def test_only_nouns_of_common_cross_services() -> None:
+    for file in files():
+        areas = {
+            dependency.package.split(".")[2] for dependency in file.dependencies if "groundwire" in dependency.package
+        }
+        assert areas <= {"common", file.package.split(".")[2]}, file.name
+
+
+def test_error_reasons_are_those_of_the_kernel() -> None:
+    names = {name.removeprefix("ERROR_REASON_") for name in error_reason_pb2.ErrorReason.DESCRIPTOR.values_by_name}
+    assert names - {"UNSPECIFIED"} == {kind.reason for kind in subclasses(errors.GroundwireError)}
+
+
+def subclasses(kind: type[errors.GroundwireError]) -> Iterator[type[errors.GroundwireError]]:
+    for child in kind.__subclasses__():
+        if child.__module__ == errors.__name__:
+            yield child
+            yield from subclasses(child)
+
+
+@pytest.mark.requirement("S3-15")
+@pytest.mark.requirement("S3-16")
+def test_a_zero_can_be_told_from_nothing() -> None:
+    options = retrieval_options_pb2.RetrievalOptions()
+    assert not options.HasField("top_k")
+    assert not options.HasField("min_relevance")
+    options.top_k = 0
+    options.min_relevance = 0.0
+    assert options.HasField("top_k")
+    assert options.HasField("min_relevance")
+
+
+@pytest.mark.requirement("S0-21")
+@pytest.mark.requirement("S0-22")
+def test_keys_with_an_underscore_keep_it_in_json() -> None:
+    faq = record_pb2.FaqFields(specialist_name="ocr", version="auto")
+    assert MessageToDict(faq) == {"_specialist_name": "ocr", "_version": "auto"}
+
+
+def test_whole_numbers_keep_their_type_and_digits() -> None:
+    value = metadata_value_pb2.MetadataValue(int64_value=2**53 + 1)
+    again = metadata_value_pb2.MetadataValue.FromString(value.SerializeToString())
+    assert again.WhichOneof("value") == "int64_value"
+    assert again.int64_value == 2**53 + 1
