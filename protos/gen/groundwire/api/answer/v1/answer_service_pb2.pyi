@@ -772,7 +772,9 @@ class VerifyCitationsRequest(_message.Message):
     CITATIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
-        """Required. The citations as they were received, 1 to 1,000."""
+        """Required. The citations as they were received, 1 to 1,000. `document_id`, `generation`, `quote` and
+        `span` must be there; the rest is checked where it is given.
+        """
 
     def __init__(
         self,

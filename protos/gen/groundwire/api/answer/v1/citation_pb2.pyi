@@ -188,23 +188,27 @@ class Citation(_message.Message):
     DOI_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
     marker: _builtins.int
-    """Required. Number in the answer's text, `[1]` and so on: unique, from 1 without gaps, in order of first
+    """Optional. Number in the answer's text, `[1]` and so on: unique, from 1 without gaps, in order of first
     use.
     """
     document_id: _builtins.str
     """Required. Document that is quoted."""
     source_uri: _builtins.str
-    """Required. Source of the document, exactly as it was sent; never empty."""
+    """Output only. Source of the document, exactly as it was sent; never empty."""
     generation: _builtins.int
     """Required. Generation of the document, from 1."""
     chunk_id: _builtins.str
-    """Required. Chunk the quote was found in."""
+    """Optional. Chunk the quote was found in; always set in an answer, checked only if given."""
     chunk_number: _builtins.int
-    """Required. Number of that chunk: unique in the system, never reused, below 2^53."""
+    """Optional. Number of that chunk: unique in the system, never reused, below 2^53; always set in an answer,
+    checked only if given.
+    """
     quote: _builtins.str
     """Required. The quoted text, verbatim."""
     quote_sha256: _builtins.str
-    """Required. SHA-256 of the UTF-8 bytes of `quote`, 64 lower-case hex digits."""
+    """Optional. SHA-256 of the UTF-8 bytes of `quote`, 64 lower-case hex digits; always set in an answer,
+    checked only if given.
+    """
     relevance_score: _builtins.float
     """Output only. Relevance of the chunk to the question: 0.0 to 1.0, higher is better."""
     chapter: _builtins.str
@@ -216,7 +220,9 @@ class Citation(_message.Message):
     title: _builtins.str
     """Output only. Title of the document; never empty (falls back to the last segment of the source)."""
     collection: _builtins.str
-    """Required. Name of the collection."""
+    """Optional. Name of the collection; always set in an answer. Empty on input: the caller's collection that
+    has the document.
+    """
     verdict: Global___CitationVerdict.ValueType
     """Output only. How the quote was found to agree with the source; never `FAILED` in an answer."""
     stance: Global___CitationStance.ValueType
