@@ -1,0 +1,60 @@
+"""The table of calls that the clients offer, one line each."""
+
+from grpc_health.v1 import health_pb2
+
+from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
+from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
+from groundwire.client.calls import StreamCall, UnaryCall
+
+_INGEST = "/groundwire.api.ingest.v1.IngestService/"
+_RETRIEVE = "/groundwire.api.retrieve.v1.RetrieveService/"
+_ANSWER = "/groundwire.api.answer.v1.AnswerService/"
+
+
+class Contract:
+    """What each call does stands in the comments of the protos and of the request messages."""
+
+    create_collection = UnaryCall(
+        _INGEST + "CreateCollection", ingest_pb.CreateCollectionRequest, ingest_pb.CreateCollectionResponse
+    )
+    get_collection = UnaryCall(
+        _INGEST + "GetCollection", ingest_pb.GetCollectionRequest, ingest_pb.GetCollectionResponse
+    )
+    list_collections = UnaryCall(
+        _INGEST + "ListCollections", ingest_pb.ListCollectionsRequest, ingest_pb.ListCollectionsResponse
+    )
+    delete_collection = UnaryCall(
+        _INGEST + "DeleteCollection", ingest_pb.DeleteCollectionRequest, ingest_pb.DeleteCollectionResponse
+    )
+    ingest_document = UnaryCall(
+        _INGEST + "IngestDocument", ingest_pb.IngestDocumentRequest, ingest_pb.IngestDocumentResponse
+    )
+    get_document = UnaryCall(_INGEST + "GetDocument", ingest_pb.GetDocumentRequest, ingest_pb.GetDocumentResponse)
+    list_documents = UnaryCall(
+        _INGEST + "ListDocuments", ingest_pb.ListDocumentsRequest, ingest_pb.ListDocumentsResponse
+    )
+    document_text = StreamCall(
+        _INGEST + "GetDocumentText", ingest_pb.GetDocumentTextRequest, ingest_pb.GetDocumentTextResponse
+    )
+    delete_document = UnaryCall(
+        _INGEST + "DeleteDocument", ingest_pb.DeleteDocumentRequest, ingest_pb.DeleteDocumentResponse
+    )
+    get_chunk = UnaryCall(_INGEST + "GetChunk", ingest_pb.GetChunkRequest, ingest_pb.GetChunkResponse)
+    list_chunks = UnaryCall(_INGEST + "ListChunks", ingest_pb.ListChunksRequest, ingest_pb.ListChunksResponse)
+
+    retrieve = UnaryCall(_RETRIEVE + "Retrieve", retrieve_pb.RetrieveRequest, retrieve_pb.RetrieveResponse)
+
+    create_session = UnaryCall(
+        _ANSWER + "CreateSession", answer_pb.CreateSessionRequest, answer_pb.CreateSessionResponse
+    )
+    get_session = UnaryCall(_ANSWER + "GetSession", answer_pb.GetSessionRequest, answer_pb.GetSessionResponse)
+    list_sessions = UnaryCall(_ANSWER + "ListSessions", answer_pb.ListSessionsRequest, answer_pb.ListSessionsResponse)
+    end_session = UnaryCall(_ANSWER + "EndSession", answer_pb.EndSessionRequest, answer_pb.EndSessionResponse)
+    ask = UnaryCall(_ANSWER + "Ask", answer_pb.AskRequest, answer_pb.AskResponse)
+    ask_stream = StreamCall(_ANSWER + "AskStream", answer_pb.AskStreamRequest, answer_pb.AskStreamResponse)
+    verify_citations = UnaryCall(
+        _ANSWER + "VerifyCitations", answer_pb.VerifyCitationsRequest, answer_pb.VerifyCitationsResponse
+    )
+
+    health = UnaryCall("/grpc.health.v1.Health/Check", health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse)
