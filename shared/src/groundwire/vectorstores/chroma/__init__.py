@@ -1,0 +1,1 @@
+"""VectorStore on Chroma as a library, for one machine."""

@@ -1,0 +1,51 @@
+"""Queries of one Chroma collection that the plain calls do not answer reliably."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.vector_store import ScoredPoint
+
+_SPARE = 16
+"""Results fetched beyond the limit, so that ties at the cut are usually all seen."""
+_MAX_TIES = 4096
+"""Among more equal points than this at the cut, the engine chooses."""
+_PAGE = 5000
+
+
+def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, Any]) -> list[ScoredPoint]:
+    """Return the most similar records, best first, ties by number.
+
+    Args:
+        collection: of Chroma.
+        vector: float32, shape (dimensions,).
+        limit: at least 1.
+        selection: `where` or `ids` or both, as Chroma's `query` takes them.
+    """
+    fetch = limit + _SPARE
+    while True:
+        reply = collection.query(query_embeddings=[vector], n_results=fetch, include=["distances"], **selection)
+        numbers, distances = reply["ids"][0], reply["distances"][0]
+        cut_is_clean = len(numbers) < fetch or distances[-1] > distances[limit - 1]
+        if cut_is_clean or fetch >= limit + _MAX_TIES:
+            ranked = sorted((distance, int(number)) for number, distance in zip(numbers, distances, strict=True))
+            return [ScoredPoint(number, min(1.0, max(0.0, 1.0 - distance))) for distance, number in ranked[:limit]]
+        fetch = limit + 4 * (fetch - limit)
+
+
+def existing(collection: Any, ids: Sequence[str]) -> list[str]:
+    """Return those of the ids that exist: a query over an unknown id fails as a whole."""
+    found: list[str] = []
+    for start in range(0, len(ids), _PAGE):
+        found.extend(collection.get(ids=list(ids[start : start + _PAGE]), include=[])["ids"])
+    return found
+
+
+def all_numbers(collection: Any) -> list[int]:
+    """Return the numbers of all records, ascending; call while nobody writes."""
+    return sorted(number for page in _pages(collection) for number in page)
+
+
+def _pages(collection: Any) -> Iterator[list[int]]:
+    for start in range(0, collection.count(), _PAGE):
+        yield [int(number) for number in collection.get(limit=_PAGE, offset=start, include=[])["ids"]]

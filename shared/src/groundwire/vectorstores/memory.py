@@ -1,0 +1,158 @@
+"""The reference implementation of VectorStore: an exact scan in memory, gone when the process ends."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import CollectionNotFoundError, StoreMismatchError
+from groundwire.kernel.filter_evaluator import matches
+from groundwire.kernel.filters import Filter, Payload
+from groundwire.kernel.vector_store import PointBatch, ScoredPoint
+from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
+
+
+@dataclass(slots=True)
+class _Points:
+    """The points of a collection, column by column; freed rows are filled by the last one.
+
+    `units` is float32 of shape (capacity, dimensions), rows L2-normalised (all zero for a zero vector).
+    """
+
+    dimensions: int
+    units: Vectors
+    rows: dict[int, int] = field(default_factory=dict)
+    numbers: list[int] = field(default_factory=list)
+    payloads: list[Payload] = field(default_factory=list)
+
+
+class MemoryVectorStore:
+    """A VectorStore without an engine. Filters are the reference evaluator's, results are exact."""
+
+    def __init__(self) -> None:
+        self._collections: dict[str, _Points] = {}
+        self._lock = threading.Lock()
+
+    def create_collection(self, collection: str, dimensions: int) -> None:
+        """Make a collection; see the port."""
+        checked_name(collection)
+        with self._lock:
+            existing = self._collections.get(collection)
+            if existing is None:
+                units = np.zeros((0, checked_dimensions(dimensions)), dtype=np.float32)
+                self._collections[collection] = _Points(dimensions, units)
+            elif existing.dimensions != dimensions:
+                raise StoreMismatchError(
+                    f"collection {collection} has {existing.dimensions} dimensions, not {dimensions}",
+                    setting="dimensions",
+                    expected=dimensions,
+                    got=existing.dimensions,
+                )
+
+    def drop_collection(self, collection: str) -> None:
+        """Remove a collection; see the port."""
+        with self._lock:
+            self._collections.pop(collection, None)
+
+    def collections(self) -> list[str]:
+        """Return the names of all collections, sorted."""
+        with self._lock:
+            return sorted(self._collections)
+
+    def upsert(self, collection: str, points: PointBatch) -> None:
+        """Insert or replace points; see the port. They live as long as the store."""
+        with self._lock:
+            held = self._held(collection)
+            check_points(points, held.dimensions)
+            norms = np.linalg.norm(points.vectors, axis=1, keepdims=True)
+            units = points.vectors / np.where(norms > 0, norms, 1)
+            for number, unit, payload in zip(points.numbers, units, points.payloads, strict=True):
+                _put(held, number, unit, payload)
+
+    def delete(self, collection: str, numbers: Sequence[int]) -> None:
+        """Remove points; see the port."""
+        with self._lock:
+            held = self._held(collection)
+            for number in numbers:
+                _take(held, number)
+
+    def search(
+        self,
+        collection: str,
+        vector: Vectors,
+        limit: int,
+        where: Filter | None = None,
+        within: Sequence[int] | None = None,
+    ) -> list[ScoredPoint]:
+        """Return the most similar points; see the port."""
+        with self._lock:
+            held = self._held(collection)
+            check_query(vector, limit, held.dimensions)
+            rows = _selected_rows(held, where, within)
+            cosines = _cosines(held.units[rows], vector)
+            found = np.array([held.numbers[row] for row in rows], dtype=np.int64)
+        best = np.lexsort((found, -cosines))[:limit]
+        return [ScoredPoint(int(found[i]), min(1.0, max(0.0, float(cosines[i])))) for i in best]
+
+    def numbers(self, collection: str) -> Iterator[int]:
+        """Iterate over the numbers of all points, ascending."""
+        with self._lock:
+            return iter(sorted(self._held(collection).rows))
+
+    def count(self, collection: str) -> int:
+        """Return the exact number of points."""
+        with self._lock:
+            return len(self._held(collection).rows)
+
+    def close(self) -> None:
+        """Forget everything; idempotent."""
+        with self._lock:
+            self._collections.clear()
+
+    def _held(self, collection: str) -> _Points:
+        held = self._collections.get(collection)
+        if held is None:
+            raise CollectionNotFoundError(collection)
+        return held
+
+
+def _put(held: _Points, number: int, unit: Vectors, payload: Payload) -> None:
+    row = held.rows.get(number, len(held.numbers))
+    if row == len(held.numbers):
+        held.rows[number] = row
+        held.numbers.append(number)
+        held.payloads.append({})
+    if row >= len(held.units):
+        grown = np.zeros((max(64, 2 * row), held.dimensions), dtype=np.float32)
+        grown[: len(held.units)] = held.units
+        held.units = grown
+    held.units[row] = unit
+    held.payloads[row] = dict(payload)
+
+
+def _take(held: _Points, number: int) -> None:
+    row = held.rows.pop(number, None)
+    if row is None:
+        return
+    last_number, last_payload = held.numbers.pop(), held.payloads.pop()
+    if last_number != number:
+        held.units[row] = held.units[len(held.numbers)]
+        held.rows[last_number] = row
+        held.numbers[row] = last_number
+        held.payloads[row] = last_payload
+
+
+def _selected_rows(held: _Points, where: Filter | None, within: Sequence[int] | None) -> NDArray[np.intp]:
+    rows = range(len(held.numbers)) if within is None else {held.rows[n] for n in within if n in held.rows}
+    kept = [row for row in rows if where is None or matches(where, held.payloads[row])]
+    return np.array(kept, dtype=np.intp)
+
+
+def _cosines(units: Vectors, vector: Vectors) -> NDArray[np.float64]:
+    """Return the cosine of every row: float64, so that equal vectors score equally whatever their row."""
+    query = vector.astype(np.float64)
+    norm = float(np.linalg.norm(query))
+    return np.asarray(units.astype(np.float64) @ (query / (norm or 1.0)))

@@ -1,0 +1,1 @@
+"""VectorStore on qdrant-edge, the Qdrant engine as a library, run in a process of its own."""

@@ -1,0 +1,43 @@
+"""Starts the engine process: `python -m groundwire.vectorstores.qdrant_edge.engine_main LIFELINE NICENESS PIPE...`.
+
+The arguments are inherited descriptors and a niceness. The process is two: a child that runs the engine,
+and this one, which ends with the child and kills it as soon as the other end of the lifeline is closed. A thread
+of the child could not do that: the library holds the interpreter lock for seconds.
+"""
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the engine until its pipes or its lifeline are closed."""
+    lifeline, niceness, *pipes = map(int, arguments)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner, who closes the pipes
+    os.nice(niceness)
+    # Before anything heavy is imported: a process must not fork with threads running.
+    child = os.fork()
+    if child:
+        _watch(child, lifeline)
+    os.close(lifeline)
+    from groundwire.vectorstores.qdrant_edge.engine import serve  # noqa: PLC0415 - imported by the child alone
+
+    serve(pipes)
+
+
+def _watch(child: int, lifeline: int) -> None:
+    """End this process with the child's exit code, or kill the child when the lifeline breaks."""
+    os.closerange(3, lifeline)
+    os.closerange(lifeline + 1, os.sysconf("SC_OPEN_MAX"))
+    ended = os.pidfd_open(child)
+    ready, _, _ = select.select([lifeline, ended], [], [])
+    if ended not in ready:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

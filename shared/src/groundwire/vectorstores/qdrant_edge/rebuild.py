@@ -1,0 +1,115 @@
+"""Builds an indexed copy of a collection in an engine process of its own and swaps to it (design D9b).
+
+The copy gets every point the caller yields, and every point the serving copy has beyond those: a document
+that is being ingested has vectors before the catalog counts it as live. Points written meanwhile are only noted by
+number and copied from the serving copy afterwards, so the order of writes does not matter.
+"""
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from groundwire.kernel.errors import CallCancelledError, StoreUnavailableError
+from groundwire.kernel.vector_store import PointBatch
+from groundwire.vectorstores.qdrant_edge.engine_process import EngineProcess
+from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish
+from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
+from groundwire.vectorstores.slicing import batches, slices
+from groundwire.vectorstores.stored_fields import stored_fields
+
+_BATCH = 250
+_FEW = 25
+"""So many points are copied while writers wait: some milliseconds."""
+_NICENESS = 15
+"""The builder gives way to everything that serves."""
+
+
+class Rebuild:
+    """One rebuild of one collection; the caller makes sure there is no second one at a time."""
+
+    def __init__(self, serving: EngineProcess, collection: ServedCollection, should_stop: Callable[[], bool]) -> None:
+        self._serving = serving
+        self._collection = collection
+        self._is_asked_to_stop = should_stop
+        self._copy = new_copy(collection.folder)
+        self._is_published = False
+
+    def __call__(self, numbers: Iterable[int], points: Callable[[], Iterable[PointBatch]]) -> None:
+        """Build, swap and remove the old copy; leave everything as it was when asked to stop.
+
+        Args:
+            numbers: of the points in the serving copy, read after recording has begun.
+            points: yields every live point, from the catalog.
+
+        Raises:
+            StoreUnavailableError: an engine failed; the old copy goes on serving.
+        """
+        self._collection.start_recording()
+        try:
+            self._build(set(numbers), points)
+            self._swap()
+        except (CallCancelledError, StoreUnavailableError):
+            if not self._should_stop():
+                raise
+        finally:
+            self._collection.stop_recording()
+            if not self._is_published:
+                self._discard(self._copy)
+
+    def _build(self, unseen: set[int], points: Callable[[], Iterable[PointBatch]]) -> None:
+        builder = EngineProcess(niceness=_NICENESS)
+        try:
+            builder.write("create", str(self._copy), self._collection.dimensions)
+            for batch in points():
+                self._add(builder, batch)
+                unseen.difference_update(batch.numbers)
+            self._transfer(unseen | self._collection.take_recorded(), builder)
+            builder.write("optimize", str(self._copy), should_stop=self._should_stop)
+            self._transfer(self._collection.take_recorded(), builder)
+        finally:
+            builder.close()
+
+    def _add(self, builder: EngineProcess, batch: PointBatch) -> None:
+        for part in slices(batch, _BATCH):
+            self._check()
+            stored = [stored_fields(payload) for payload in part.payloads]
+            builder.write("upsert", str(self._copy), part.numbers, part.vectors, stored)
+
+    def _swap(self) -> None:
+        """Catch up with the writes of the last seconds, the last few of them while writers wait."""
+        recorded = self._collection.take_recorded()
+        while len(recorded) > _FEW:
+            self._transfer(recorded, self._serving)
+            recorded = self._collection.take_recorded()
+        self._serving.read("count", str(self._copy))  # opens it, before writers have to wait
+        with self._collection.writing():
+            self._check()
+            self._transfer(recorded | self._collection.take_recorded_within_write(), self._serving)
+            publish(self._collection.folder, self._copy, self._collection.dimensions)
+            self._is_published = True
+            old = self._collection.switch(self._copy)
+        self._collection.wait_unread(old)
+        self._discard(old)
+
+    def _transfer(self, numbers: Iterable[int], target: EngineProcess) -> None:
+        """Bring points of the new copy to the state they have in the serving one: the same, or absent."""
+        for batch in batches(sorted(numbers), _BATCH):
+            self._check()
+            with self._collection.reading() as serving_copy:
+                found, vectors, stored = self._serving.read("points", serving_copy, batch)
+            if found:
+                target.write("upsert", str(self._copy), found, vectors, stored)
+            gone = sorted(set(batch).difference(found))
+            if gone:
+                target.write("delete", str(self._copy), gone)
+
+    def _discard(self, copy: Path) -> None:
+        self._serving.write("close", str(copy))
+        shutil.rmtree(copy, ignore_errors=True)
+
+    def _check(self) -> None:
+        if self._should_stop():
+            raise CallCancelledError("the rebuild was stopped")
+
+    def _should_stop(self) -> bool:
+        return self._collection.is_dropped.is_set() or self._is_asked_to_stop()

@@ -1,0 +1,208 @@
+"""VectorStore on qdrant-edge: the owner's side, which never loads the library itself.
+
+The library holds the interpreter lock while it writes, flushes, loads and indexes, for seconds at times. So
+it runs in an engine process, and a rebuild in another one; this process only waits on pipes.
+"""
+
+import importlib.util
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import (
+    CollectionNotFoundError,
+    MissingExtraError,
+    StoreMismatchError,
+    StoreUnavailableError,
+)
+from groundwire.kernel.filters import Filter
+from groundwire.kernel.vector_store import PointBatch, ScoredPoint
+from groundwire.vectorstores.folder_format import claim_folder
+from groundwire.vectorstores.owner_lock import OwnerLock
+from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
+from groundwire.vectorstores.qdrant_edge.engine_process import EngineProcess
+from groundwire.vectorstores.qdrant_edge.filters import compile_filter
+from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, sweep, unpublish
+from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild
+from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
+from groundwire.vectorstores.slicing import batches, slices
+from groundwire.vectorstores.stored_fields import stored_fields
+
+_ENGINE = "qdrant-edge"
+_BATCH = 250
+_PAGE = 10_000
+
+
+class QdrantEdgeVectorStore:
+    """VectorStore and Rebuildable over one folder, which it owns until `close()`.
+
+    Args:
+        folder: made if missing.
+        rebuild_after: points outside the index that are scanned without regret (2 to 3 ms for 20,000).
+        rebuild_growth: share of the indexed points that must have come or changed since the last build.
+
+    Raises:
+        MissingExtraError: qdrant-edge-py is not installed.
+        StoreOwnedError: another process has the folder open.
+        StoreMismatchError: the folder was written by another engine or in another layout.
+    """
+
+    def __init__(self, folder: Path, *, rebuild_after: int = 20_000, rebuild_growth: float = 0.5) -> None:
+        if importlib.util.find_spec("qdrant_edge") is None:
+            raise MissingExtraError("qdrant-edge needs the package qdrant-edge-py: groundwire[edge]", extra="edge")
+        self._folder = folder
+        self._rebuild_after = rebuild_after
+        self._rebuild_growth = rebuild_growth
+        self._lock = threading.Lock()
+        self._engine_lock = threading.Lock()
+        self._is_closed = threading.Event()
+        self._owner = OwnerLock(folder)
+        try:
+            claim_folder(folder, _ENGINE)
+            self._collections = {
+                path.name: ServedCollection(path, path / current.copy, current.dimensions)
+                for path, current in sweep(folder)
+            }
+            self._engine = EngineProcess(kept_open=(self._owner.descriptor,))
+        except BaseException:
+            self._owner.release()
+            raise
+
+    def create_collection(self, collection: str, dimensions: int) -> None:
+        """Make a collection; see the port."""
+        checked_name(collection)
+        checked_dimensions(dimensions)
+        with self._lock:
+            existing = self._collections.get(collection)
+            if existing is None:
+                self._collections[collection] = self._create(self._folder / collection, dimensions)
+            elif existing.dimensions != dimensions:
+                raise StoreMismatchError(
+                    f"collection {collection} has {existing.dimensions} dimensions, not {dimensions}",
+                    setting="dimensions",
+                    expected=dimensions,
+                    got=existing.dimensions,
+                )
+
+    def drop_collection(self, collection: str) -> None:
+        """Remove a collection, stopping a rebuild of it; see the port."""
+        with self._lock:
+            served = self._collections.pop(collection, None)
+            if served is None:
+                return
+            copy = served.drop()
+            with served.rebuilding:
+                self._live_engine().write("close", str(copy))
+                unpublish(served.folder)
+
+    def collections(self) -> list[str]:
+        """Return the names of all collections, sorted."""
+        with self._lock:
+            return sorted(self._collections)
+
+    def upsert(self, collection: str, points: PointBatch) -> None:
+        """Insert or replace points, in the engine's write-ahead log when it returns; see the port."""
+        served = self._served(collection)
+        check_points(points, served.dimensions)
+        for part in slices(points, _BATCH):
+            stored = [stored_fields(payload) for payload in part.payloads]
+            with served.writing(part.numbers) as path:
+                self._live_engine().write("upsert", path, list(part.numbers), part.vectors, stored)
+
+    def delete(self, collection: str, numbers: Sequence[int]) -> None:
+        """Remove points; see the port."""
+        served = self._served(collection)
+        for batch in batches(numbers, _BATCH):
+            with served.writing(batch) as path:
+                self._live_engine().write("delete", path, batch)
+
+    def search(
+        self,
+        collection: str,
+        vector: Vectors,
+        limit: int,
+        where: Filter | None = None,
+        within: Sequence[int] | None = None,
+    ) -> list[ScoredPoint]:
+        """Return the most similar points; exact up to `rebuild_after` points, see the port."""
+        served = self._served(collection)
+        check_query(vector, limit, served.dimensions)
+        condition = None if where is None else compile_filter(where)
+        if within is not None and len(within) == 0:
+            return []
+        numbers = None if within is None else list(within)
+        with served.reading() as path:
+            found = self._live_engine().read("search", path, vector, limit, condition, numbers)
+        return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
+
+    def numbers(self, collection: str) -> Iterator[int]:
+        """Iterate over the numbers of all points, ascending; reads a page at a time."""
+        return self._numbers(self._served(collection))
+
+    def count(self, collection: str) -> int:
+        """Return the exact number of points."""
+        with self._served(collection).reading() as path:
+            return int(self._live_engine().read("count", path))
+
+    def needs_rebuild(self, collection: str) -> bool:
+        """Tell whether a rebuild pays: many points outside the index, and many compared with those in it."""
+        with self._served(collection).reading() as path:
+            points, indexed = self._live_engine().read("sizes", path)
+        outside = points - indexed
+        return bool(outside > self._rebuild_after and outside >= self._rebuild_growth * indexed)
+
+    def rebuild(
+        self, collection: str, points: Callable[[], Iterable[PointBatch]], should_stop: Callable[[], bool]
+    ) -> None:
+        """Build an indexed copy beside the serving one and swap; returns at once if a rebuild already runs."""
+        served = self._served(collection)
+        if not served.rebuilding.acquire(blocking=False):
+            return
+        try:
+            rebuild = Rebuild(self._live_engine(), served, lambda: self._is_closed.is_set() or should_stop())
+            rebuild(self._numbers(served), points)
+        finally:
+            served.rebuilding.release()
+
+    def close(self) -> None:
+        """Stop rebuilds, flush, end the engine and let others own the folder; idempotent."""
+        self._is_closed.set()
+        with self._lock:
+            for served in self._collections.values():
+                with served.rebuilding:
+                    pass  # a rebuild ends at its next look at `_is_closed`
+            with self._engine_lock:
+                self._engine.close()
+                self._owner.release()
+
+    def _create(self, folder: Path, dimensions: int) -> ServedCollection:
+        copy = new_copy(folder)
+        self._live_engine().write("create", str(copy), dimensions)
+        publish(folder, copy, dimensions)
+        return ServedCollection(folder, copy, dimensions)
+
+    def _numbers(self, served: ServedCollection) -> Iterator[int]:
+        page: list[int] = [0]
+        while page:
+            with served.reading() as path:
+                page = self._live_engine().read("numbers", path, page[-1], _PAGE)
+            yield from page
+
+    def _served(self, collection: str) -> ServedCollection:
+        served = self._collections.get(collection)
+        if served is None:
+            raise CollectionNotFoundError(collection)
+        return served
+
+    def _live_engine(self) -> EngineProcess:
+        """Return the engine, or a new one if it has died."""
+        if not self._engine.is_broken:
+            return self._engine
+        with self._engine_lock:
+            if self._is_closed.is_set():
+                raise StoreUnavailableError("the vector store is closed", engine=_ENGINE)
+            if self._engine.is_broken:
+                self._engine.kill()
+                self._engine = EngineProcess(kept_open=(self._owner.descriptor,))
+            return self._engine
