@@ -28,6 +28,7 @@ def test_times_become_milliseconds_whatever_their_offset() -> None:
     expected = Comparison("date_created", Comparator.GTE, 1719792000000)
     assert _resolve({"date": {"$gte": "2024-07-01T00:00:00Z"}}) == expected
     assert _resolve({"date": {"$gte": "2024-07-01T02:00:00+02:00"}}) == expected
+    assert _resolve({"date": {"$gte": 1719792000000}}) == expected
 
 
 @pytest.mark.requirement("T23")
@@ -41,6 +42,18 @@ def test_chapter_and_a_list_of_chunk_ids_combine() -> None:
     assert _resolve({"chapter": "Chapter 1", "chunk_id": {"$in": ["a", "b"]}}) == And(
         (Comparison("chapter", Comparator.EQ, "Chapter 1"), Membership("chunk_id", ("a", "b")))
     )
+
+
+@pytest.mark.requirement("S1-26")
+def test_metadata_of_ones_own_may_be_compared_with_any_kind_of_value() -> None:
+    for value in ("x", 3, 2.5, True):
+        assert _resolve({"department": value}) == Comparison("department", Comparator.EQ, value)
+        assert _resolve({"importance": {"$in": [value]}}) == Membership("importance", (value,))
+
+
+def test_times_in_metadata_of_ones_own_are_ordered_as_milliseconds() -> None:
+    expected = Comparison("importance", Comparator.LT, 1719792000000)
+    assert _resolve({"importance": {"$lt": "2024-07-01T00:00:00Z"}}) == expected
 
 
 def test_nesting_is_kept() -> None:
@@ -65,8 +78,10 @@ def test_nesting_is_kept() -> None:
         ({"date": {"$gte": "2024-07-01T00:00:00"}}, ["filter.date.$gte"]),
         ({"date": {"$gte": "2024-07-01"}}, ["filter.date.$gte"]),
         ({"date": {"$gte": "yesterday"}}, ["filter.date.$gte"]),
-        ({"date": {"$gte": 5}}, ["filter.date.$gte"]),
-        ({"department": 3}, ["filter.department.$eq"]),
+        ({"date": {"$gte": True}}, ["filter.date.$gte"]),
+        ({"department": {"$gt": "a"}}, ["filter.department.$gt", "filter.department.$gt"]),
+        ({"importance": {"$gt": "a"}}, ["filter.importance.$gt"]),
+        ({"importance": {"$gt": True}}, ["filter.importance.$gt"]),
     ],
 )
 def test_everything_wrong_is_named(document: JsonFilter, places: list[str]) -> None:

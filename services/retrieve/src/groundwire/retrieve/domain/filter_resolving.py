@@ -38,8 +38,10 @@ def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str
     """Return the filter with canonical field names and times as milliseconds since 1970.
 
     Args:
-        condition: as the caller wrote it; texts that are compared with time fields are ISO 8601 with an offset.
-        custom: the collection's own metadata fields; a field without a kind among those known takes any value.
+        condition: as the caller wrote it; what is compared with time fields is ISO 8601 with an offset, or
+            already milliseconds.
+        custom: the collection's own metadata fields. They may hold values of any kind, so they can be compared
+            with any; values of another kind just do not match.
         path: name of the whole filter in error messages.
 
     Raises:
@@ -97,19 +99,17 @@ class _Resolver:
         kind = self._kinds[field]
         match leaf:
             case Comparison(_, comparator, value):
-                if comparator in _ORDERINGS and kind in _TEXTUAL:
-                    self._refuse(f"{place}.{comparator.value}", "compares numbers and times only")
-                return Comparison(field, comparator, self._value(kind, value, f"{place}.{comparator.value}"))
+                return self._comparison(field, comparator, value, f"{place}.{comparator.value}")
             case Membership(_, values, negated):
                 place = f"{place}.{'$nin' if negated else '$in'}"
-                return Membership(field, tuple(self._value(kind, value, place) for value in values), negated)
+                return Membership(field, tuple(self._value(field, value, place) for value in values), negated)
             case Containment(_, value, negated):
                 place = f"{place}.{'$not_contains' if negated else '$contains'}"
-                if kind not in _TEXTUAL | _LISTS:
+                if field in BUILT_IN_FIELDS and kind not in _TEXTUAL | _LISTS:
                     self._refuse(place, "works on lists and texts only")
-                return Containment(field, self._value(kind, value, place), negated)
+                return Containment(field, self._value(field, value, place), negated)
             case Like(_, pattern):
-                if kind not in _TEXTUAL:
+                if field in BUILT_IN_FIELDS and kind not in _TEXTUAL:
                     self._refuse(f"{place}.$like", "works on texts only")
                 return Like(field, pattern)
             case Exists(_, present):
@@ -117,7 +117,19 @@ class _Resolver:
             case _:
                 assert_never(leaf)
 
-    def _value(self, kind: FieldKind, value: Scalar, place: str) -> Scalar:
+    def _comparison(self, field: str, comparator: Comparator, value: Scalar, place: str) -> Filter:
+        if comparator not in _ORDERINGS:
+            return Comparison(field, comparator, self._value(field, value, place))
+        if self._kinds[field] in _TEXTUAL:
+            self._refuse(place, "compares numbers and times only")
+        kind = BUILT_IN_FIELDS.get(field, FieldKind.TIME)  # metadata keep times as numbers
+        return Comparison(field, comparator, self._parsed(kind, value, place))
+
+    def _value(self, field: str, value: Scalar, place: str) -> Scalar:
+        kind = BUILT_IN_FIELDS.get(field)
+        return value if kind is None else self._parsed(kind, value, place)
+
+    def _parsed(self, kind: FieldKind, value: Scalar, place: str) -> Scalar:
         parse, expected = _VALUES[kind]
         parsed = parse(value)
         if parsed is None:
@@ -141,6 +153,8 @@ def _number(value: Scalar) -> Scalar | None:
 
 
 def _time(value: Scalar) -> Scalar | None:
+    if kind_of(value) is float:
+        return value
     try:
         return epoch_ms(datetime.fromisoformat(value)) if isinstance(value, str) else None
     except (ValueError, OverflowError):
@@ -152,7 +166,7 @@ _VALUES: dict[FieldKind, tuple[Callable[[Scalar], Scalar | None], str]] = {
     FieldKind.TEXT_LIST: (_text, "a text"),
     FieldKind.INTEGER: (_number, "a number"),
     FieldKind.INTEGER_LIST: (_number, "a number"),
-    FieldKind.TIME: (_time, "a time in ISO 8601 with an offset, like 2026-02-10T12:00:00Z"),
+    FieldKind.TIME: (_time, "a number or a time in ISO 8601 with an offset, like 2026-02-10T12:00:00Z"),
 }
 
 

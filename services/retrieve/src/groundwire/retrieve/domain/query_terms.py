@@ -72,6 +72,11 @@ def select_terms(
     return tuple(kept[:max_terms])
 
 
+def distinct_words(text: str) -> set[str]:
+    """Return the case-folded words of a text."""
+    return set(_words(text))
+
+
 def _words(text: str) -> list[str]:
     return [word.casefold() for word in _WORD.findall(text)]
 

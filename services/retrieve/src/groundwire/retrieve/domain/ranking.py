@@ -1,0 +1,55 @@
+"""From scored candidates to results: live ones only, each text once, the best first."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from groundwire.kernel.hit import StoredChunk
+from groundwire.retrieve.domain.fusion import FusedScore
+from groundwire.retrieve.domain.query_terms import distinct_words
+from groundwire.retrieve.domain.searching import ResultOrder, SearchHit
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates that may become results, best first, and how many repeated the text of a better one."""
+
+    candidates: tuple[tuple[FusedScore, StoredChunk], ...]
+    duplicates: int
+
+
+def rank(scores: Iterable[FusedScore], live: Mapping[int, StoredChunk], *, collapse: bool) -> Ranking:
+    """Join scores with live chunks, keeping the order.
+
+    Args:
+        scores: best first.
+        live: the chunks by number; candidates that are not in it are left out.
+        collapse: keep only the best of chunks with equal content (requirement C06).
+    """
+    seen: set[str] = set()
+    kept, duplicates = [], 0
+    for score in scores:
+        stored = live.get(score.number)
+        if stored is None:
+            continue
+        if collapse and stored.chunk.content in seen:
+            duplicates += 1
+            continue
+        seen.add(stored.chunk.content)
+        kept.append((score, stored))
+    return Ranking(tuple(kept), duplicates)
+
+
+def to_hits(selected: Sequence[tuple[FusedScore, StoredChunk]], order: ResultOrder) -> tuple[SearchHit, ...]:
+    """Number the selected candidates, given best first, in the order asked for."""
+    ordered = list(selected)
+    if order is not ResultOrder.RELEVANCE:
+        newest_first = order is ResultOrder.TIMESTAMP_DESC
+        ordered.sort(key=lambda pair: pair[1].document.ingestion_time, reverse=newest_first)
+    return tuple(SearchHit(position, score, stored) for position, (score, stored) in enumerate(ordered, start=1))
+
+
+def coverage(query: str, hits: Iterable[SearchHit]) -> float:
+    """Return the share of the query's distinct words that occur in the results, in [0, 1]; 0 without words."""
+    wanted = distinct_words(query)
+    found = wanted & {word for hit in hits for word in distinct_words(hit.stored.chunk.content)}
+    return len(found) / len(wanted) if wanted else 0.0

@@ -1,0 +1,90 @@
+"""Run the legs of a search and join what they find."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from groundwire.kernel.collection import SearchMode
+from groundwire.kernel.errors import UnsupportedFilterError
+from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.vector_store import ScoredPoint, VectorStore
+from groundwire.retrieve.domain.searching import SearchPlan
+from groundwire.retrieve.ports import ChunkReader, LexicalIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What the legs found.
+
+    `similarities` and `lexical` hold the scores of live candidates by chunk number; every candidate has a
+    similarity. `stale` were found and are not live. `exhausted`: a deeper search would find no more.
+    """
+
+    similarities: Mapping[int, float]
+    lexical: Mapping[int, float]
+    live: Mapping[int, StoredChunk]
+    stale: int
+    exhausted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FindCandidates:
+    """Finds candidates to a given depth; one catalog query joins them all (requirements S1-103, T15)."""
+
+    chunks: ChunkReader
+    full_text: LexicalIndex
+    vectors: VectorStore
+
+    def __call__(self, plan: SearchPlan, depth: int) -> Candidates:
+        """Return up to `depth` candidates of each leg.
+
+        Raises:
+            StoreUnavailableError: the engine failed.
+        """
+        lexical = self._lexical(plan, depth)
+        dense = self._dense(plan, depth)
+        similarities = {point.number: point.similarity for point in dense}
+        similarities |= self._missing(plan, similarities, lexical)
+        tenant, name = plan.collection.tenant, plan.collection.name
+        live = self.chunks.live(tenant, name, list(similarities)) if similarities else {}
+        return Candidates(
+            similarities={number: similarities[number] for number in similarities if number in live},
+            lexical={number: lexical[number] for number in lexical if number in live},
+            live=live,
+            stale=len(similarities) - len(live),
+            exhausted=len(dense) < depth and len(lexical) < depth,
+        )
+
+    def _lexical(self, plan: SearchPlan, depth: int) -> dict[int, float]:
+        if not plan.terms and not plan.phrases:
+            return {}
+        tenant, name = plan.collection.tenant, plan.collection.name
+        found = self.full_text.search(tenant, name, plan.terms, plan.phrases, depth, plan.where)
+        return {match.number: match.score for match in found}
+
+    def _dense(self, plan: SearchPlan, depth: int) -> list[ScoredPoint]:
+        if plan.mode is SearchMode.LEXICAL:
+            return []
+        engine_name = plan.collection.engine_name
+        try:
+            return self.vectors.search(engine_name, plan.vector, depth, plan.where)
+        except UnsupportedFilterError:
+            if plan.where is None:
+                raise
+            tenant, name = plan.collection.tenant, plan.collection.name
+            within = self.chunks.matching(tenant, name, plan.where, None)
+            return self.vectors.search(engine_name, plan.vector, depth, within=within)
+
+    def _missing(
+        self, plan: SearchPlan, similarities: Mapping[int, float], lexical: Mapping[int, float]
+    ) -> dict[int, float]:
+        """Return the similarities of chunks that only the lexical leg found.
+
+        A chunk whose vector the engine has not got takes the lowest similarity: the catalog is the truth.
+        """
+        numbers = [number for number in lexical if number not in similarities]
+        if not numbers:
+            return {}
+        points = self.vectors.search(plan.collection.engine_name, plan.vector, len(numbers), within=numbers)
+        known = {point.number: point.similarity for point in points}
+        lowest = min((*similarities.values(), *known.values()), default=0.0)
+        return dict.fromkeys(numbers, lowest) | known

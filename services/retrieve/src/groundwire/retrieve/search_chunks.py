@@ -1,0 +1,169 @@
+"""Search a collection: the best chunks for a query, under a filter, joined with their documents."""
+
+import time
+from dataclasses import dataclass, replace
+
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.collection import Collection, SearchMode
+from groundwire.kernel.embedder import Embedder, Vectors
+from groundwire.kernel.errors import DimensionMismatchError, EmbeddingMismatchError, GroundwireError
+from groundwire.kernel.filters import Filter
+from groundwire.retrieve.domain.filter_resolving import custom_fields, resolve_filter
+from groundwire.retrieve.domain.fusion import fuse
+from groundwire.retrieve.domain.query_terms import parse_query, select_terms
+from groundwire.retrieve.domain.ranking import Ranking, coverage, rank, to_hits
+from groundwire.retrieve.domain.searching import (
+    SearchCounts,
+    SearchPlan,
+    SearchRequest,
+    SearchResult,
+    SearchState,
+    SearchTimes,
+)
+from groundwire.retrieve.find_candidates import Candidates, FindCandidates
+from groundwire.retrieve.ports import ChunkReader, CollectionReader, LexicalIndex
+from groundwire.retrieve.state_trail import StateTrail
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTuning:
+    """How deep a search looks.
+
+    `pool_size` candidates are asked of each leg, `max_terms` words of the query are looked up, and words
+    of more than `max_term_share` of all chunks are left out. `dense_weight` replaces that of the collection.
+    """
+
+    pool_size: int = 100
+    max_terms: int = 12
+    max_term_share: float = 0.25
+    dense_weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchChunks:
+    """Searches; safe to call from many threads at once."""
+
+    collections: CollectionReader
+    chunks: ChunkReader
+    full_text: LexicalIndex
+    find_candidates: FindCandidates
+    embedder: Embedder
+    clock: Clock
+    tuning: SearchTuning
+
+    def __call__(self, request: SearchRequest, budget: Budget) -> SearchResult:
+        """Return the best chunks.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            EmbeddingMismatchError: the collection was embedded by another model than this server's.
+            InvalidFilterError: the filter does not fit the collection's fields.
+            DimensionMismatchError: the caller's vector has another length.
+            StoreUnavailableError: the engine failed.
+
+            Each carries the metadata key `last_state`.
+        """
+        trail = StateTrail(self.clock)
+        try:
+            return self._search(request, budget, trail)
+        except GroundwireError as error:
+            error.metadata["last_state"] = trail.last.value
+            raise
+
+    def _search(self, request: SearchRequest, budget: Budget, trail: StateTrail) -> SearchResult:
+        started = time.perf_counter()
+        collection = self.collections.get(request.tenant, request.collection)
+        where = self._resolve(request)
+        trail.enter(SearchState.EMBEDDING)
+        vector, embedding_s = self._embed(request, collection)
+        budget.check()
+        trail.enter(SearchState.SEARCHING)
+        searching = time.perf_counter()
+        plan = self._plan(request, collection, where, vector)
+        candidates, ranking = self._ranked(plan, request, budget)
+        trail.enter(SearchState.RANKED)
+        passed = [pair for pair in ranking.candidates if pair[0].relevance >= plan.min_relevance]
+        trail.enter(SearchState.VALIDATED)
+        search_s = time.perf_counter() - searching
+        hits = to_hits(passed[: plan.top_k], request.order)
+        found = len(candidates.live) + candidates.stale
+        below = len(ranking.candidates) - len(passed)
+        counts = SearchCounts(found, candidates.stale, ranking.duplicates, below)
+        share = coverage(request.query, hits)
+        trail.enter(SearchState.COMPLETED)
+        times = SearchTimes(embedding_s, search_s, time.perf_counter() - started, trail.reached)
+        return SearchResult(hits, plan, counts, share, times)
+
+    def _resolve(self, request: SearchRequest) -> Filter | None:
+        if request.where is None:
+            return None
+        own = self.chunks.fields(request.tenant, request.collection) if custom_fields(request.where) else {}
+        return resolve_filter(request.where, own, "options.filter")
+
+    def _embed(self, request: SearchRequest, collection: Collection) -> tuple[Vectors, float]:
+        expected = collection.identity
+        if request.vector is not None:
+            _check_length(len(request.vector), expected.dimensions)
+            return request.vector, 0.0
+        got = self.embedder.identity
+        if got != expected:
+            raise EmbeddingMismatchError(
+                f"collection {collection.name!r} was embedded by {expected.model_name!r}, "
+                f"this server has {got.model_name!r}",
+                expected=f"{expected.provider}/{expected.model_name}@{expected.revision} {expected.probe_digest[:12]}",
+                got=f"{got.provider}/{got.model_name}@{got.revision} {got.probe_digest[:12]}",
+            )
+        started = time.perf_counter()
+        vector = self.embedder.embed_query(request.query)
+        return vector, time.perf_counter() - started
+
+    def _plan(
+        self, request: SearchRequest, collection: Collection, where: Filter | None, vector: Vectors
+    ) -> SearchPlan:
+        defaults = collection.retrieval
+        mode = request.mode or defaults.mode
+        plan = SearchPlan(
+            collection=collection,
+            vector=vector,
+            where=where,
+            mode=mode,
+            top_k=request.top_k or defaults.top_k,
+            min_relevance=defaults.min_relevance if request.min_relevance is None else request.min_relevance,
+            dense_weight=self._weight(request, collection, mode),
+        )
+        return plan if mode is SearchMode.VECTOR else self._with_terms(plan, request.query)
+
+    def _weight(self, request: SearchRequest, collection: Collection, mode: SearchMode) -> float:
+        if mode is not SearchMode.HYBRID:
+            return 1.0 if mode is SearchMode.VECTOR else 0.0
+        choices = (request.dense_weight, self.tuning.dense_weight, collection.retrieval.dense_weight)
+        return next(weight for weight in choices if weight is not None)
+
+    def _with_terms(self, plan: SearchPlan, query: str) -> SearchPlan:
+        parsed = parse_query(query)
+        tenant, name = plan.collection.tenant, plan.collection.name
+        terms = select_terms(
+            self.full_text.document_frequencies(tenant, name, parsed.terms),
+            self.full_text.live_chunks(tenant, name),
+            max_share=self.tuning.max_term_share,
+            max_terms=self.tuning.max_terms,
+        )
+        return replace(plan, terms=terms, phrases=parsed.phrases[: self.tuning.max_terms])
+
+    def _ranked(self, plan: SearchPlan, request: SearchRequest, budget: Budget) -> tuple[Candidates, Ranking]:
+        """Search deeper until there are `top_k` distinct live chunks or no more to find."""
+        depth = max(self.tuning.pool_size, 2 * plan.top_k)
+        while True:
+            budget.check()
+            candidates = self.find_candidates(plan, depth)
+            scores = fuse(candidates.similarities, candidates.lexical, plan.dense_weight)
+            ranking = rank(scores, candidates.live, collapse=request.collapse_duplicates)
+            if candidates.exhausted or len(ranking.candidates) >= plan.top_k:
+                return candidates, ranking
+            depth *= 2
+
+
+def _check_length(got: int, expected: int) -> None:
+    if got != expected:
+        raise DimensionMismatchError.of("query_vector", f"must have {expected} numbers", got=got, expected=expected)

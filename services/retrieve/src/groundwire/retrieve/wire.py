@@ -1,0 +1,165 @@
+"""Translate between the messages of the contract and the types of a search; check requests."""
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from groundwire.api.common.v1 import record_pb2, search_mode_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.collection import SearchMode
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotAvailableError
+from groundwire.kernel.filters import Filter
+from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.retrieve.domain.searching import ResultOrder, SearchRequest
+from groundwire.rpc.filter_messages import parse_filter_message
+
+MODES = {
+    search_mode_pb2.SEARCH_MODE_UNSPECIFIED: None,
+    search_mode_pb2.SEARCH_MODE_HYBRID: SearchMode.HYBRID,
+    search_mode_pb2.SEARCH_MODE_VECTOR: SearchMode.VECTOR,
+    search_mode_pb2.SEARCH_MODE_LEXICAL: SearchMode.LEXICAL,
+}
+ORDERS = {
+    search_mode_pb2.ORDER_BY_UNSPECIFIED: ResultOrder.RELEVANCE,
+    search_mode_pb2.ORDER_BY_RELEVANCE: ResultOrder.RELEVANCE,
+    search_mode_pb2.ORDER_BY_TIMESTAMP_DESC: ResultOrder.TIMESTAMP_DESC,
+    search_mode_pb2.ORDER_BY_TIMESTAMP_ASC: ResultOrder.TIMESTAMP_ASC,
+}
+_ALLOWED_CONTROLS = "\t\n\r"
+_CLOCK_SKEW = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """Largest accepted query, in code points, and number of results."""
+
+    max_query_chars: int
+    max_top_k: int
+
+
+def parse_retrieve_request(
+    message: pb.RetrieveRequest, tenant: str, limits: RequestLimits, now: datetime
+) -> SearchRequest:
+    """Return the checked request.
+
+    Raises:
+        InvalidRequestError: with every violation found; InvalidFilterError when only the filter is wrong.
+        NotAvailableError: naming an option that this version does not offer.
+    """
+    options = message.options
+    where, filter_error = _parse_filter(options)
+    violations = [
+        *_violations(lambda: parse_collection_name(message.collection)),
+        *_check_query(message.query, limits.max_query_chars),
+        *_check_options(options, limits.max_top_k),
+        *_check_vector(message),
+        *_check_query_time(message, now),
+    ]
+    if violations:
+        raise InvalidRequestError([*violations, *(filter_error.violations if filter_error else ())])
+    if filter_error:
+        raise filter_error
+    _refuse_unavailable(options)
+    return SearchRequest(
+        tenant=tenant,
+        collection=message.collection,
+        query=message.query,
+        where=where,
+        top_k=options.top_k if options.HasField("top_k") else None,
+        min_relevance=options.min_relevance if options.HasField("min_relevance") else None,
+        mode=MODES[options.mode],
+        dense_weight=options.dense_weight if options.HasField("dense_weight") else None,
+        order=ORDERS[options.order_by],
+        collapse_duplicates=options.collapse_duplicates if options.HasField("collapse_duplicates") else True,
+        vector=_vector(message),
+    )
+
+
+def _violations(parse: Callable[[], object]) -> list[FieldViolation]:
+    try:
+        parse()
+    except InvalidRequestError as error:
+        return list(error.violations)
+    return []
+
+
+def _parse_filter(options: RetrievalOptions) -> tuple[Filter | None, InvalidRequestError | None]:
+    if not options.HasField("filter"):
+        return None, None
+    try:
+        return parse_filter_message(options.filter, "options.filter"), None
+    except InvalidRequestError as error:
+        return None, error
+
+
+def _check_query(query: str, max_chars: int) -> list[FieldViolation]:
+    if len(query) > max_chars:
+        return [FieldViolation("query", f"must be at most {max_chars} characters, has {len(query)}")]
+    if not query.strip():
+        return [FieldViolation("query", "must not be blank")]
+    if any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in query):
+        return [FieldViolation("query", "must not contain control characters except tab, newline and return")]
+    return []
+
+
+def _check_options(options: RetrievalOptions, max_top_k: int) -> list[FieldViolation]:
+    violations = []
+    if options.HasField("top_k") and not 1 <= options.top_k <= max_top_k:
+        violations.append(FieldViolation("options.top_k", f"must be 1 to {max_top_k}"))
+    if options.HasField("min_relevance") and not 0.0 <= options.min_relevance <= 1.0:
+        violations.append(FieldViolation("options.min_relevance", "must be 0.0 to 1.0"))
+    if options.HasField("dense_weight") and not 0.0 <= options.dense_weight <= 1.0:
+        violations.append(FieldViolation("options.dense_weight", "must be 0.0 to 1.0"))
+    if options.mode not in MODES:
+        violations.append(FieldViolation("options.mode", f"unknown value {options.mode}"))
+    if options.order_by not in ORDERS:
+        violations.append(FieldViolation("options.order_by", f"unknown value {options.order_by}"))
+    return violations
+
+
+def _check_vector(message: pb.RetrieveRequest) -> list[FieldViolation]:
+    vector = np.asarray(message.query_vector, dtype=np.float32)
+    if vector.size and not (np.isfinite(vector).all() and vector.any()):
+        return [FieldViolation("query_vector", "must be finite and not all zero")]
+    return []
+
+
+def _check_query_time(message: pb.RetrieveRequest, now: datetime) -> list[FieldViolation]:
+    if not message.HasField("query_time"):
+        return []
+    try:
+        asked = message.query_time.ToDatetime(UTC)
+    except (ValueError, OverflowError):
+        return [FieldViolation("query_time", "is not a valid time")]
+    if asked > now + _CLOCK_SKEW:
+        return [FieldViolation("query_time", "must not be in the future")]
+    return []
+
+
+def _vector(message: pb.RetrieveRequest) -> Vectors | None:
+    return np.asarray(message.query_vector, dtype=np.float32) if message.query_vector else None
+
+
+def _refuse_unavailable(options: RetrievalOptions) -> None:
+    """Refuse options of the contract that this version does not offer; none is ignored silently."""
+    wanted = {
+        "query_types": bool(options.query_types),
+        "record_types": any(kind != record_pb2.RECORD_TYPE_DOCUMENT for kind in options.record_types),
+        "scopes": any(scope != "global" for scope in options.scopes),
+        "self_query": options.self_query,
+        "strategy": options.strategy
+        not in {search_mode_pb2.RETRIEVAL_STRATEGY_UNSPECIFIED, search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT},
+        "exact": options.exact,
+        "consistency_token": bool(options.consistency_token),
+        "snapshot": options.HasField("snapshot"),
+        "explain": options.explain,
+        "include_flat_view": options.include_flat_view,
+    }
+    for option, is_wanted in wanted.items():
+        if is_wanted:
+            raise NotAvailableError(f"option {option!r} is not available in this version", feature=option)

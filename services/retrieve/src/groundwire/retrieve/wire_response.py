@@ -1,0 +1,185 @@
+"""Turn the result of a search into the messages of the contract."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from groundwire.api.common.v1 import document_format_pb2, metadata_value_pb2, record_pb2, search_mode_pb2, span_pb2
+from groundwire.api.common.v1.hit_pb2 import Hit
+from groundwire.api.retrieve.v1 import quality_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.collection import SearchMode
+from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.filters import Scalar, Value
+from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.identifiers import prefixed_chunk_id
+from groundwire.retrieve.domain.searching import ResultOrder, SearchHit, SearchResult, SearchTimes
+from groundwire.rpc.filter_messages import to_filter_message
+
+_MODES = {
+    SearchMode.HYBRID: search_mode_pb2.SEARCH_MODE_HYBRID,
+    SearchMode.VECTOR: search_mode_pb2.SEARCH_MODE_VECTOR,
+    SearchMode.LEXICAL: search_mode_pb2.SEARCH_MODE_LEXICAL,
+}
+_ORDERS = {
+    ResultOrder.RELEVANCE: search_mode_pb2.ORDER_BY_RELEVANCE,
+    ResultOrder.TIMESTAMP_DESC: search_mode_pb2.ORDER_BY_TIMESTAMP_DESC,
+    ResultOrder.TIMESTAMP_ASC: search_mode_pb2.ORDER_BY_TIMESTAMP_ASC,
+}
+_FORMATS = {
+    DocumentFormat.TEXT: document_format_pb2.DOCUMENT_FORMAT_TEXT,
+    DocumentFormat.MARKDOWN: document_format_pb2.DOCUMENT_FORMAT_MARKDOWN,
+    DocumentFormat.HTML: document_format_pb2.DOCUMENT_FORMAT_HTML,
+    DocumentFormat.PDF: document_format_pb2.DOCUMENT_FORMAT_PDF,
+}
+
+
+def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, order: ResultOrder) -> pb.RetrieveResponse:
+    """Return the response; `query_text` is the query exactly as it was sent."""
+    received, processed = result.times.states[0][1], result.times.states[-1][1]
+    asked = _asked(request, received)
+    response = pb.RetrieveResponse(
+        results=[_to_hit(hit, result.plan.mode) for hit in result.hits],
+        query_text=request.query,
+        retrieval_count=len(result.hits),
+        query_embedding_time=_duration(result.times.embedding_s),
+        search_time=_duration(result.times.search_s),
+        total_time=_duration(result.times.total_s),
+        mode=_MODES[result.plan.mode],
+        order_by=_ORDERS[order],
+        quality=_to_quality(result),
+        states=_to_states(result.times),
+        query_time=_timestamp(asked),
+        processed_time=_timestamp(max(processed, asked)),
+        embedding_model=result.plan.collection.identity.model_name,
+    )
+    if result.plan.where is not None:
+        response.applied_filter.CopyFrom(to_filter_message(result.plan.where))
+    return response
+
+
+def _asked(request: pb.RetrieveRequest, received: datetime) -> datetime:
+    return request.query_time.ToDatetime(received.tzinfo) if request.HasField("query_time") else received
+
+
+def _to_hit(hit: SearchHit, mode: SearchMode) -> Hit:
+    chunk, document = hit.stored.chunk, hit.stored.document
+    fields = document.fields
+    span = chunk.span
+    return Hit(
+        rank=hit.rank,
+        chunk_id=hit.stored.chunk_id,
+        chunk_number=hit.stored.chunk_number,
+        document_id=document.document_id,
+        source_uri=document.source_uri,
+        generation=hit.stored.generation,
+        relevance_score=hit.score.relevance,
+        content=chunk.content,
+        span=span_pb2.Span(start=span.start, end=span.end, start_byte=span.start_byte, end_byte=span.end_byte),
+        section_heading=chunk.section_title,
+        section=chunk.section or "",
+        chapter=chunk.chapter,
+        page_numbers=chunk.page_numbers,
+        title=document.display_title,
+        metadata=_to_metadata(fields.metadata),
+        similarity=hit.score.similarity,
+        lexical_score=None if mode is SearchMode.VECTOR else hit.score.lexical,
+        sequence_num=chunk.sequence_num,
+        hierarchy_path=chunk.hierarchy_path,
+        level=chunk.level,
+        token_count=chunk.token_count,
+        content_hash=chunk.content_hash,
+        prev_chunk_id=_neighbour(hit.stored, -1),
+        next_chunk_id=_neighbour(hit.stored, +1),
+        overlap_prev_chars=chunk.overlap_prev_chars,
+        overlap_next_chars=chunk.overlap_next_chars,
+        format=_FORMATS[document.format],
+        creators=fields.creators,
+        subjects=fields.subjects,
+        description=fields.description or "",
+        date_created=_timestamp(fields.date_created) if fields.date_created else None,
+        language=fields.language,
+        category=fields.category or "",
+        tags=fields.tags,
+        project=fields.project or "",
+        ingestion_time=_timestamp(document.ingestion_time),
+        record_type=record_pb2.RECORD_TYPE_DOCUMENT,
+    )
+
+
+def _neighbour(stored: StoredChunk, step: int) -> str:
+    """Return the id of the chunk before or after, empty at the ends and for ids of the caller's own making."""
+    document, number = stored.document, stored.chunk.sequence_num
+    is_ours = stored.chunk_id == prefixed_chunk_id(document.document_id, number)
+    if not is_ours or not 0 <= number + step < document.chunk_count:
+        return ""
+    return prefixed_chunk_id(document.document_id, number + step)
+
+
+def _to_quality(result: SearchResult) -> quality_pb2.QualityMetrics:
+    scores = [hit.score.relevance for hit in result.hits]
+    return quality_pb2.QualityMetrics(
+        average_relevance=sum(scores) / len(scores) if scores else 0.0,
+        minimum_relevance=min(scores, default=0.0),
+        maximum_relevance=max(scores, default=0.0),
+        candidate_count=result.counts.candidates,
+        below_threshold_count=result.counts.below_threshold,
+        duplicate_count=result.counts.duplicates,
+        stale_count=result.counts.stale,
+        coverage=result.coverage,
+    )
+
+
+def _to_states(times: SearchTimes) -> list[quality_pb2.QueryStateChange]:
+    return [
+        quality_pb2.QueryStateChange(
+            state=quality_pb2.QueryState.Value(f"QUERY_STATE_{state.value}"), reached_time=_timestamp(moment)
+        )
+        for state, moment in times.states
+    ]
+
+
+def _to_metadata(metadata: Mapping[str, Value]) -> dict[str, metadata_value_pb2.MetadataValue]:
+    return {key: _to_value(value) for key, value in metadata.items()}
+
+
+def _to_value(value: Value) -> metadata_value_pb2.MetadataValue:
+    match value:
+        case bool():
+            return metadata_value_pb2.MetadataValue(bool_value=value)
+        case int():
+            return metadata_value_pb2.MetadataValue(int64_value=value)
+        case float():
+            return metadata_value_pb2.MetadataValue(double_value=value)
+        case str():
+            return metadata_value_pb2.MetadataValue(string_value=value)
+        case _:
+            return _to_list(value)
+
+
+def _to_list(values: Sequence[Scalar]) -> metadata_value_pb2.MetadataValue:
+    texts = [value for value in values if isinstance(value, str)]
+    truths = [value for value in values if isinstance(value, bool)]
+    numbers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    if len(texts) == len(values):
+        return metadata_value_pb2.MetadataValue(string_list=metadata_value_pb2.StringList(values=texts))
+    if len(truths) == len(values):
+        return metadata_value_pb2.MetadataValue(bool_list=metadata_value_pb2.BoolList(values=truths))
+    if len(numbers) == len(values):
+        return metadata_value_pb2.MetadataValue(int64_list=metadata_value_pb2.Int64List(values=numbers))
+    doubles = [float(value) for value in values]
+    return metadata_value_pb2.MetadataValue(double_list=metadata_value_pb2.DoubleList(values=doubles))
+
+
+def _timestamp(moment: datetime) -> Timestamp:
+    message = Timestamp()
+    message.FromDatetime(moment)
+    return message
+
+
+def _duration(seconds: float) -> Duration:
+    message = Duration()
+    message.FromTimedelta(timedelta(seconds=seconds))
+    return message
