@@ -1,0 +1,89 @@
+"""The record of every change: who, what, when, as a chain of hashes."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, select
+
+from groundwire.catalog.bookkeeping_tables import audit
+from groundwire.catalog.connections import encode_json
+from groundwire.catalog.database import Database
+from groundwire.kernel.clock import Clock, epoch_ms
+
+_HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "request_id", "position")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One change. `time` is in milliseconds since 1970-01-01T00:00Z; `request_id` is empty when none was given.
+
+    `hash` is the SHA-256 (hex) over the other fields and `previous_hash`, the hash of the tenant's row before.
+    """
+
+    id: int
+    tenant: str
+    time: int
+    action: str
+    resource: str
+    outcome: str
+    request_id: str
+    position: int
+    previous_hash: str
+    hash: str
+
+
+def append_audit(
+    connection: Connection, clock: Clock, tenant: str, action: str, resource: str, request_id: str
+) -> None:
+    """Record a change in the transaction that makes it."""
+    last = select(audit.c.hash).where(audit.c.tenant == tenant).order_by(audit.c.id.desc()).limit(1)
+    values: dict[str, Any] = {
+        "tenant": tenant,
+        "time": epoch_ms(clock.now()),
+        "action": action,
+        "resource": resource,
+        "outcome": "OK",
+        "request_id": request_id,
+        "position": Database.position(connection),
+        "previous_hash": connection.execute(last).scalar() or "",
+    }
+    connection.execute(insert(audit).values(values | {"hash": _digest(values)}))
+
+
+class Audit:
+    """Reads the record of one tenant at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def rows(self, tenant: str, after_id: int, limit: int) -> list[AuditRow]:
+        """Return up to `limit` rows with ids above `after_id`, oldest first."""
+        statement = select(audit).where(audit.c.tenant == tenant, audit.c.id > after_id)
+        with self._database.read() as connection:
+            found = connection.execute(statement.order_by(audit.c.id).limit(limit)).mappings()
+            return [_to_row(row) for row in found]
+
+
+def first_broken(rows: Sequence[AuditRow], previous_hash: str = "") -> AuditRow | None:
+    """Return the first row that was changed or follows a removed one; None when the chain holds.
+
+    Args:
+        rows: consecutive rows of one tenant, oldest first.
+        previous_hash: the hash of the row before the first, empty for the start of the chain.
+    """
+    for row in rows:
+        expected = _digest({name: getattr(row, name) for name in _HASHED})
+        if row.previous_hash != previous_hash or row.hash != expected:
+            return row
+        previous_hash = row.hash
+    return None
+
+
+def _digest(values: dict[str, Any]) -> str:
+    return hashlib.sha256(encode_json([values[name] for name in _HASHED]).encode()).hexdigest()
+
+
+def _to_row(row: RowMapping) -> AuditRow:
+    return AuditRow(**{str(name): value for name, value in row.items()})

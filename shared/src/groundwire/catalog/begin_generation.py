@@ -1,0 +1,176 @@
+"""Writes a generation beside the live one, invisible until it is published."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select
+
+from groundwire.catalog.chunk_rows import chunk_values
+from groundwire.catalog.document_rows import field_values
+from groundwire.catalog.generations import GenerationDraft, GenerationState, PendingGeneration
+from groundwire.catalog.segments import TextFigures, cut
+from groundwire.catalog.tables import (
+    chunk_pages,
+    chunks,
+    collections,
+    documents,
+    generations,
+    text_segments,
+    tombstones,
+)
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, DocumentChangedError
+
+_SEGMENTS_PER_BATCH = 16
+_CHUNKS_PER_BATCH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Everything that can be worked out before the transaction."""
+
+    draft: GenerationDraft
+    pending: PendingGeneration
+    figures: TextFigures
+    now: int
+
+
+def insert_generation(connection: Connection, prepared: Prepared) -> PendingGeneration:
+    """Write document (hidden when new), generation, text, chunks and pages; return the pending generation."""
+    draft, pending = prepared.draft, prepared.pending
+    collection_key = _collection_key(connection, pending.collection)
+    row = _document_row(connection, pending, collection_key)
+    if draft.expected_generation != (0 if row is None else row["live_generation"]):
+        raise changed(pending.document_id)
+    if draft.expected_generation == 0:
+        refuse_taken_source(connection, collection_key, draft.source_uri, pending.document_id)
+    shared = {"tenant": pending.tenant, "collection_key": collection_key}
+    document_key = _insert_document(connection, prepared, shared) if row is None else int(row["document_key"])
+    shared |= {"document_key": document_key}
+    generation = _next_generation(connection, pending, document_key)
+    key = _insert_row(connection, prepared, shared | {"generation": generation})
+    _insert_text(connection, draft.text, key)
+    _insert_chunks(connection, prepared, shared | {"generation_key": key})
+    return replace(pending, key=key, generation=generation)
+
+
+def changed(document_id: str) -> DocumentChangedError:
+    """Make the error for a lost race."""
+    return DocumentChangedError("the document was changed or deleted meanwhile", document_id=document_id)
+
+
+def refuse_taken_source(connection: Connection, collection_key: int, source_uri: str, document_id: str) -> None:
+    """Raise DocumentChangedError when another visible document has the source."""
+    statement = select(documents.c.document_id).where(
+        documents.c.collection_key == collection_key,
+        documents.c.source_path == source_uri,
+        documents.c.live_generation > 0,
+        documents.c.document_id != document_id,
+    )
+    if connection.execute(statement).first() is not None:
+        raise changed(document_id)
+
+
+def _collection_key(connection: Connection, collection: Collection) -> int:
+    statement = select(collections.c.collection_key).where(
+        collections.c.tenant == collection.tenant, collections.c.uid == collection.uid
+    )
+    key = connection.execute(statement).scalar()
+    if key is None:
+        raise CollectionNotFoundError(collection.name)
+    return int(key)
+
+
+def _document_row(connection: Connection, pending: PendingGeneration, collection_key: int) -> Mapping[str, Any] | None:
+    statement = select(documents.c.document_key, documents.c.collection_key, documents.c.live_generation).where(
+        documents.c.tenant == pending.tenant, documents.c.document_id == pending.document_id
+    )
+    row = connection.execute(statement).first()
+    if row is not None and row.collection_key != collection_key:
+        message = f"document {pending.document_id!r} exists in another collection"
+        raise AlreadyExistsError(message, resource=pending.document_id)
+    return None if row is None else row._asdict()
+
+
+def _insert_document(connection: Connection, prepared: Prepared, shared: Mapping[str, Any]) -> int:
+    draft = prepared.draft
+    values = {
+        **shared,
+        **field_values(draft.fields),
+        "document_id": prepared.pending.document_id,
+        "source_path": draft.source_uri,
+        "source_hash": draft.source_hash,
+        "doc_type": draft.format.value,
+        "chunk_count": 0,
+        "total_chars": 0,
+        "total_bytes": 0,
+        "embedding_model": prepared.pending.collection.identity.model_name,
+        "ingestion_date": prepared.now,
+        "last_modified": prepared.now,
+    }
+    return int(connection.execute(insert(documents).returning(documents.c.document_key), values).scalar_one())
+
+
+def _next_generation(connection: Connection, pending: PendingGeneration, document_key: int) -> int:
+    written = select(func.max(generations.c.generation)).where(generations.c.document_key == document_key)
+    buried = select(tombstones.c.last_generation).where(
+        tombstones.c.tenant == pending.tenant, tombstones.c.document_id == pending.document_id
+    )
+    return 1 + max(connection.execute(written).scalar() or 0, connection.execute(buried).scalar() or 0)
+
+
+def _insert_row(connection: Connection, prepared: Prepared, shared: Mapping[str, Any]) -> int:
+    draft, figures = prepared.draft, prepared.figures
+    values = {
+        **shared,
+        "state": GenerationState.PENDING.value,
+        "source_path": draft.source_uri,
+        "source_hash": draft.source_hash,
+        "doc_type": draft.format.value,
+        "fields": field_values(draft.fields),
+        "text_hash": figures.digest,
+        "chunk_count": len(draft.chunks),
+        "total_chars": figures.total_chars,
+        "total_bytes": figures.total_bytes,
+        "created_time": prepared.now,
+    }
+    return int(connection.execute(insert(generations).returning(generations.c.generation_key), values).scalar_one())
+
+
+def _insert_text(connection: Connection, text: str, generation_key: int) -> None:
+    segments = cut(text)
+    while batch := list(islice(segments, _SEGMENTS_PER_BATCH)):
+        connection.execute(
+            insert(text_segments),
+            [
+                {
+                    "generation_key": generation_key,
+                    "number": segment.number,
+                    "char_start": segment.char_start,
+                    "byte_start": segment.byte_start,
+                    "content": segment.content,
+                }
+                for segment in batch
+            ],
+        )
+
+
+def _insert_chunks(connection: Connection, prepared: Prepared, shared: Mapping[str, Any]) -> None:
+    pending = prepared.pending
+    constant = {
+        **shared,
+        "embedding_model": pending.collection.identity.model_name,
+        "embedding_timestamp": prepared.now,
+    }
+    columns = zip(pending.numbers, pending.chunk_ids, pending.payloads, prepared.draft.chunks, strict=True)
+    while batch := list(islice(columns, _CHUNKS_PER_BATCH)):
+        rows = [
+            {**constant, "chunk_number": number, "chunk_id": chunk_id, "payload": payload, **chunk_values(chunk)}
+            for number, chunk_id, payload, chunk in batch
+        ]
+        connection.execute(insert(chunks), rows)
+        pages = [{"chunk_number": number, "page": page} for number, _, _, chunk in batch for page in chunk.page_numbers]
+        if pages:
+            connection.execute(insert(chunk_pages), pages)

@@ -1,0 +1,143 @@
+"""Collections: their settings and their figures."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from groundwire.catalog.audit import append_audit
+from groundwire.catalog.collection_rows import (
+    collection_key,
+    collection_values,
+    find_collection,
+    require_collection,
+    to_collection,
+)
+from groundwire.catalog.database import Database
+from groundwire.catalog.embedding_rows import forget_unused_embeddings
+from groundwire.catalog.generations import Receipted
+from groundwire.catalog.ledger import settle
+from groundwire.catalog.outbox import queue_dropped_collection
+from groundwire.catalog.tables import chunks, collections, documents
+from groundwire.kernel.clock import Clock, SystemClock
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import AlreadyExistsError
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionCounts:
+    """Figures of the live generations; the mappings count documents by value, None for documents without one."""
+
+    documents: int
+    chunks: int
+    total_chars: int
+    by_format: Mapping[str, int]
+    by_project: Mapping[str | None, int]
+    by_model: Mapping[str, int]
+
+
+class Collections:
+    """Collections of all tenants; each call sees those of one."""
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock or SystemClock()
+
+    def create(self, collection: Collection, receipt: Receipted[Collection] = None) -> Collection:
+        """Store a collection; one of the same name and settings is returned as it is.
+
+        Raises:
+            AlreadyExistsError: the name is taken by a collection with other settings.
+        """
+
+        def work(connection: Connection) -> Collection:
+            found = find_collection(connection, collection.tenant, collection.name)
+            if found is not None and _settings(found) != _settings(collection):
+                message = f"collection {collection.name!r} exists with other settings"
+                raise AlreadyExistsError(message, resource=collection.name)
+            if found is None:
+                connection.execute(insert(collections).values(collection_values(collection)))
+            stored = require_collection(connection, collection.tenant, collection.name)
+            request_id = settle(connection, self._clock, collection.tenant, receipt, stored)
+            if found is None:
+                append_audit(connection, self._clock, stored.tenant, "create_collection", stored.name, request_id)
+            return stored
+
+        return self._database.write(work)
+
+    def get(self, tenant: str, name: str) -> Collection:
+        """Return a collection.
+
+        Raises:
+            CollectionNotFoundError: the tenant has none of this name.
+        """
+        with self._database.read() as connection:
+            return require_collection(connection, tenant, name)
+
+    def page(self, tenant: str, after_name: str, limit: int) -> list[Collection]:
+        """Return up to `limit` collections with names above `after_name` (empty for the first), by name."""
+        statement = (
+            select(collections)
+            .where(collections.c.tenant == tenant, collections.c.name > after_name)
+            .order_by(collections.c.name)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return [to_collection(row) for row in connection.execute(statement).mappings()]
+
+    def delete(self, tenant: str, name: str, receipt: Receipted[Collection] = None) -> Collection:
+        """Remove a collection with everything in it; its engine collection is queued to be dropped.
+
+        Raises:
+            CollectionNotFoundError: the tenant has none of this name.
+        """
+
+        def work(connection: Connection) -> Collection:
+            found = require_collection(connection, tenant, name)
+            request_id = settle(connection, self._clock, tenant, receipt, found)
+            _delete(connection, collection_key(connection, tenant, name), found)
+            append_audit(connection, self._clock, tenant, "delete_collection", name, request_id)
+            return found
+
+        return self._database.write(work)
+
+    def counts(self, tenant: str, name: str) -> CollectionCounts:
+        """Return the figures of a collection.
+
+        Raises:
+            CollectionNotFoundError: the tenant has none of this name.
+        """
+        groups = (documents.c.doc_type, documents.c.project, documents.c.embedding_model)
+        sums = (func.count(), func.sum(documents.c.chunk_count), func.sum(documents.c.total_chars))
+        with self._database.read() as connection:
+            key = collection_key(connection, tenant, name)
+            statement = select(*groups, *sums).where(documents.c.collection_key == key, documents.c.live_generation > 0)
+            rows: Sequence[Sequence[Any]] = connection.execute(statement.group_by(*groups)).all()
+        return CollectionCounts(
+            documents=sum(row[3] for row in rows),
+            chunks=sum(row[4] for row in rows),
+            total_chars=sum(row[5] for row in rows),
+            by_format=_totals(rows, 0),
+            by_project=_totals(rows, 1),
+            by_model=_totals(rows, 2),
+        )
+
+
+def _settings(collection: Collection) -> tuple[Any, ...]:
+    return (collection.profile, collection.identity, collection.chunking, collection.retrieval)
+
+
+def _delete(connection: Connection, key: int, collection: Collection) -> None:
+    queue_dropped_collection(connection, collection)
+    hashes = set(connection.execute(select(chunks.c.content_hash).where(chunks.c.collection_key == key)).scalars())
+    connection.execute(delete(collections).where(collections.c.collection_key == key))
+    forget_unused_embeddings(connection, collection.identity.digest, hashes)
+
+
+def _totals(rows: Sequence[Sequence[Any]], group: int) -> dict[Any, int]:
+    totals: Counter[Any] = Counter()
+    for row in rows:
+        totals[row[group]] += row[3]
+    return dict(totals)

@@ -1,0 +1,105 @@
+"""The catalog file: opening, snapshots to read and transactions to write."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import pysqlite3
+from sqlalchemy import Connection, Engine, select
+
+from groundwire.catalog.bookkeeping_tables import counters
+from groundwire.catalog.chunk_numbers import ChunkNumbers
+from groundwire.catalog.connections import check_sqlite_version, reading_engine, writing_engine
+from groundwire.catalog.failures import translated_failures
+from groundwire.catalog.migrating import migrate
+from groundwire.catalog.owner_lock import OwnerLock
+from groundwire.catalog.writer import Writer
+from groundwire.kernel.errors import DrainingError, InvalidRequestError
+
+T = TypeVar("T")
+
+READ_CONNECTIONS = 16
+POSITION = "position"
+
+
+class Database:
+    """An open catalog; safe to use from many threads, owned by one process.
+
+    One writer, many readers: a read sees the state after some acknowledged write and never waits for the
+    writer.
+    """
+
+    def __init__(self, path: Path, lock: OwnerLock, writing: Engine, reading: Engine) -> None:
+        self.path = path
+        self._lock = lock
+        self._writing = writing
+        self._reading = reading
+        self._writer = Writer(writing)
+        self._closing = threading.Lock()
+        self._closed = False
+        self.chunk_numbers = ChunkNumbers(self.read)
+
+    @classmethod
+    def open(cls, url: str) -> "Database":
+        """Open `sqlite:FILE`, made when missing (with its folder, readable by the owner only), and migrate it.
+
+        Raises:
+            InvalidRequestError: the URL is of another form.
+            StoreOwnedError: another process has the file open.
+            StoreMismatchError: the file was made by a newer version or is no catalog; it is left unchanged.
+            DataLossError: the file is damaged.
+        """
+        path = _parse(url)
+        check_sqlite_version(pysqlite3.sqlite_version_info)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = OwnerLock(path)
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            with translated_failures():
+                migrate(path)
+                return cls(path, lock, writing_engine(path), reading_engine(path, READ_CONNECTIONS))
+        except BaseException:
+            lock.release()
+            raise
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection that sees one snapshot; keep it for one batch, not for a whole stream."""
+        if self._closed:
+            raise DrainingError("the catalog is closed")
+        with translated_failures(), self._reading.connect() as connection, connection.begin():
+            yield connection
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` on the writer thread in one transaction and return what it returns, once it is durable.
+
+        An exception of `work` rolls back and leaves unchanged.
+        """
+        return self._writer.run(work)
+
+    @staticmethod
+    def position(connection: Connection) -> int:
+        """Return how many publishing and deleting transactions the snapshot has seen."""
+        return int(connection.execute(select(counters.c.value).where(counters.c.name == POSITION)).scalar_one())
+
+    def close(self) -> None:
+        """Finish handed-in writes, fold the log into the file and let go of the lock; idempotent."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._writer.close()
+            self._reading.dispose()
+            # The last connection to close folds the write-ahead log into the file.
+            self._writing.dispose()
+            self._lock.release()
+
+
+def _parse(url: str) -> Path:
+    scheme, separator, rest = url.partition(":")
+    if scheme != "sqlite" or not separator or not rest.strip("/"):
+        raise InvalidRequestError.of("catalog", f"must look like sqlite:FILE, not {scheme}:…")
+    return Path(rest.removeprefix("//")).absolute()

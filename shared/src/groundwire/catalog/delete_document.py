@@ -1,0 +1,91 @@
+"""Removes a document so that no reader finds any part of it."""
+
+from sqlalchemy import Connection, RowMapping, delete, func, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from groundwire.catalog.document_rows import field_values
+from groundwire.catalog.embedding_rows import forget_unused_embeddings
+from groundwire.catalog.generations import DeletedCounts, GenerationState
+from groundwire.catalog.outbox import queue_deleted_points
+from groundwire.catalog.positions import advance_position
+from groundwire.catalog.publish_generation import drop_empty_document
+from groundwire.catalog.tables import (
+    chunks,
+    collections,
+    document_aliases,
+    document_tags,
+    documents,
+    generations,
+    tombstones,
+)
+from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.errors import DocumentNotFoundError
+
+
+def delete_document(connection: Connection, tenant: str, collection: str, document_id: str, now: int) -> DeletedCounts:
+    """Remove text, chunks, full-text rows and unused vectors; leave a tombstone and queue the points.
+
+    Pending generations stay until who writes them finds the document changed and takes them back.
+    """
+    row = _visible_row(connection, tenant, collection, document_id)
+    key = row["document_key"]
+    of_live = connection.execute(
+        select(chunks.c.chunk_number, chunks.c.content_hash).where(chunks.c.document_key == key, chunks.c.live == 1)
+    ).all()
+    queue_deleted_points(connection, tenant, row["engine_name"], [found.chunk_number for found in of_live])
+    _bury(connection, row, now)
+    removed = connection.execute(
+        delete(generations).where(
+            generations.c.document_key == key, generations.c.state != GenerationState.PENDING.value
+        )
+    ).rowcount
+    _hide(connection, key)
+    drop_empty_document(connection, key)
+    forget_unused_embeddings(connection, row["identity_digest"], {found.content_hash for found in of_live})
+    return DeletedCounts(
+        document_id=document_id,
+        source_uri=row["source_path"],
+        last_generation=row["live_generation"],
+        generations=removed,
+        chunks=len(of_live),
+        total_chars=row["total_chars"],
+    )
+
+
+def _visible_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping:
+    statement = (
+        select(documents, collections.c.engine_name, collections.c.identity_digest)
+        .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
+        .where(
+            documents.c.tenant == tenant,
+            documents.c.document_id == document_id,
+            documents.c.live_generation > 0,
+            collections.c.name == collection,
+        )
+    )
+    row = connection.execute(statement).mappings().first()
+    if row is None:
+        raise DocumentNotFoundError(document_id)
+    return row
+
+
+def _bury(connection: Connection, row: RowMapping, now: int) -> None:
+    written = select(func.max(generations.c.generation)).where(generations.c.document_key == row["document_key"])
+    values = {
+        "last_generation": connection.execute(written).scalar_one(),
+        "position": advance_position(connection),
+        "deleted_time": now,
+    }
+    statement = insert(tombstones).values(tenant=row["tenant"], document_id=row["document_id"], **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "document_id"], set_=values))
+
+
+def _hide(connection: Connection, key: int) -> None:
+    """Empty the row, which outlives this transaction only while a generation is pending."""
+    connection.execute(delete(document_aliases).where(document_aliases.c.document_key == key))
+    connection.execute(delete(document_tags).where(document_tags.c.document_key == key))
+    connection.execute(
+        update(documents)
+        .where(documents.c.document_key == key)
+        .values(live_generation=0, chunk_count=0, total_chars=0, total_bytes=0, **field_values(DocumentFields()))
+    )

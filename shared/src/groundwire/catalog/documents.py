@@ -1,0 +1,207 @@
+"""Documents: finding them, and writing their generations."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, select, tuple_
+from sqlalchemy.dialects.sqlite import insert
+
+from groundwire.catalog.audit import append_audit
+from groundwire.catalog.begin_generation import Prepared, changed, insert_generation, refuse_taken_source
+from groundwire.catalog.collection_rows import collection_key
+from groundwire.catalog.database import Database
+from groundwire.catalog.delete_document import delete_document
+from groundwire.catalog.document_rows import select_documents, to_document
+from groundwire.catalog.generations import DeletedCounts, GenerationDraft, PendingGeneration, Receipted
+from groundwire.catalog.ledger import settle
+from groundwire.catalog.publish_generation import publish_generation, take_back_generation
+from groundwire.catalog.segments import check_chunks, measure
+from groundwire.catalog.tables import collections, document_aliases, documents
+from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import Document
+from groundwire.kernel.errors import DocumentNotFoundError
+from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
+from groundwire.kernel.payload import chunk_payload
+
+
+class Documents:
+    """Documents of all tenants; each call sees those of one."""
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock or SystemClock()
+
+    def find_by_source(self, tenant: str, collection: str, source_uri: str) -> Document | None:
+        """Return the document with this source, or the one it is an alias of."""
+        aliased = (
+            select(document_aliases.c.document_key)
+            .join(collections, collections.c.collection_key == document_aliases.c.collection_key)
+            .where(
+                collections.c.tenant == tenant,
+                collections.c.name == collection,
+                document_aliases.c.source_path == source_uri,
+            )
+        )
+        by_alias = documents.c.document_key.in_(aliased)
+        return self._first(tenant, collection, documents.c.source_path == source_uri) or self._first(
+            tenant, collection, by_alias
+        )
+
+    def find_by_hash(self, tenant: str, collection: str, source_hash: str) -> Document | None:
+        """Return the oldest document made of these bytes."""
+        return self._first(tenant, collection, documents.c.source_hash == source_hash)
+
+    def get(self, tenant: str, collection: str, document_id: str) -> Document:
+        """Return a document.
+
+        Raises:
+            DocumentNotFoundError: the collection has none of this id.
+        """
+        found = self._first(tenant, collection, documents.c.document_id == document_id)
+        if found is None:
+            raise DocumentNotFoundError(document_id)
+        return found
+
+    def page(self, tenant: str, collection: str, after: tuple[str, str] | None, limit: int) -> list[Document]:
+        """Return up to `limit` documents by (source_uri, document_id), those above `after`.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        order = (documents.c.source_path, documents.c.document_id)
+        statement = _in_collection(tenant, collection).order_by(*order).limit(limit)
+        if after is not None:
+            statement = statement.where(tuple_(*order) > tuple_(*after))
+        with self._database.read() as connection:
+            collection_key(connection, tenant, collection)
+            return [to_document(row) for row in connection.execute(statement).mappings()]
+
+    def add_alias(self, tenant: str, collection: str, document_id: str, source_uri: str) -> None:
+        """Let a document be found by one more source; the same call again changes nothing.
+
+        Raises:
+            DocumentNotFoundError: the collection has none of this id.
+            DocumentChangedError: the source belongs to another document.
+        """
+        self._database.write(lambda connection: _add_alias(connection, tenant, collection, document_id, source_uri))
+
+    def begin(self, tenant: str, collection: Collection, draft: GenerationDraft) -> PendingGeneration:
+        """Write a generation that nobody sees yet: text, chunks, filter keys and chunk numbers.
+
+        Durable when it returns: after a crash `Recovery.leftovers` lists it.
+
+        Raises:
+            CollectionNotFoundError: the collection was deleted.
+            DocumentChangedError: the live generation is not the expected one, or a visible document has the source.
+            AlreadyExistsError: the document id is in use in another collection.
+            ValueError: a chunk is not exactly the text of its span (a bug of ours).
+        """
+        check_chunks(draft.text, draft.chunks)
+        prepared = Prepared(draft, self._number(tenant, collection, draft), measure(draft.text), self._now())
+        return self._database.write(lambda connection: insert_generation(connection, prepared))
+
+    def publish(self, pending: PendingGeneration, receipt: Receipted[Document] = None) -> Document:
+        """Make a generation the live one, in one transaction with its traces; call it when the engine has all points.
+
+        The generation before keeps its text; its chunks are gone and their points queued for deletion.
+
+        Raises:
+            DocumentChangedError: someone else changed the document meanwhile; `abandon` the generation.
+            ConflictError: the same request was completed meanwhile; `abandon`, then ask the ledger.
+            RequestIdReusedError: the request id was used with another body.
+        """
+
+        def work(connection: Connection) -> Document:
+            publish_generation(connection, pending, self._now())
+            of_this = select_documents(pending.tenant).where(documents.c.document_id == pending.document_id)
+            document = to_document(connection.execute(of_this).mappings().one())
+            self._conclude(connection, pending.tenant, "publish_document", document.document_id, receipt, document)
+            return document
+
+        return self._database.write(work)
+
+    def abandon(self, pending: PendingGeneration) -> None:
+        """Remove a generation that was not published and queue its points; repeatable; leaves a published one alone."""
+        self._database.write(lambda connection: take_back_generation(connection, pending))
+
+    def delete(
+        self, tenant: str, collection: str, document_id: str, receipt: Receipted[DeletedCounts] = None
+    ) -> DeletedCounts:
+        """Remove a document with all its generations; no reader finds any part of it afterwards.
+
+        Raises:
+            DocumentNotFoundError: the collection has none of this id.
+            ConflictError: the same request was completed meanwhile; ask the ledger.
+            RequestIdReusedError: the request id was used with another body.
+        """
+
+        def work(connection: Connection) -> DeletedCounts:
+            counts = delete_document(connection, tenant, collection, document_id, self._now())
+            self._conclude(connection, tenant, "delete_document", document_id, receipt, counts)
+            return counts
+
+        return self._database.write(work)
+
+    def _now(self) -> int:
+        return epoch_ms(self._clock.now())
+
+    def _first(self, tenant: str, collection: str, condition: ColumnElement[bool]) -> Document | None:
+        statement = _in_collection(tenant, collection).where(condition).order_by(documents.c.document_key).limit(1)
+        with self._database.read() as connection:
+            row = connection.execute(statement).mappings().first()
+        return None if row is None else to_document(row)
+
+    def _conclude(
+        self, connection: Connection, tenant: str, action: str, resource: str, receipt: Receipted[Any], result: Any
+    ) -> None:
+        request_id = settle(connection, self._clock, tenant, receipt, result)
+        append_audit(connection, self._clock, tenant, action, resource, request_id)
+
+    def _number(self, tenant: str, collection: Collection, draft: GenerationDraft) -> PendingGeneration:
+        document_id = draft.document_id or new_document_id()
+        numbers: Sequence[int] = self._database.chunk_numbers.take(len(draft.chunks))
+        chunk_ids = [prefixed_chunk_id(document_id, chunk.sequence_num) for chunk in draft.chunks]
+        return PendingGeneration(
+            key=0,
+            document_id=document_id,
+            generation=0,
+            expected_generation=draft.expected_generation,
+            tenant=tenant,
+            collection=collection,
+            numbers=numbers,
+            chunk_ids=chunk_ids,
+            payloads=[
+                chunk_payload(
+                    document_id=document_id,
+                    chunk_id=chunk_id,
+                    chunk_number=number,
+                    source_uri=draft.source_uri,
+                    document_format=draft.format,
+                    fields=draft.fields,
+                    chunk=chunk,
+                )
+                for number, chunk_id, chunk in zip(numbers, chunk_ids, draft.chunks, strict=True)
+            ],
+        )
+
+
+def _in_collection(tenant: str, collection: str) -> Select[Any]:
+    return select_documents(tenant).where(collections.c.tenant == tenant, collections.c.name == collection)
+
+
+def _add_alias(connection: Connection, tenant: str, collection: str, document_id: str, source_uri: str) -> None:
+    key = collection_key(connection, tenant, collection)
+    of_this = _in_collection(tenant, collection).where(documents.c.document_id == document_id)
+    document = connection.execute(of_this).mappings().first()
+    if document is None:
+        raise DocumentNotFoundError(document_id)
+    refuse_taken_source(connection, key, source_uri, document_id)
+    values = {"collection_key": key, "source_path": source_uri, "document_key": document[documents.c.document_key]}
+    if source_uri != document[documents.c.source_path]:
+        connection.execute(insert(document_aliases).values(values).on_conflict_do_nothing())
+    owner = select(document_aliases.c.document_key).where(
+        document_aliases.c.collection_key == key, document_aliases.c.source_path == source_uri
+    )
+    if connection.execute(owner).scalar() not in {None, values["document_key"]}:
+        raise changed(document_id)

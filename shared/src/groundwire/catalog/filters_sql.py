@@ -1,0 +1,170 @@
+"""Filters as SQL over the payload of a chunk, equal to `groundwire.kernel.filter_evaluator`.
+
+`json_each` gives one row for each element of a list, one for a scalar and none for an absent field: just what
+the reference calls the elements of a field. Every value travels as a bound parameter.
+"""
+
+import json
+import math
+import operator
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias, assert_never
+
+from sqlalchemy import (
+    ColumnElement,
+    TableValuedAlias,
+    and_,
+    exists,
+    false,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+)
+
+from groundwire.kernel.filters import (
+    And,
+    Comparator,
+    Comparison,
+    Containment,
+    Exists,
+    Filter,
+    Like,
+    Membership,
+    Not,
+    Or,
+    Scalar,
+)
+
+Condition: TypeAlias = ColumnElement[bool]
+Element: TypeAlias = TableValuedAlias
+Number: TypeAlias = int | float
+Ordering: TypeAlias = Callable[[Any, Any], Any]
+
+_INT64 = 2**63
+_ORDERINGS: dict[Comparator, Ordering] = {
+    Comparator.GT: operator.gt,
+    Comparator.GTE: operator.ge,
+    Comparator.LT: operator.lt,
+    Comparator.LTE: operator.le,
+}
+
+
+def to_sql(condition: Filter, payload: ColumnElement[Any]) -> Condition:
+    """Return an expression that is true, else false, never NULL, for a column that holds a payload."""
+    match condition:
+        case And(clauses):
+            return and_(true(), *(to_sql(clause, payload) for clause in clauses))
+        case Or(clauses):
+            return or_(false(), *(to_sql(clause, payload) for clause in clauses))
+        case Not(clause):
+            return not_(to_sql(clause, payload).self_group())
+        case Exists(field, present):
+            is_absent = func.json_type(payload, _path(field)).is_(None)
+            return not_(is_absent) if present else is_absent
+        case Comparison(field, comparator, value):
+            return _comparison(payload, field, comparator, value)
+        case Membership(field, values, negated):
+            found = _some_element(payload, field, lambda each: _is_one_of(each, values))
+            return not_(found) if negated else found
+        case Containment(field, value, negated):
+            found = _containment(payload, field, value)
+            return not_(found) if negated else found
+        case Like(field, pattern):
+            glob = like_to_glob(pattern)
+            return _some_element(
+                payload, field, lambda each: and_(each.c.type == "text", each.c.value.op("GLOB")(glob))
+            )
+        case _:
+            assert_never(condition)
+
+
+def like_to_glob(pattern: str) -> str:
+    """Translate a LIKE pattern (backslash escapes) to GLOB, which is case-sensitive in SQLite without a setting."""
+    parts = re.findall(r"\\.|%|_|[^\\%_]+|\\", pattern, flags=re.DOTALL)
+    wild = {"%": "*", "_": "?"}
+    return "".join(wild.get(part) or _literal_glob(part) for part in parts)
+
+
+def _literal_glob(part: str) -> str:
+    plain = part[1:] if part.startswith("\\") and len(part) > 1 else part
+    return re.sub(r"[*?\[]", r"[\g<0>]", plain)
+
+
+def _path(field: str) -> str:
+    return f"$.{json.dumps(field, ensure_ascii=False)}"
+
+
+def _some_element(payload: ColumnElement[Any], field: str, holds: Callable[[Element], Condition]) -> Condition:
+    each = func.json_each(payload, _path(field)).table_valued("type", "value")
+    return exists(select(literal(1)).select_from(each).where(holds(each)))
+
+
+def _comparison(payload: ColumnElement[Any], field: str, comparator: Comparator, value: Scalar) -> Condition:
+    if comparator in _ORDERINGS:
+        if isinstance(value, (str, bool)):
+            return false()
+        return _some_element(payload, field, lambda each: _ordered(each, comparator, value))
+    equal = _some_element(payload, field, lambda each: _is_one_of(each, (value,)))
+    return not_(equal) if comparator is Comparator.NE else equal
+
+
+def _containment(payload: ColumnElement[Any], field: str, value: Scalar) -> Condition:
+    kind = func.json_type(payload, _path(field))
+    element = and_(kind.is_("array"), _some_element(payload, field, lambda each: _is_one_of(each, (value,))))
+    if not isinstance(value, str):
+        return element
+    part = _some_element(payload, field, lambda each: func.instr(each.c.value, value) > 0)
+    return or_(element, and_(kind.is_("text"), part))
+
+
+def _is_one_of(each: Element, values: tuple[Scalar, ...]) -> Condition:
+    texts = [value for value in values if isinstance(value, str)]
+    truths = [str(value).lower() for value in values if isinstance(value, bool)]
+    numbers = [number for value in values if not isinstance(value, (str, bool)) for number in _exact(value)]
+    return or_(
+        false(),
+        *([and_(each.c.type == "text", each.c.value.in_(texts))] if texts else []),
+        *([each.c.type.in_(truths)] if truths else []),
+        *([and_(_is_number(each), each.c.value.in_(numbers))] if numbers else []),
+    )
+
+
+def _is_number(each: Element) -> Condition:
+    return each.c.type.in_(("integer", "real"))
+
+
+def _exact(value: Number) -> list[Number]:
+    """Return the value as SQLite can hold it, nothing when no stored number can equal it."""
+    if isinstance(value, float):
+        return [] if math.isnan(value) else [value]
+    if -_INT64 <= value < _INT64:
+        return [value]
+    nearest = _nearest(value)
+    return [nearest] if nearest == value else []
+
+
+def _ordered(each: Element, comparator: Comparator, value: Number) -> Condition:
+    """Compare with a number; an integer beyond 64 bits becomes the nearest float and a comparison that agrees."""
+    holds: Ordering = _ORDERINGS[comparator]
+    bound: Number = value
+    if isinstance(value, float) and math.isnan(value):
+        return false()
+    if isinstance(value, int) and not -_INT64 <= value < _INT64:
+        bound = _nearest(value)
+        upwards = comparator in {Comparator.GT, Comparator.GTE}
+        if bound > value:
+            holds = operator.ge if upwards else operator.lt
+        elif bound < value:
+            holds = operator.gt if upwards else operator.le
+    return and_(_is_number(each), holds(each.c.value, bound))
+
+
+def _nearest(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)

@@ -1,0 +1,86 @@
+"""What travels between ingest and the catalog while a generation is written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias, TypeVar
+
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import DocumentFields, DocumentFormat
+from groundwire.kernel.filters import Payload
+
+T = TypeVar("T")
+
+
+class GenerationState(StrEnum):
+    """PENDING until all its vectors are in the engine, then LIVE, then SUPERSEDED by the next one."""
+
+    PENDING = "PENDING"
+    LIVE = "LIVE"
+    SUPERSEDED = "SUPERSEDED"
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDraft:
+    """A generation to be written.
+
+    `document_id` None makes a new id. `expected_generation` is the live generation the caller saw, 0 for
+    a document that did not exist. `source_hash` is the SHA-256 of the original bytes in lower-case hex.
+    """
+
+    document_id: str | None
+    source_uri: str
+    format: DocumentFormat
+    source_hash: str
+    fields: DocumentFields
+    text: str
+    chunks: Sequence[Chunk]
+    expected_generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingGeneration:
+    """A generation that is written and not visible yet; item i of each sequence belongs to chunk i of the draft.
+
+    `key` is the catalog's own key. Of leftovers of a dead process the payloads are not read: they are empty.
+    """
+
+    key: int
+    document_id: str
+    generation: int
+    expected_generation: int
+    tenant: str
+    collection: Collection
+    numbers: Sequence[int]
+    chunk_ids: Sequence[str]
+    payloads: Sequence[Payload]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedCounts:
+    """What a deletion removed; `last_generation` is the one that was live."""
+
+    document_id: str
+    source_uri: str
+    last_generation: int
+    generations: int
+    chunks: int
+    total_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What is remembered of a call with a request id, so that a repetition gets the same answer.
+
+    `body_digest` identifies the body of the request, `response` is the serialised answer.
+    """
+
+    request_id: str
+    method: str
+    body_digest: str
+    response: bytes
+
+
+Receipted: TypeAlias = Receipt | Callable[[T], Receipt] | None
+"""A receipt, or how to make it from the result, or none for a call without request id."""

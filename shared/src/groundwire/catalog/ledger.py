@@ -1,0 +1,114 @@
+"""Answers of finished calls by request id, so that a repeated call has one effect and one answer."""
+
+from datetime import timedelta
+from typing import TypeVar
+
+from sqlalchemy import Connection, RowMapping, delete, select
+from sqlalchemy.dialects.sqlite import insert
+
+from groundwire.catalog.bookkeeping_tables import requests
+from groundwire.catalog.database import Database
+from groundwire.catalog.generations import Receipt, Receipted
+from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.kernel.errors import ConflictError, RequestIdReusedError
+
+T = TypeVar("T")
+
+KEPT = timedelta(hours=24)
+"""How long a repetition gets the same answer."""
+
+
+class Ledger:
+    """The answers remembered for a day."""
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock or SystemClock()
+
+    def find(self, tenant: str, request_id: str, method: str, body_digest: str) -> bytes | None:
+        """Return the remembered answer, None when the id is new or older than a day.
+
+        Raises:
+            RequestIdReusedError: the id was used for another method or body.
+        """
+        with self._database.read() as connection:
+            return _find(connection, self._clock, tenant, request_id, method, body_digest)
+
+    def record(self, tenant: str, receipt: Receipt) -> bytes:
+        """Remember the answer of a call that wrote nothing else; return the answer that counts, the first one.
+
+        Raises:
+            RequestIdReusedError: the id was used for another method or body.
+        """
+
+        def work(connection: Connection) -> bytes:
+            earlier = _find(connection, self._clock, tenant, receipt.request_id, receipt.method, receipt.body_digest)
+            if earlier is None:
+                _store(connection, self._clock, tenant, receipt)
+            return receipt.response if earlier is None else earlier
+
+        return self._database.write(work)
+
+    def sweep(self) -> int:
+        """Forget answers older than a day; return how many."""
+
+        def work(connection: Connection) -> int:
+            return connection.execute(delete(requests).where(requests.c.created_time < _oldest(self._clock))).rowcount
+
+        return self._database.write(work)
+
+
+def settle(connection: Connection, clock: Clock, tenant: str, receipt: Receipted[T], result: T) -> str:
+    """Remember the answer in the transaction of the effect; return the request id, empty without receipt.
+
+    Raises:
+        ConflictError: the same call finished meanwhile; its answer is in the ledger, this effect rolls back.
+        RequestIdReusedError: the id was used for another method or body.
+    """
+    made = receipt(result) if callable(receipt) else receipt
+    if made is None:
+        return ""
+    if _find(connection, clock, tenant, made.request_id, made.method, made.body_digest) is not None:
+        raise ConflictError("the same request was completed meanwhile", request_id=made.request_id)
+    _store(connection, clock, tenant, made)
+    return made.request_id
+
+
+def _find(
+    connection: Connection, clock: Clock, tenant: str, request_id: str, method: str, body_digest: str
+) -> bytes | None:
+    row = (
+        connection.execute(
+            select(requests).where(
+                requests.c.tenant == tenant,
+                requests.c.request_id == request_id,
+                requests.c.created_time >= _oldest(clock),
+            )
+        )
+        .mappings()
+        .first()
+    )
+    if row is None:
+        return None
+    _refuse_reuse(row, request_id, method, body_digest)
+    return bytes(row["response"])
+
+
+def _refuse_reuse(row: RowMapping, request_id: str, method: str, body_digest: str) -> None:
+    if (row["method"], row["body_digest"]) != (method, body_digest):
+        raise RequestIdReusedError("the request id was used before with another body", request_id=request_id)
+
+
+def _store(connection: Connection, clock: Clock, tenant: str, receipt: Receipt) -> None:
+    values = {
+        "method": receipt.method,
+        "body_digest": receipt.body_digest,
+        "response": receipt.response,
+        "created_time": epoch_ms(clock.now()),
+    }
+    statement = insert(requests).values(tenant=tenant, request_id=receipt.request_id, **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "request_id"], set_=values))
+
+
+def _oldest(clock: Clock) -> int:
+    return epoch_ms(clock.now() - KEPT)

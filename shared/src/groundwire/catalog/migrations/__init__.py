@@ -1,0 +1,1 @@
+"""Alembic scripts; frozen once released."""

@@ -1,0 +1,21 @@
+"""The first schema: collections, documents, texts, chunks, full-text index, bookkeeping, sessions.
+
+The full-text index stores no text of its own: it reads the view `live_chunks`, and two triggers keep it
+equal to that view whatever statement or cascade changes the chunks. `scope` is a token that limits a search to one
+collection. Chunks never go from live to not live and never change their text; they are deleted.
+"""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Run the statements of the file beside this one; an empty line ends each."""
+    for statement in Path(__file__).with_suffix(".sql").read_text("utf-8").split("\n\n"):
+        op.execute(statement)

@@ -1,0 +1,301 @@
+CREATE TABLE audit (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    time INTEGER NOT NULL,
+    action TEXT NOT NULL,
+    resource TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    previous_hash TEXT NOT NULL,
+    hash TEXT NOT NULL
+)
+
+CREATE INDEX audit_tenant ON audit (tenant, id)
+
+CREATE TABLE collections (
+    collection_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    engine_name TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    identity JSON NOT NULL,
+    identity_digest TEXT NOT NULL,
+    chunking JSON NOT NULL,
+    retrieval JSON NOT NULL,
+    created_time INTEGER NOT NULL,
+    UNIQUE (tenant, name),
+    UNIQUE (engine_name)
+)
+
+CREATE TABLE counters (
+    name TEXT NOT NULL,
+    value INTEGER NOT NULL,
+    PRIMARY KEY (name)
+) WITHOUT ROWID
+
+CREATE TABLE embeddings (
+    identity_digest TEXT NOT NULL,
+    content_hash TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    created_time INTEGER NOT NULL,
+    PRIMARY KEY (identity_digest, content_hash)
+)
+
+CREATE TABLE outbox (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    engine_name TEXT NOT NULL,
+    numbers JSON NOT NULL,
+    CHECK (kind IN ('delete_points', 'drop_collection'))
+)
+
+CREATE TABLE requests (
+    tenant TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    method TEXT NOT NULL,
+    body_digest TEXT NOT NULL,
+    response BLOB NOT NULL,
+    created_time INTEGER NOT NULL,
+    PRIMARY KEY (tenant, request_id)
+)
+
+CREATE INDEX requests_created_time ON requests (created_time)
+
+CREATE TABLE sessions (
+    session_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    collection TEXT NOT NULL,
+    conversation_id TEXT DEFAULT '' NOT NULL,
+    auto_new_session INTEGER DEFAULT 0 NOT NULL,
+    idle_timeout INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    head TEXT DEFAULT '' NOT NULL,
+    message_count INTEGER DEFAULT 0 NOT NULL,
+    created_time INTEGER NOT NULL,
+    last_activity INTEGER NOT NULL,
+    transitions JSON NOT NULL,
+    UNIQUE (tenant, session_id),
+    CHECK (state IN ('CREATED', 'ACTIVE', 'IDLE', 'EXPIRED', 'ENDED')),
+    CHECK (idle_timeout > 0)
+)
+
+CREATE INDEX sessions_last_activity ON sessions (tenant, last_activity, session_id)
+
+CREATE TABLE tombstones (
+    tenant TEXT NOT NULL,
+    document_id TEXT NOT NULL,
+    last_generation INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    deleted_time INTEGER NOT NULL,
+    PRIMARY KEY (tenant, document_id)
+) WITHOUT ROWID
+
+CREATE TABLE documents (
+    document_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    document_id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    collection_key INTEGER NOT NULL,
+    live_generation INTEGER DEFAULT 0 NOT NULL,
+    source_path TEXT NOT NULL,
+    source_hash TEXT NOT NULL,
+    title TEXT,
+    creator JSON NOT NULL,
+    subject JSON NOT NULL,
+    description TEXT,
+    date_created INTEGER,
+    doc_type TEXT NOT NULL,
+    language TEXT DEFAULT 'en' NOT NULL,
+    category TEXT,
+    tags JSON NOT NULL,
+    project TEXT,
+    metadata JSON NOT NULL,
+    chunk_count INTEGER NOT NULL,
+    total_chars INTEGER NOT NULL,
+    total_bytes INTEGER NOT NULL,
+    embedding_model TEXT NOT NULL,
+    ingestion_date INTEGER NOT NULL,
+    last_modified INTEGER NOT NULL,
+    UNIQUE (tenant, document_id),
+    CHECK (live_generation >= 0),
+    CHECK (length(source_hash) = 64),
+    CHECK (doc_type IN ('pdf', 'text', 'markdown', 'html')),
+    CHECK (chunk_count >= 0),
+    CHECK (total_chars >= 0),
+    CHECK (total_bytes >= total_chars),
+    FOREIGN KEY(collection_key) REFERENCES collections (collection_key) ON DELETE CASCADE
+)
+
+CREATE INDEX documents_date_created ON documents (collection_key, date_created)
+
+CREATE INDEX documents_source_hash ON documents (collection_key, source_hash)
+
+CREATE UNIQUE INDEX documents_source_path ON documents (collection_key, source_path) WHERE live_generation > 0
+
+CREATE TABLE messages (
+    message_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    session_key INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    message_id TEXT NOT NULL,
+    related_message_id TEXT DEFAULT '' NOT NULL,
+    role TEXT NOT NULL,
+    state TEXT NOT NULL,
+    content TEXT NOT NULL,
+    time INTEGER NOT NULL,
+    answer BLOB,
+    UNIQUE (session_key, sequence),
+    UNIQUE (session_key, message_id),
+    CHECK (role IN ('user', 'assistant')),
+    CHECK (state IN ('IN_PROGRESS', 'COMPLETE', 'INTERRUPTED')),
+    FOREIGN KEY(session_key) REFERENCES sessions (session_key) ON DELETE CASCADE
+)
+
+CREATE TABLE document_aliases (
+    collection_key INTEGER NOT NULL,
+    source_path TEXT NOT NULL,
+    document_key INTEGER NOT NULL,
+    PRIMARY KEY (collection_key, source_path),
+    FOREIGN KEY(collection_key) REFERENCES collections (collection_key) ON DELETE CASCADE,
+    FOREIGN KEY(document_key) REFERENCES documents (document_key) ON DELETE CASCADE
+) WITHOUT ROWID
+
+CREATE INDEX document_aliases_document ON document_aliases (document_key)
+
+CREATE TABLE document_tags (
+    document_key INTEGER NOT NULL,
+    tag TEXT NOT NULL,
+    PRIMARY KEY (document_key, tag),
+    FOREIGN KEY(document_key) REFERENCES documents (document_key) ON DELETE CASCADE
+) WITHOUT ROWID
+
+CREATE INDEX document_tags_tag ON document_tags (tag, document_key)
+
+CREATE TABLE generations (
+    generation_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    collection_key INTEGER NOT NULL,
+    document_key INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    live_from INTEGER,
+    live_to INTEGER,
+    source_path TEXT NOT NULL,
+    source_hash TEXT NOT NULL,
+    doc_type TEXT NOT NULL,
+    fields JSON NOT NULL,
+    text_hash TEXT NOT NULL,
+    chunk_count INTEGER NOT NULL,
+    total_chars INTEGER NOT NULL,
+    total_bytes INTEGER NOT NULL,
+    created_time INTEGER NOT NULL,
+    UNIQUE (document_key, generation),
+    CHECK (generation > 0),
+    CHECK (state IN ('PENDING', 'LIVE', 'SUPERSEDED')),
+    CHECK ((state = 'PENDING') = (live_from IS NULL)),
+    CHECK ((state = 'SUPERSEDED') = (live_to IS NOT NULL)),
+    FOREIGN KEY(collection_key) REFERENCES collections (collection_key) ON DELETE CASCADE,
+    FOREIGN KEY(document_key) REFERENCES documents (document_key) ON DELETE CASCADE
+)
+
+CREATE INDEX generations_collection ON generations (collection_key)
+
+CREATE UNIQUE INDEX generations_live ON generations (document_key) WHERE state = 'LIVE'
+
+CREATE INDEX generations_pending ON generations (state) WHERE state = 'PENDING'
+
+CREATE TABLE chunks (
+    chunk_number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    collection_key INTEGER NOT NULL,
+    document_key INTEGER NOT NULL,
+    generation_key INTEGER NOT NULL,
+    live INTEGER DEFAULT 0 NOT NULL,
+    chunk_id TEXT NOT NULL,
+    sequence_num INTEGER NOT NULL,
+    char_start INTEGER NOT NULL,
+    char_end INTEGER NOT NULL,
+    byte_start INTEGER NOT NULL,
+    byte_end INTEGER NOT NULL,
+    content_hash TEXT NOT NULL,
+    token_count INTEGER NOT NULL,
+    page_numbers JSON NOT NULL,
+    chapter TEXT NOT NULL,
+    section TEXT,
+    section_heading TEXT NOT NULL,
+    hierarchy_path JSON NOT NULL,
+    level INTEGER NOT NULL,
+    overlap_prev_chars INTEGER DEFAULT 0 NOT NULL,
+    overlap_next_chars INTEGER DEFAULT 0 NOT NULL,
+    undersized INTEGER DEFAULT 0 NOT NULL,
+    embedding_model TEXT NOT NULL,
+    embedding_timestamp INTEGER NOT NULL,
+    payload BLOB NOT NULL,
+    content TEXT NOT NULL,
+    UNIQUE (generation_key, sequence_num),
+    UNIQUE (generation_key, chunk_id),
+    CHECK (sequence_num >= 0),
+    CHECK (char_start >= 0 AND char_end > char_start),
+    CHECK (byte_start >= 0 AND byte_end - byte_start >= char_end - char_start),
+    CHECK (length(content_hash) = 64),
+    CHECK (overlap_prev_chars >= 0 AND overlap_next_chars >= 0),
+    CHECK (live IN (0, 1)),
+    FOREIGN KEY(collection_key) REFERENCES collections (collection_key) ON DELETE CASCADE,
+    FOREIGN KEY(document_key) REFERENCES documents (document_key) ON DELETE CASCADE,
+    FOREIGN KEY(generation_key) REFERENCES generations (generation_key) ON DELETE CASCADE
+)
+
+CREATE INDEX chunks_chunk_id ON chunks (tenant, chunk_id)
+
+CREATE INDEX chunks_collection ON chunks (collection_key, live)
+
+CREATE INDEX chunks_content_hash ON chunks (content_hash)
+
+CREATE INDEX chunks_document ON chunks (document_key, sequence_num)
+
+CREATE TABLE text_segments (
+    generation_key INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    char_start INTEGER NOT NULL,
+    byte_start INTEGER NOT NULL,
+    content TEXT NOT NULL,
+    PRIMARY KEY (generation_key, number),
+    FOREIGN KEY(generation_key) REFERENCES generations (generation_key) ON DELETE CASCADE
+)
+
+CREATE TABLE chunk_pages (
+    chunk_number INTEGER NOT NULL,
+    page INTEGER NOT NULL,
+    PRIMARY KEY (chunk_number, page),
+    CHECK (page > 0),
+    FOREIGN KEY(chunk_number) REFERENCES chunks (chunk_number) ON DELETE CASCADE
+) WITHOUT ROWID
+
+CREATE INDEX chunk_pages_page ON chunk_pages (page)
+
+CREATE VIEW live_chunks AS
+SELECT chunk_number, chunk_id, content, section_heading, 'c' || collection_key AS scope
+FROM chunks WHERE live = 1
+
+CREATE VIRTUAL TABLE chunks_fts USING fts5 (
+    chunk_id UNINDEXED, content, section_heading, scope,
+    content = 'live_chunks', content_rowid = 'chunk_number',
+    tokenize = 'porter unicode61 remove_diacritics 2'
+)
+
+CREATE TRIGGER chunks_become_live AFTER UPDATE OF live ON chunks WHEN NEW.live = 1 AND OLD.live = 0
+BEGIN
+    INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading, scope)
+    VALUES (NEW.chunk_number, NEW.chunk_id, NEW.content, NEW.section_heading, 'c' || NEW.collection_key);
+END
+
+CREATE TRIGGER chunks_leave AFTER DELETE ON chunks WHEN OLD.live = 1
+BEGIN
+    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading, scope)
+    VALUES ('delete', OLD.chunk_number, OLD.chunk_id, OLD.content, OLD.section_heading, 'c' || OLD.collection_key);
+END
+
+INSERT INTO counters (name, value) VALUES ('position', 0)

@@ -1,0 +1,111 @@
+"""Makes a pending generation the one that readers see, or takes it back."""
+
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
+
+from groundwire.catalog.begin_generation import changed, refuse_taken_source
+from groundwire.catalog.generations import GenerationState, PendingGeneration
+from groundwire.catalog.outbox import queue_deleted_points
+from groundwire.catalog.positions import advance_position
+from groundwire.catalog.tables import chunks, document_aliases, document_tags, documents, generations
+
+
+def publish_generation(connection: Connection, pending: PendingGeneration, now: int) -> None:
+    """Move the live generation of a document to the pending one.
+
+    Raises:
+        DocumentChangedError: the live generation moved, the document is gone, or its source is taken.
+    """
+    row = _pending_row(connection, pending.key)
+    document = _document_row(connection, pending, row)
+    if row is None or document is None or document["live_generation"] != pending.expected_generation:
+        raise changed(pending.document_id)
+    refuse_taken_source(connection, row["collection_key"], row["source_path"], pending.document_id)
+    position = advance_position(connection)
+    _supersede(connection, pending, row["document_key"], position)
+    connection.execute(
+        update(generations)
+        .where(generations.c.generation_key == pending.key)
+        .values(state=GenerationState.LIVE.value, live_from=position)
+    )
+    _update_document(connection, pending, row, now)
+    connection.execute(update(chunks).where(chunks.c.generation_key == pending.key).values(live=1))
+
+
+def take_back_generation(connection: Connection, pending: PendingGeneration) -> None:
+    """Remove a pending generation and queue its points; a published one stays as it is."""
+    row = _pending_row(connection, pending.key)
+    if row is None and _exists(connection, pending.key):
+        return
+    queue_deleted_points(connection, pending.tenant, pending.collection.engine_name, pending.numbers)
+    if row is not None:
+        connection.execute(delete(generations).where(generations.c.generation_key == pending.key))
+        drop_empty_document(connection, row["document_key"])
+
+
+def drop_empty_document(connection: Connection, document_key: int) -> None:
+    """Remove the row of a document that is not visible and has no generation left."""
+    left = exists(select(1).where(generations.c.document_key == documents.c.document_key))
+    connection.execute(
+        delete(documents).where(documents.c.document_key == document_key, documents.c.live_generation == 0, ~left)
+    )
+
+
+def _pending_row(connection: Connection, key: int) -> RowMapping | None:
+    statement = select(generations).where(
+        generations.c.generation_key == key, generations.c.state == GenerationState.PENDING.value
+    )
+    return connection.execute(statement).mappings().first()
+
+
+def _exists(connection: Connection, key: int) -> bool:
+    found = connection.execute(select(1).where(generations.c.generation_key == key)).first()
+    return found is not None
+
+
+def _document_row(connection: Connection, pending: PendingGeneration, row: RowMapping | None) -> RowMapping | None:
+    if row is None:
+        return None
+    statement = select(documents.c.live_generation).where(
+        documents.c.document_key == row["document_key"], documents.c.tenant == pending.tenant
+    )
+    return connection.execute(statement).mappings().first()
+
+
+def _supersede(connection: Connection, pending: PendingGeneration, document_key: int, position: int) -> None:
+    """Keep the text of the live generation, so that old citations can be verified; its chunks go."""
+    statement = (
+        update(generations)
+        .where(generations.c.document_key == document_key, generations.c.state == GenerationState.LIVE.value)
+        .values(state=GenerationState.SUPERSEDED.value, live_to=position)
+    )
+    key = connection.execute(statement.returning(generations.c.generation_key)).scalar()
+    if key is None:
+        return
+    old = connection.execute(select(chunks.c.chunk_number).where(chunks.c.generation_key == key)).scalars().all()
+    queue_deleted_points(connection, pending.tenant, pending.collection.engine_name, old)
+    connection.execute(delete(chunks).where(chunks.c.generation_key == key))
+
+
+def _update_document(connection: Connection, pending: PendingGeneration, row: RowMapping, now: int) -> None:
+    key = row["document_key"]
+    values: dict[str, Any] = {
+        **row["fields"],
+        "live_generation": row["generation"],
+        "last_modified": now,
+    }
+    for name in ("source_path", "source_hash", "doc_type", "chunk_count", "total_chars", "total_bytes"):
+        values[name] = row[name]
+    if pending.expected_generation == 0:
+        values["ingestion_date"] = now
+    connection.execute(
+        delete(document_aliases).where(
+            document_aliases.c.collection_key == row["collection_key"],
+            document_aliases.c.source_path == row["source_path"],
+        )
+    )
+    connection.execute(update(documents).where(documents.c.document_key == key).values(values))
+    connection.execute(delete(document_tags).where(document_tags.c.document_key == key))
+    if tags := [{"document_key": key, "tag": tag} for tag in row["fields"]["tags"]]:
+        connection.execute(insert(document_tags), tags)

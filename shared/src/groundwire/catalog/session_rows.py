@@ -1,0 +1,180 @@
+"""Sessions and messages, to rows and back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import RowMapping
+
+from groundwire.kernel.clock import epoch_ms, from_epoch_ms
+
+_TRANSITIONS_KEPT = 50
+
+
+class SessionState(StrEnum):
+    """States of a session; PRUNING is passed through, never stored as the current one."""
+
+    CREATED = "CREATED"
+    ACTIVE = "ACTIVE"
+    PRUNING = "PRUNING"
+    IDLE = "IDLE"
+    EXPIRED = "EXPIRED"
+    ENDED = "ENDED"
+
+
+class MessageState(StrEnum):
+    """How far a message is."""
+
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETE = "COMPLETE"
+    INTERRUPTED = "INTERRUPTED"
+
+
+class MessageRole(StrEnum):
+    """Who says a message."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTransition:
+    """A change of state; `before` is None for the first."""
+
+    before: SessionState | None
+    after: SessionState
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session without its messages.
+
+    `head` is the id of the newest message, empty before the first; `message_count` counts all messages
+    ever; `transitions` are the newest 50, oldest first.
+    """
+
+    session_id: str
+    tenant: str
+    collection: str
+    conversation_id: str
+    auto_new_session: bool
+    idle_timeout: timedelta
+    state: SessionState
+    head: str
+    message_count: int
+    created_time: datetime
+    last_activity_time: datetime
+    transitions: tuple[SessionTransition, ...]
+
+    @property
+    def expire_time(self) -> datetime:
+        """Return when it expires unless something happens."""
+        return self.last_activity_time + self.idle_timeout
+
+    def extended(self, new: "Sequence[NewMessage]", now: datetime) -> "Session":
+        """Return it with more messages."""
+        head = new[-1].message_id if new else self.head
+        return replace(self, head=head, message_count=self.message_count + len(new), last_activity_time=now)
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to be added; `answer` is the serialised answer as it was given, for replays."""
+
+    message_id: str
+    role: MessageRole
+    content: str
+    time: datetime
+    related_message_id: str = ""
+    state: MessageState = MessageState.COMPLETE
+    answer: bytes | None = None
+
+    def values(self, session: Session, session_key: int, sequence: int) -> dict[str, Any]:
+        """Return the columns of the message at a place of a session."""
+        return {
+            "session_key": session_key,
+            "tenant": session.tenant,
+            "sequence": sequence,
+            "message_id": self.message_id,
+            "related_message_id": self.related_message_id,
+            "role": self.role.value,
+            "state": self.state.value,
+            "content": self.content,
+            "time": epoch_ms(self.time),
+            "answer": self.answer,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMessage(NewMessage):
+    """A stored message; `sequence` counts from 1 over all messages of the session."""
+
+    sequence: int = 0
+
+
+def moved(session: Session, state: SessionState, now: datetime) -> Session:
+    """Return the session in another state, with the transition noted."""
+    before = session.state if session.transitions else None
+    transitions = (*session.transitions, SessionTransition(before, state, now))[-_TRANSITIONS_KEPT:]
+    return replace(session, state=state, transitions=transitions)
+
+
+def session_values(session: Session) -> dict[str, Any]:
+    """Return the columns of a session."""
+    return {
+        "tenant": session.tenant,
+        "session_id": session.session_id,
+        "collection": session.collection,
+        "conversation_id": session.conversation_id,
+        "auto_new_session": int(session.auto_new_session),
+        "idle_timeout": int(session.idle_timeout.total_seconds() * 1000),
+        "state": session.state.value,
+        "head": session.head,
+        "message_count": session.message_count,
+        "created_time": epoch_ms(session.created_time),
+        "last_activity": epoch_ms(session.last_activity_time),
+        "transitions": [
+            [each.before and each.before.value, each.after.value, epoch_ms(each.time)] for each in session.transitions
+        ],
+    }
+
+
+def to_session(row: RowMapping, now: datetime) -> Session:
+    """Make a session of its row, EXPIRED when it has been idle for too long."""
+    session = Session(
+        session_id=row["session_id"],
+        tenant=row["tenant"],
+        collection=row["collection"],
+        conversation_id=row["conversation_id"],
+        auto_new_session=bool(row["auto_new_session"]),
+        idle_timeout=timedelta(milliseconds=row["idle_timeout"]),
+        state=SessionState(row["state"]),
+        head=row["head"],
+        message_count=row["message_count"],
+        created_time=from_epoch_ms(row["created_time"]),
+        last_activity_time=from_epoch_ms(row["last_activity"]),
+        transitions=tuple(
+            SessionTransition(before and SessionState(before), SessionState(after), from_epoch_ms(time))
+            for before, after, time in row["transitions"]
+        ),
+    )
+    if session.state is not SessionState.ENDED and now > session.expire_time:
+        return moved(session, SessionState.EXPIRED, session.expire_time)
+    return session
+
+
+def to_message(row: RowMapping) -> SessionMessage:
+    """Make a message of its row."""
+    return SessionMessage(
+        message_id=row["message_id"],
+        role=MessageRole(row["role"]),
+        content=row["content"],
+        time=from_epoch_ms(row["time"]),
+        related_message_id=row["related_message_id"],
+        state=MessageState(row["state"]),
+        answer=row["answer"],
+        sequence=row["sequence"],
+    )

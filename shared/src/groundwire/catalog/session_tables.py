@@ -1,0 +1,52 @@
+"""The tables of sessions and their messages.
+
+Conventions as in `groundwire.catalog.tables`.
+"""
+
+from sqlalchemy import CheckConstraint, Column, Index, LargeBinary, Table, UniqueConstraint
+
+from groundwire.catalog.columns import belongs_to, json_text, key, metadata, number, words
+
+sessions = Table(
+    "sessions",
+    metadata,
+    key("session_key"),
+    words("tenant"),
+    words("session_id"),
+    words("collection"),
+    words("conversation_id", default=""),
+    number("auto_new_session", default=0),
+    number("idle_timeout"),
+    words("state"),
+    words("head", default=""),
+    number("message_count", default=0),
+    number("created_time"),
+    number("last_activity"),
+    json_text("transitions"),
+    UniqueConstraint("tenant", "session_id"),
+    CheckConstraint("state IN ('CREATED', 'ACTIVE', 'IDLE', 'EXPIRED', 'ENDED')"),
+    CheckConstraint("idle_timeout > 0"),
+    sqlite_autoincrement=True,
+)
+Index("sessions_last_activity", sessions.c.tenant, sessions.c.last_activity, sessions.c.session_id)
+
+messages = Table(
+    "messages",
+    metadata,
+    key("message_key"),
+    belongs_to("sessions.session_key"),
+    words("tenant"),
+    number("sequence"),
+    words("message_id"),
+    words("related_message_id", default=""),
+    words("role"),
+    words("state"),
+    words("content"),
+    number("time"),
+    Column("answer", LargeBinary, nullable=True),
+    UniqueConstraint("session_key", "sequence"),
+    UniqueConstraint("session_key", "message_id"),
+    CheckConstraint("role IN ('user', 'assistant')"),
+    CheckConstraint("state IN ('IN_PROGRESS', 'COMPLETE', 'INTERRUPTED')"),
+    sqlite_autoincrement=True,
+)

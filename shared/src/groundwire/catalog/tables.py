@@ -1,0 +1,208 @@
+"""The tables of documents, texts and chunks, as statements name them.
+
+`migrations/versions` creates them; a test holds both to the same DDL. Times are milliseconds since
+1970-01-01T00:00Z, offsets count code points (`char_*`) and UTF-8 bytes (`byte_*`), lists are JSON arrays.
+"""
+
+from sqlalchemy import CheckConstraint, Column, Index, Table, UniqueConstraint, text
+
+from groundwire.catalog.column_types import BinaryJson
+from groundwire.catalog.columns import NUMBER, belongs_to, json_text, key, metadata, number, words
+
+collections = Table(
+    "collections",
+    metadata,
+    key("collection_key"),
+    words("uid"),
+    words("tenant"),
+    words("name"),
+    words("engine_name"),
+    words("profile"),
+    json_text("identity"),
+    words("identity_digest"),
+    json_text("chunking"),
+    json_text("retrieval"),
+    number("created_time"),
+    UniqueConstraint("tenant", "name"),
+    UniqueConstraint("engine_name"),
+    sqlite_autoincrement=True,
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    key("document_key"),
+    words("document_id"),
+    words("tenant"),
+    belongs_to("collections.collection_key"),
+    number("live_generation", default=0),
+    words("source_path"),
+    words("source_hash"),
+    words("title", nullable=True),
+    json_text("creator"),
+    json_text("subject"),
+    words("description", nullable=True),
+    number("date_created", nullable=True),
+    words("doc_type"),
+    words("language", default="en"),
+    words("category", nullable=True),
+    json_text("tags"),
+    words("project", nullable=True),
+    json_text("metadata"),
+    number("chunk_count"),
+    number("total_chars"),
+    number("total_bytes"),
+    words("embedding_model"),
+    number("ingestion_date"),
+    number("last_modified"),
+    UniqueConstraint("tenant", "document_id"),
+    CheckConstraint("live_generation >= 0"),
+    CheckConstraint("length(source_hash) = 64"),
+    CheckConstraint("doc_type IN ('pdf', 'text', 'markdown', 'html')"),
+    CheckConstraint("chunk_count >= 0"),
+    CheckConstraint("total_chars >= 0"),
+    CheckConstraint("total_bytes >= total_chars"),
+    sqlite_autoincrement=True,
+)
+"""Documents; a row with live_generation 0 waits for its first generation and no reader sees it."""
+
+Index(
+    "documents_source_path",
+    documents.c.collection_key,
+    documents.c.source_path,
+    unique=True,
+    sqlite_where=documents.c.live_generation > 0,
+)
+Index("documents_source_hash", documents.c.collection_key, documents.c.source_hash)
+Index("documents_date_created", documents.c.collection_key, documents.c.date_created)
+
+document_aliases = Table(
+    "document_aliases",
+    metadata,
+    belongs_to("collections.collection_key", primary_key=True),
+    words("source_path", primary_key=True),
+    belongs_to("documents.document_key"),
+    sqlite_with_rowid=False,
+)
+Index("document_aliases_document", document_aliases.c.document_key)
+
+document_tags = Table(
+    "document_tags",
+    metadata,
+    belongs_to("documents.document_key", primary_key=True),
+    words("tag", primary_key=True),
+    sqlite_with_rowid=False,
+)
+Index("document_tags_tag", document_tags.c.tag, document_tags.c.document_key)
+
+tombstones = Table(
+    "tombstones",
+    metadata,
+    words("tenant", primary_key=True),
+    words("document_id", primary_key=True),
+    number("last_generation"),
+    number("position"),
+    number("deleted_time"),
+    sqlite_with_rowid=False,
+)
+"""Deleted documents: a new document with the same id goes on counting generations, so old citations never match it."""
+
+generations = Table(
+    "generations",
+    metadata,
+    key("generation_key"),
+    words("tenant"),
+    belongs_to("collections.collection_key"),
+    belongs_to("documents.document_key"),
+    number("generation"),
+    words("state"),
+    number("live_from", nullable=True),
+    number("live_to", nullable=True),
+    words("source_path"),
+    words("source_hash"),
+    words("doc_type"),
+    json_text("fields"),
+    words("text_hash"),
+    number("chunk_count"),
+    number("total_chars"),
+    number("total_bytes"),
+    number("created_time"),
+    UniqueConstraint("document_key", "generation"),
+    CheckConstraint("generation > 0"),
+    CheckConstraint("state IN ('PENDING', 'LIVE', 'SUPERSEDED')"),
+    CheckConstraint("(state = 'PENDING') = (live_from IS NULL)"),
+    CheckConstraint("(state = 'SUPERSEDED') = (live_to IS NOT NULL)"),
+    sqlite_autoincrement=True,
+)
+Index("generations_live", generations.c.document_key, unique=True, sqlite_where=generations.c.state == text("'LIVE'"))
+Index("generations_pending", generations.c.state, sqlite_where=generations.c.state == text("'PENDING'"))
+Index("generations_collection", generations.c.collection_key)
+
+text_segments = Table(
+    "text_segments",
+    metadata,
+    belongs_to("generations.generation_key", primary_key=True),
+    Column("number", NUMBER, primary_key=True, nullable=False),
+    number("char_start"),
+    number("byte_start"),
+    words("content"),
+)
+"""Canonical texts, cut every `texts.SEGMENT_CHARS` code points so that a slice reads little."""
+
+chunks = Table(
+    "chunks",
+    metadata,
+    key("chunk_number"),
+    words("tenant"),
+    belongs_to("collections.collection_key"),
+    belongs_to("documents.document_key"),
+    belongs_to("generations.generation_key"),
+    number("live", default=0),
+    words("chunk_id"),
+    number("sequence_num"),
+    number("char_start"),
+    number("char_end"),
+    number("byte_start"),
+    number("byte_end"),
+    words("content_hash"),
+    number("token_count"),
+    json_text("page_numbers"),
+    words("chapter"),
+    words("section", nullable=True),
+    words("section_heading"),
+    json_text("hierarchy_path"),
+    number("level"),
+    number("overlap_prev_chars", default=0),
+    number("overlap_next_chars", default=0),
+    number("undersized", default=0),
+    words("embedding_model"),
+    number("embedding_timestamp"),
+    Column("payload", BinaryJson, nullable=False),
+    # Last, so that a scan over payloads does not read the pages that long contents overflow to.
+    words("content"),
+    UniqueConstraint("generation_key", "sequence_num"),
+    UniqueConstraint("generation_key", "chunk_id"),
+    CheckConstraint("sequence_num >= 0"),
+    CheckConstraint("char_start >= 0 AND char_end > char_start"),
+    CheckConstraint("byte_start >= 0 AND byte_end - byte_start >= char_end - char_start"),
+    CheckConstraint("length(content_hash) = 64"),
+    CheckConstraint("overlap_prev_chars >= 0 AND overlap_next_chars >= 0"),
+    CheckConstraint("live IN (0, 1)"),
+    sqlite_autoincrement=True,
+)
+"""Chunks of pending and live generations; triggers keep the `live` ones in the full-text index."""
+
+Index("chunks_collection", chunks.c.collection_key, chunks.c.live)
+Index("chunks_document", chunks.c.document_key, chunks.c.sequence_num)
+Index("chunks_content_hash", chunks.c.content_hash)
+Index("chunks_chunk_id", chunks.c.tenant, chunks.c.chunk_id)
+
+chunk_pages = Table(
+    "chunk_pages",
+    metadata,
+    belongs_to("chunks.chunk_number", primary_key=True),
+    Column("page", NUMBER, primary_key=True, nullable=False),
+    CheckConstraint("page > 0"),
+    sqlite_with_rowid=False,
+)
+Index("chunk_pages_page", chunk_pages.c.page)

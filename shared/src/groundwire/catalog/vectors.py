@@ -1,0 +1,124 @@
+"""Vectors by model and content: the embedding cache and the source of index rebuilds."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, select
+from sqlalchemy.dialects.sqlite import insert
+
+from groundwire.catalog.bookkeeping_tables import embeddings
+from groundwire.catalog.chunk_rows import to_payload
+from groundwire.catalog.database import Database
+from groundwire.catalog.tables import chunks, collections
+from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import DataLossError
+from groundwire.kernel.vector_store import PointBatch
+
+_ROWS_PER_BATCH = 256
+UNUSED_KEPT = timedelta(hours=1)
+"""How long a vector that no chunk has is kept: longer than any ingest takes from embedding to writing its chunks."""
+
+
+class VectorCache:
+    """Vectors of all collections that share an embedding identity.
+
+    Put every vector of a generation after `begin` and before `publish`: from `begin` on its chunks keep the
+    vectors from being swept.
+    """
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock or SystemClock()
+
+    def get(self, identity_digest: str, content_hashes: Sequence[str]) -> dict[str, Vectors]:
+        """Return the known vectors by content hash: float32, shape (dimensions,), read-only."""
+        given = func.json_each(json.dumps(list(content_hashes))).table_valued("value")
+        statement = select(embeddings.c.content_hash, embeddings.c.vector).where(
+            embeddings.c.identity_digest == identity_digest, embeddings.c.content_hash.in_(select(given.c.value))
+        )
+        with self._database.read() as connection:
+            return {row.content_hash: _vector(row.vector) for row in connection.execute(statement)}
+
+    def put(self, identity_digest: str, content_hashes: Sequence[str], vectors: Vectors) -> None:
+        """Store vectors, row i for hash i: float32, shape (len(content_hashes), dimensions); known ones stay."""
+        stored = np.ascontiguousarray(vectors, dtype="<f4")
+        now = epoch_ms(self._clock.now())
+        rows = [
+            {"identity_digest": identity_digest, "content_hash": content, "vector": row.tobytes(), "created_time": now}
+            for content, row in zip(content_hashes, stored, strict=True)
+        ]
+        for start in range(0, len(rows), _ROWS_PER_BATCH):
+            self._database.write(partial(_insert, rows=rows[start : start + _ROWS_PER_BATCH]))
+
+    def points(self, collection: Collection, batch: int) -> Iterator[PointBatch]:
+        """Iterate over every live point of a collection by number, `batch` at a time.
+
+        Each batch is a snapshot of its own: points published meanwhile with higher numbers appear, deleted ones
+        may have appeared.
+
+        Raises:
+            DataLossError: a chunk has no vector (`missing` lists them).
+        """
+        after = 0
+        while True:
+            statement = (
+                select(chunks.c.chunk_number, chunks.c.payload, embeddings.c.vector)
+                .outerjoin_from(chunks, embeddings, _has_vector(collection))
+                .where(*_live_in(collection), chunks.c.chunk_number > after)
+            )
+            with self._database.read() as connection:
+                rows = connection.execute(statement.order_by(chunks.c.chunk_number).limit(batch)).all()
+            if not rows:
+                return
+            if any(row.vector is None for row in rows):
+                raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
+            yield PointBatch(
+                numbers=[row.chunk_number for row in rows],
+                vectors=np.stack([_vector(row.vector) for row in rows]),
+                payloads=[to_payload(row.payload) for row in rows],
+            )
+            after = rows[-1].chunk_number
+
+    def missing(self, collection: Collection, limit: int) -> list[int]:
+        """Return the numbers of up to `limit` live chunks without a vector, ascending."""
+        statement = (
+            select(chunks.c.chunk_number)
+            .outerjoin_from(chunks, embeddings, _has_vector(collection))
+            .where(*_live_in(collection), embeddings.c.content_hash.is_(None))
+        )
+        with self._database.read() as connection:
+            return list(connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit)).scalars())
+
+    def sweep(self) -> int:
+        """Remove vectors of contents that no chunk has any more, unless they are new; return how many."""
+        oldest = epoch_ms(self._clock.now() - UNUSED_KEPT)
+        used = exists(select(1).where(chunks.c.content_hash == embeddings.c.content_hash))
+        statement = delete(embeddings).where(embeddings.c.created_time < oldest, ~used)
+        return self._database.write(lambda connection: connection.execute(statement).rowcount)
+
+
+def _insert(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    connection.execute(insert(embeddings).on_conflict_do_nothing(), rows)
+
+
+def _has_vector(collection: Collection) -> ColumnElement[bool]:
+    return and_(
+        embeddings.c.identity_digest == collection.identity.digest, embeddings.c.content_hash == chunks.c.content_hash
+    )
+
+
+def _live_in(collection: Collection) -> tuple[ColumnElement[bool], ...]:
+    key = select(collections.c.collection_key).where(
+        collections.c.tenant == collection.tenant, collections.c.uid == collection.uid
+    )
+    return (chunks.c.collection_key == key.scalar_subquery(), chunks.c.live == 1)
+
+
+def _vector(stored: bytes) -> Vectors:
+    return np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False)
