@@ -1,0 +1,54 @@
+"""Runs the embedded process from start to drain."""
+
+import asyncio
+from contextlib import ExitStack
+
+import structlog
+
+from groundwire.kernel.errors import NotAvailableError
+from groundwire.rpc.deadlines import DeadlineTable
+from groundwire.rpc.logging_setup import configure_logging
+from groundwire.rpc.server import GrpcServer, ServerOptions, serve
+from groundwire.standalone.bootstrap import build_services
+from groundwire.standalone.settings import ProcessSettings, ServerSettings
+
+ALL = "all"
+
+
+def run(service: str, settings: ProcessSettings) -> None:
+    """Serve until SIGTERM or SIGINT; prints `listening on HOST:PORT` to stdout once it can serve.
+
+    Raises:
+        NotAvailableError: `service` is one of three: a split deployment needs a catalog that processes can share.
+        GroundwireError: something cannot be opened.
+    """
+    if service != ALL:
+        message = (
+            f"`serve {service}` needs a catalog that several processes can share; SQLite has one owner: use `serve`"
+        )
+        raise NotAvailableError(message, feature=f"serve {service}")
+    configure_logging(settings.server.log_format)
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: ProcessSettings) -> None:
+    with ExitStack() as stack:
+        services = await asyncio.to_thread(build_services, settings, stack)
+        server = GrpcServer(server_options(settings.server), services)
+        host = settings.server.listen.rpartition(":")[0]
+        await serve(server, on_listening=lambda port: print(f"listening on {host}:{port}", flush=True))  # noqa: T201 - the one line that scripts wait for
+        lag = server.lag.read()
+        structlog.get_logger(__name__).info(
+            "stopped", loop_lag_max_ms=round(lag.max_s * 1000, 1), loop_lag_p99_ms=round(lag.p99_s * 1000, 1)
+        )
+
+
+def server_options(settings: ServerSettings) -> ServerOptions:
+    """Return the options of the gRPC server that the settings ask for."""
+    return ServerOptions(
+        listen=settings.listen,
+        reflection=settings.reflection,
+        max_concurrent_calls=settings.max_concurrent_calls,
+        deadlines=DeadlineTable(default_s=settings.default_deadline_s),
+        drain_s=settings.drain_s,
+    )

@@ -1,0 +1,104 @@
+"""Settings of the embedded process; every field is described in docs/settings.md."""
+
+import os
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from groundwire.answer.settings import AnswerSettings
+from groundwire.ingest.settings import IngestSettings
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.retrieve.settings import RetrieveSettings
+
+PREFIX = "GROUNDWIRE_"
+CLIENT_VARIABLES = {"GROUNDWIRE_ADDRESS"}
+"""Variables that the command line reads, not the server."""
+_TEST_PREFIX = "GROUNDWIRE_TEST_"
+_SECRETS = "GROUNDWIRE_SECRETS"
+
+AnySettings = TypeVar("AnySettings", bound=BaseSettings)
+
+
+def _default_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "groundwire"
+
+
+class ServerSettings(BaseSettings):
+    """What the process listens on, where it keeps its data, and which engines it uses."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
+
+    listen: str = "127.0.0.1:50051"
+    data: Path = Path("groundwire-data")
+    cache: Path = Field(default_factory=_default_cache)
+    catalog: str = "sqlite:"
+    vectors: str = "qdrant-edge:"
+    embedder: str = "sentence-transformers:all-MiniLM-L6-v2"
+    generator: str = "extractive:"
+    workers: int = Field(default=16, ge=2, le=256)
+    max_concurrent_calls: int = Field(default=128, ge=1)
+    drain_s: float = Field(default=20.0, ge=0)
+    default_deadline_s: float = Field(default=60.0, gt=0)
+    reflection: bool = True
+    log_format: Literal["json", "console"] = "json"
+
+
+class ProcessSettings:
+    """All settings of the process, one frozen model for each part."""
+
+    def __init__(
+        self, server: ServerSettings, ingest: IngestSettings, retrieve: RetrieveSettings, answer: AnswerSettings
+    ) -> None:
+        self.server = server
+        self.ingest = ingest
+        self.retrieve = retrieve
+        self.answer = answer
+
+    def shown(self) -> dict[str, str]:
+        """Return every variable with its value as text, secrets blanked, sorted by name."""
+        values = {
+            variable_name(type(model), name): str(value)
+            for model in (self.server, self.ingest, self.retrieve, self.answer)
+            for name, value in model
+        }
+        return dict(sorted(values.items()))
+
+
+def load_settings(**flags: Any) -> ProcessSettings:
+    """Read the settings: command-line flags, then variables, then secret files, then defaults.
+
+    Args:
+        flags: fields of `ServerSettings` given on the command line; None means not given.
+
+    Raises:
+        InvalidRequestError: naming every variable that is unknown or has a bad value.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    settings = ProcessSettings(
+        _load(ServerSettings, **given), _load(IngestSettings), _load(RetrieveSettings), _load(AnswerSettings)
+    )
+    known = set(settings.shown()) | CLIENT_VARIABLES | {_SECRETS}
+    unknown = [name for name in os.environ if name.startswith(PREFIX) and name not in known]
+    violations = [
+        FieldViolation(name, "is not a setting") for name in sorted(unknown) if not name.startswith(_TEST_PREFIX)
+    ]
+    if violations:
+        raise InvalidRequestError(violations)
+    return settings
+
+
+def variable_name(model: type[BaseSettings], field: str) -> str:
+    """Return the environment variable of a field."""
+    return f"{model.model_config.get('env_prefix', '')}{field}".upper()
+
+
+def _load(model: type[AnySettings], **given: Any) -> AnySettings:
+    try:
+        return model(_secrets_dir=os.environ.get(_SECRETS), **given)
+    except ValidationError as error:
+        violations = [
+            FieldViolation(variable_name(model, str(problem["loc"][0])), problem["msg"]) for problem in error.errors()
+        ]
+        raise InvalidRequestError(violations) from error

@@ -1,0 +1,85 @@
+"""`groundwire ask`: answer a question with citations."""
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+from groundwire.cli.retrieval import FilterOption, MinRelevanceOption, ModeOption, TopKOption, retrieval_options
+
+if TYPE_CHECKING:
+    from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2
+    from groundwire.client import GroundwireClient
+
+NEW_SESSION = "new"
+
+
+def ask(
+    text: Annotated[str, typer.Argument(help="The question.")],
+    collection: CollectionOption,
+    session: Annotated[
+        str | None, typer.Option(help="Session to continue; `new` starts one and prints its id.")
+    ] = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Show the answer as it is made.")] = False,
+    top_k: TopKOption = None,
+    filter_json: FilterOption = None,
+    mode: ModeOption = None,
+    min_relevance: MinRelevanceOption = None,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from a collection, every sentence with a citation that has been checked."""
+    from groundwire.api.answer.v1 import answer_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.messages import answer_json  # noqa: PLC0415 - the same
+
+    request = pb.AskRequest(
+        question=text,
+        collection=collection,
+        message_id=str(uuid.uuid4()),
+        options=retrieval_options(top_k, filter_json, mode, min_relevance),
+    )
+    with connect(address) as client:
+        if session == NEW_SESSION:
+            session = client.create_session(collection=collection).session.session_id
+        request.session_id = session or ""
+        answer = _stream(client, request, quiet=as_json) if stream else client.ask.send(request).answer
+    if as_json:
+        typer.echo(json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
+    else:
+        _show(answer, with_content=not stream)
+
+
+def _stream(
+    client: "GroundwireClient", request: "answer_service_pb2.AskRequest", *, quiet: bool
+) -> "answer_pb2.Answer":
+    from groundwire.api.answer.v1 import answer_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
+    from groundwire.kernel.errors import DataLossError  # noqa: PLC0415 - the same
+
+    for response in client.ask_stream.send(pb.AskStreamRequest(ask=request)):
+        event = response.event
+        if event.HasField("final"):
+            if not quiet:
+                typer.echo()
+            return event.final.answer
+        if event.HasField("text_delta") and not quiet:
+            typer.echo(event.text_delta.text, nl=False)
+    raise DataLossError("the stream ended without a final answer", what="answer stream")
+
+
+def _show(answer: "answer_pb2.Answer", *, with_content: bool) -> None:
+    from rich.console import Console  # noqa: PLC0415 - --help stays fast
+
+    console = Console(highlight=False, soft_wrap=True)
+    if with_content:
+        console.print(answer.content, markup=False)
+    if answer.citations:
+        console.print()
+    for citation in answer.citations:
+        place = " › ".join(part for part in (citation.source_uri, citation.section_heading or citation.chapter) if part)
+        span = f"characters {citation.span.start:,}–{citation.span.end:,}"
+        line = f"  [{citation.marker}] {place} · {span} · generation {citation.generation}"
+        console.print(line, markup=False, style="dim")
+    if answer.session_id:
+        console.print(f"\nsession {answer.session_id}", style="dim")

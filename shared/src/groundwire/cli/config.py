@@ -1,0 +1,27 @@
+"""`groundwire config show`: the settings a server started here would use."""
+
+import json
+
+import typer
+
+from groundwire.cli.options import JsonOption
+
+app = typer.Typer(help="Show the configuration.", no_args_is_help=True)
+
+
+@app.callback()
+def config() -> None:
+    """Show the configuration."""
+
+
+@app.command("show")
+def show(as_json: JsonOption = False) -> None:
+    """Print every setting with its value; secrets are blanked."""
+    from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - pydantic costs time
+
+    shown = load_settings().shown()
+    if as_json:
+        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        return
+    for name, value in shown.items():
+        typer.echo(f"{name}={value}")

@@ -1,0 +1,86 @@
+"""Sends files to the server, several at a time, and collects what became of each."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from groundwire.api.ingest.v1 import collection_pb2, document_pb2, progress_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.cli.ingest_report import Display, FileOutcome
+from groundwire.cli.source_files import SourceFile
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, UnavailableError
+
+UNARY_BYTES = 1024 * 1024
+"""Larger files are uploaded as a stream, which shows how far they are."""
+
+
+def ensure_collection(client: GroundwireClient, name: str, profile: str | None) -> None:
+    """Create the collection unless it exists; a profile that is given must be the one it has.
+
+    Raises:
+        AlreadyExistsError: it exists with another profile.
+    """
+    if profile is None:
+        try:
+            client.get_collection(collection=name)
+        except CollectionNotFoundError:
+            profile = "documents"
+    if profile is not None:
+        wanted = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
+        client.create_collection(collection=name, profile=wanted)
+
+
+def ingest_files(
+    client: GroundwireClient, collection: str, files: Sequence[SourceFile], jobs: int, display: Display
+) -> list[FileOutcome]:
+    """Ingest files, `jobs` at a time, and return their outcomes in the order of the files.
+
+    A refused file does not stop the others.
+
+    Raises:
+        UnavailableError: the server cannot be reached; the rest is not tried.
+    """
+
+    def ingest_one(file: SourceFile) -> FileOutcome:
+        outcome = _ingest(client, collection, file, display)
+        display.finished(outcome)
+        return outcome
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            return list(pool.map(ingest_one, files))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _ingest(client: GroundwireClient, collection: str, file: SourceFile, display: Display) -> FileOutcome:
+    try:
+        result = _send(client, collection, file, display)
+    except UnavailableError:
+        raise
+    except GroundwireError as error:
+        return FileOutcome(file.source_uri, "failed", error=f"{error.reason}: {error.message}")
+    except OSError as error:
+        return FileOutcome(file.source_uri, "failed", error=f"cannot read: {error.strerror}")
+    return FileOutcome(
+        file.source_uri,
+        document_pb2.IngestOutcome.Name(result.outcome).removeprefix("INGEST_OUTCOME_").lower(),
+        chunks=result.counts.chunk_count,
+        embedded=result.counts.embedded_count,
+        warnings=tuple(warning.message for warning in result.warnings),
+    )
+
+
+def _send(client: GroundwireClient, collection: str, file: SourceFile, display: Display) -> document_pb2.IngestResult:
+    if file.path.stat().st_size <= UNARY_BYTES:
+        content = file.path.read_bytes()
+        return client.ingest_document(collection=collection, source_uri=file.source_uri, content=content).result
+
+    def on_progress(report: pb.UploadProgress) -> None:
+        progress = report.progress
+        stage = progress_pb2.ProgressStage.Name(progress.stage).removeprefix("PROGRESS_STAGE_").lower()
+        display.stage(file.source_uri, stage, progress.done_count, progress.total_count)
+
+    header = pb.UploadHeader(collection=collection, source_uri=file.source_uri)
+    return client.upload_document(file.path, header, on_progress)

@@ -1,0 +1,110 @@
+"""Turns messages of the contract into the plain JSON that the command line prints."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from google.protobuf.duration_pb2 import Duration
+    from google.protobuf.message import Message
+
+    from groundwire.api.answer.v1 import answer_pb2, citation_pb2
+    from groundwire.api.common.v1 import hit_pb2, metadata_value_pb2
+    from groundwire.api.retrieve.v1 import retrieve_service_pb2
+
+_DECIMALS = 6
+
+
+def search_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, Any]:
+    """Return a search response with the keys that docs/command-line.md names."""
+    timings = {
+        "embed": milliseconds(response.query_embedding_time),
+        "search": milliseconds(response.search_time),
+        "total": milliseconds(response.total_time),
+    }
+    return {"results": [_hit(hit) for hit in response.results], "timings_ms": timings}
+
+
+def answer_json(answer: "answer_pb2.Answer") -> dict[str, Any]:
+    """Return an answer with the keys that docs/command-line.md names."""
+    times = answer.timings
+    timings = {
+        "retrieval": milliseconds(times.retrieval_time),
+        "generation": milliseconds(times.generation_time),
+        "verification": milliseconds(times.verification_time),
+        "total": milliseconds(times.total_time),
+    }
+    return {
+        "answer": answer.content,
+        "grounded": answer.grounded,
+        "confidence": round(answer.confidence, _DECIMALS),
+        "citations": [_citation(citation) for citation in answer.citations],
+        "session_id": answer.session_id or None,
+        "message_id": answer.message_id,
+        "timings_ms": timings,
+    }
+
+
+def message_json(message: "Message") -> dict[str, Any]:
+    """Return any message with the field names of the protos, fields without a value included."""
+    from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - costs time that --help should not pay
+
+    found: dict[str, Any] = MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    return found
+
+
+def milliseconds(duration: "Duration") -> float:
+    """Return a duration in milliseconds, rounded to a microsecond."""
+    return round(duration.seconds * 1000 + duration.nanos / 1_000_000, 3)
+
+
+def _hit(hit: "hit_pb2.Hit") -> dict[str, Any]:
+    return {
+        "rank": hit.rank,
+        "chunk_id": hit.chunk_id,
+        "chunk_number": hit.chunk_number,
+        "document_id": hit.document_id,
+        "source": hit.source_uri,
+        "score": round(hit.relevance_score, _DECIMALS),
+        "content": hit.content,
+        "start": hit.span.start,
+        "end": hit.span.end,
+        "section": hit.section or None,
+        "chapter": hit.chapter,
+        "page_numbers": list(hit.page_numbers),
+        "metadata": _metadata(hit.metadata),
+    }
+
+
+def _citation(citation: "citation_pb2.Citation") -> dict[str, Any]:
+    return {
+        "marker": citation.marker,
+        "document_id": citation.document_id,
+        "source": citation.source_uri,
+        "generation": citation.generation,
+        "chunk_id": citation.chunk_id,
+        "quote": citation.quote,
+        "start": citation.span.start,
+        "end": citation.span.end,
+        "start_byte": citation.span.start_byte,
+        "end_byte": citation.span.end_byte,
+        "section": citation.section or None,
+        "chapter": citation.chapter,
+        "page_numbers": list(citation.page_numbers),
+        "score": round(citation.relevance_score, _DECIMALS),
+    }
+
+
+def _metadata(metadata: "Mapping[str, metadata_value_pb2.MetadataValue]") -> dict[str, Any]:
+    return {key: _value(value) for key, value in sorted(metadata.items())}
+
+
+def _value(value: "metadata_value_pb2.MetadataValue") -> Any:
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return None
+    if kind == "timestamp_value":
+        return value.timestamp_value.ToJsonString()
+    held: Any = getattr(value, kind)
+    return list(held.values) if kind.endswith("_list") else held
