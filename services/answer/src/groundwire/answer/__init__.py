@@ -1,0 +1,1 @@
+"""The answer service: questions in, answers out whose every sentence cites exact characters of a stored source."""

@@ -1,0 +1,1 @@
+"""What the ports of the answer service are made of."""

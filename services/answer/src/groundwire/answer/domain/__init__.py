@@ -1,0 +1,1 @@
+"""Rules of answering: splitting, scoring, choosing, citing, composing; no I/O."""

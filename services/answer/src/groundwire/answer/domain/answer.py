@@ -1,0 +1,138 @@
+"""What the service says: answers with their claims and citations, and the events an answer is made of."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from groundwire.answer.domain.passage import Passage
+from groundwire.kernel.spans import Span
+
+
+class RefusalReason(StrEnum):
+    """Why there is no answer from the collection."""
+
+    NO_RESULTS = "NO_RESULTS"
+    WEAK_SUPPORT = "WEAK_SUPPORT"
+    UNSUPPORTED_CLAIMS = "UNSUPPORTED_CLAIMS"
+    RETRIEVAL_DISABLED = "RETRIEVAL_DISABLED"
+    OUTSIDE_SELECTION = "OUTSIDE_SELECTION"
+    GENERATOR_DECLINED = "GENERATOR_DECLINED"
+
+
+class FinishReason(StrEnum):
+    """How the text came to its end."""
+
+    COMPLETE = "COMPLETE"
+    LENGTH = "LENGTH"
+    REFUSED = "REFUSED"
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """Evidence that was compared with the stored source: the canonical text at `span` is `quote`, exactly.
+
+    `marker` counts from 1 in order of first use. `answer_spans` are the ranges of the answer's content that
+    it backs, in order, without markers.
+    """
+
+    marker: int
+    collection: str
+    passage: Passage
+    span: Span
+    quote: str
+    answer_spans: tuple[Span, ...]
+
+    @property
+    def quote_sha256(self) -> str:
+        """Return the SHA-256 of the quote's UTF-8 bytes, lower-case hex."""
+        return hashlib.sha256(self.quote.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One statement of an answer, the markers it rests on (rising), and its confidence in [0, 1]."""
+
+    answer_span: Span
+    text: str
+    markers: tuple[int, ...]
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds spent; the parts may be less than the total."""
+
+    retrieval_s: float = 0.0
+    generation_s: float = 0.0
+    verification_s: float = 0.0
+    total_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What a search found: passages by rank, and the retriever's own words about it.
+
+    `hits`, `explain_plan` and `degraded_stages` are the retriever's messages, passed through unread.
+    """
+
+    passages: Sequence[Passage]
+    search_text: str
+    hits: Sequence[Any] = ()
+    snapshot: int = 0
+    degraded_stages: Sequence[int] = ()
+    explain_plan: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer. `grounded` if and only if `citations` is not empty and `refusal` is None."""
+
+    content: str
+    citations: tuple[Citation, ...]
+    claims: tuple[Claim, ...]
+    confidence: float
+    refusal: RefusalReason | None
+    finish: FinishReason
+    message_id: str
+    related_message_id: str
+    collection: str
+    answer_time: datetime
+    generator: str
+    retrieved: Retrieved
+    session_id: str = ""
+    topic_shift: bool = False
+    timings: Timings = field(default_factory=Timings)
+
+    @property
+    def grounded(self) -> bool:
+        """Return whether the answer was drawn from the collection."""
+        return self.refusal is None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Text appended to the answer at code point `start`."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A citation of text that was sent before."""
+
+    citation: Citation
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The whole answer; always the last event."""
+
+    answer: Answer
+
+
+AnswerEvent: TypeAlias = Retrieved | TextDelta | Cited | Final
+"""Order: one Retrieved, then for each statement its TextDelta and its new citations, then one Final."""

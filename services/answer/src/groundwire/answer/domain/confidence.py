@@ -1,0 +1,20 @@
+"""How sure an answer and its claims are (requirement C22)."""
+
+import math
+from collections.abc import Sequence
+
+
+def answer_confidence(relevances: Sequence[float], cited_share: float) -> float:
+    """Return (0.6 top + 0.4 mean of the cited relevances) times the share of sentences cited, in [0, 1].
+
+    0 when nothing is cited.
+    """
+    if not relevances:
+        return 0.0
+    value = 0.6 * max(relevances) + 0.4 * sum(relevances) / len(relevances)
+    return min(1.0, max(0.0, value * cited_share))
+
+
+def claim_confidence(relevances: Sequence[float]) -> float:
+    """Return 1 minus the product of (1 - relevance) over the sources of a claim, in [0, 1]; 0 without sources."""
+    return min(1.0, max(0.0, 1.0 - math.prod(1.0 - relevance for relevance in relevances)))

@@ -1,0 +1,70 @@
+"""What an earlier exchange adds to the search for a question, and whether a question changes the topic."""
+
+import re
+from collections.abc import Sequence
+
+from groundwire.answer.domain.session import Message, Role
+from groundwire.answer.domain.words import FUNCTION_WORDS, content_stems, stem, words
+
+_REFERENCE = re.compile(
+    r"^\W*(?:(?:and|but|so|ok|okay|then|what about|how about|tell me more(?: about)?|more(?: about| on)?|why|how|when"
+    r"|where|what|who|does|do|did|is|are|was|were|can|could|should|would|will|has|have|explain|describe|show me|give me"
+    r"|an? example of|use)\W+(?:else\W+)?){0,4}"
+    r"(?:it|its|this|that|they|them|their|these|those|he|she|his|her|the same|one)\b",
+    re.IGNORECASE,
+)
+_MOST_OWN_WORDS = 4
+"""Content words from which a question stands on its own: `Is it possible to …` opens with a reference to nothing."""
+_FILLER = frozenset(
+    {"more", "again", "else", "example", "further", "detail", "details", "elaborate", "continue", "ok", "go"}
+)
+
+
+def search_text(question: str, window: Sequence[Message], limit: int) -> str:
+    """Return what to search for: the question, with the subject of the user's previous question when it leans on it.
+
+    A question leans on the exchange when it has no content words of its own (`Why?`, `Tell me more`) or opens
+    with a reference (`How does it work?`). Then the content words of the user's last question that has
+    any are put before it, as many as fit into `limit` code points; everything else in the window stays out,
+    because pasting the history into a query makes retrieval worse (requirement S4-41, C15).
+    """
+    if not leans_on_context(question):
+        return question
+    for message in reversed(window):
+        if message.role is Role.USER and (subject := _subject(message.content)):
+            return _joined(subject, question, limit)
+    return question
+
+
+def leans_on_context(question: str) -> bool:
+    """Tell whether a question needs what was said before to be understood."""
+    own = [word for word in words(question) if word not in FUNCTION_WORDS and word not in _FILLER]
+    return not own or (len(own) <= _MOST_OWN_WORDS and _REFERENCE.match(question) is not None)
+
+
+def is_topic_shift(question: str, window: Sequence[Message]) -> bool:
+    """Tell whether a question shares no key word with the window and does not lean on it (requirement S4-35)."""
+    if not window or leans_on_context(question):
+        return False
+    said = {stem for message in window for stem in content_stems(message.content)}
+    return said.isdisjoint(content_stems(question))
+
+
+def _subject(text: str) -> list[str]:
+    """Return the content words of a text in order, each once."""
+    chosen: dict[str, str] = {}
+    for word in words(text):
+        if word not in FUNCTION_WORDS and word not in _FILLER:
+            chosen.setdefault(stem(word), word)
+    return list(chosen.values())
+
+
+def _joined(subject: Sequence[str], question: str, limit: int) -> str:
+    room = limit - len(question) - 1
+    kept = ""
+    for word in subject:
+        longer = f"{kept} {word}" if kept else word
+        if len(longer) > room:
+            break
+        kept = longer
+    return f"{kept} {question}" if kept else question

@@ -1,0 +1,126 @@
+"""Scores how well a sentence answers a question, and how well the material supports answering at all."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from groundwire.answer.domain.blocks import BlockKind
+from groundwire.answer.domain.candidates import Candidate
+from groundwire.answer.domain.cues import definition_match, is_announcement, is_dangling, kind_match, names_in
+from groundwire.answer.domain.passage import Passage
+from groundwire.answer.domain.question import Question
+from groundwire.answer.domain.thresholds import RANKING, SUPPORT
+from groundwire.answer.domain.words import content_stems
+from groundwire.kernel.embedder import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A candidate with its parts, each in [0, 1], and the score it is ranked by, about 0 to 1.2.
+
+    `similarity` is the cosine to the question, negative ones as 0; `coverage` the share of the question's
+    words in it, by rarity.
+    """
+
+    candidate: Candidate
+    similarity: float
+    coverage: float
+    score: float
+
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NEGATION = re.compile(r"\b(?:not|never|no|none|nor|without|cannot|except)\b|n['\u2019]t\b", re.IGNORECASE)
+_CLOSING = "\"'*_`)]\u201d\u2019"
+
+
+def rarities(question: Question, candidates: Sequence[Candidate]) -> dict[str, float]:
+    """Return the weight of each stem of the question: log(1 + n / (df + 0.5)) over the candidates.
+
+    The smoothed inverse document frequency of Robertson & Spärck Jones, taken over the retrieved sentences
+    because no other statistics reach this service.
+    """
+    frequency = Counter(stem for candidate in candidates for stem in candidate.stems)
+    return {stem: math.log(1 + len(candidates) / (frequency[stem] + 0.5)) for stem in question.stems}
+
+
+def covered(stems: frozenset[str], weights: Mapping[str, float]) -> float:
+    """Return the weighted share of the question's stems that are among `stems`, in [0, 1]; 0 without any."""
+    total = sum(weights.values())
+    return sum(weight for stem, weight in weights.items() if stem in stems) / total if total else 0.0
+
+
+def score_candidates(
+    question: Question, candidates: Sequence[Candidate], query_vector: Vectors, vectors: Vectors
+) -> list[Scored]:
+    """Return the candidates with their scores, in the order given.
+
+    Args:
+        question: the question.
+        candidates: the sentences.
+        query_vector: float32, shape (d,), L2-normalised.
+        vectors: float32, shape (len(candidates), d), rows L2-normalised, one per candidate.
+    """
+    weights = rarities(question, candidates)
+    similarities = np.clip(vectors @ query_vector, 0.0, 1.0)
+    return [
+        _scored(question, candidate, float(similarity), covered(candidate.stems, weights))
+        for candidate, similarity in zip(candidates, similarities, strict=True)
+    ]
+
+
+def _scored(question: Question, candidate: Candidate, similarity: float, coverage: float) -> Scored:
+    score = (
+        RANKING.similarity * similarity
+        + RANKING.coverage * coverage
+        + RANKING.relevance * candidate.passage.relevance
+        + RANKING.kind_match * kind_match(question, candidate.text)
+        + RANKING.definition * definition_match(question, candidate.text)
+        + _form_bonus(question, candidate)
+    )
+    return Scored(candidate, similarity, coverage, score)
+
+
+def _form_bonus(question: Question, candidate: Candidate) -> float:
+    text, kind = candidate.text, candidate.sentence.kind
+    bonus = 0.0
+    if is_dangling(text):
+        bonus += RANKING.dangling_start
+    if is_announcement(text):
+        bonus += RANKING.announcement
+    if kind is BlockKind.TABLE:
+        bonus += RANKING.table_row
+    elif kind is not BlockKind.CODE and not text.rstrip(_CLOSING).endswith((".", "!", "\u3002")):
+        bonus += RANKING.no_full_stop
+    if question.subject and set(question.subject) == set(content_stems(candidate.passage.section_heading)):
+        bonus += RANKING.heading_is_subject
+    return bonus
+
+
+def support(question: Question, best: Scored, passages: Sequence[Passage]) -> float:
+    """Return how well the best sentence and its passage support an answer, about -0.2 to 1, higher is better."""
+    passage = best.candidate.passage
+    around = f"{passage.title} {passage.chapter} {passage.section_heading} {passage.content}"
+    pool = frozenset(content_stems(" ".join(p.content for p in passages)))
+    here = frozenset(content_stems(around))
+    weights = dict.fromkeys(question.stems, 1.0) | dict.fromkeys(set(question.stems) - pool, 2.0)
+    value = (
+        SUPPORT.similarity * best.similarity
+        + SUPPORT.relevance * passage.relevance
+        + SUPPORT.coverage * covered(here, weights)
+    )
+    return value + _contradictions(question, best.candidate.text, around, here)
+
+
+def _contradictions(question: Question, sentence: str, around: str, here: frozenset[str]) -> float:
+    """Return the sum of the penalties for what the question has and the passage lacks, at most 0."""
+    numbers, names = set(_NUMBER.findall(question.text)), set(content_stems(" ".join(names_in(question.text))))
+    negated = _NEGATION.search(question.text) and not _NEGATION.search(sentence)
+    return (
+        SUPPORT.missing_number * bool(numbers - set(_NUMBER.findall(around)))
+        + SUPPORT.missing_name * bool(names - here)
+        + SUPPORT.missing_negation * bool(negated)
+    )

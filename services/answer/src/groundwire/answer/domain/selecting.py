@@ -1,0 +1,55 @@
+"""Chooses the sentences of an extractive answer and the order to present them in."""
+
+from collections.abc import Sequence
+
+from groundwire.answer.domain.scoring import Scored
+from groundwire.answer.domain.thresholds import MAX_SENTENCES, NEAR_DUPLICATE, RANKING, SCORE_DROP
+
+
+def select_sentences(scored: Sequence[Scored], limit: int = MAX_SENTENCES) -> list[Scored]:
+    """Return 1 to `limit` sentences in the order to be read, none for an empty input.
+
+    The best by score comes in first, further ones while they are close to it in score and say something
+    else. They are read document by document, that of the best first, each in source order. Equal scores
+    go by rank of the passage, then by place, so the choice is deterministic.
+    """
+    if not scored:
+        return []
+    ranked = sorted(scored, key=_best_first)
+    best = ranked[0]
+    chosen = [best]
+    followers = sorted(ranked[1:], key=lambda item: -_with_bonus(item, best))
+    for item in followers:
+        if len(chosen) == limit or _with_bonus(item, best) < best.score - SCORE_DROP:
+            break
+        if not any(_says_the_same(item, other) for other in chosen):
+            chosen.append(item)
+    return _in_reading_order(chosen)
+
+
+def _best_first(item: Scored) -> tuple[float, int, int]:
+    return (-item.score, item.candidate.passage.rank, item.candidate.sentence.start)
+
+
+def _with_bonus(item: Scored, best: Scored) -> float:
+    """Return the score, with the bonus when the sentence directly continues the best one."""
+    return item.score + RANKING.follows_best * _follows(item, best)
+
+
+def _follows(item: Scored, other: Scored) -> bool:
+    same = item.candidate.passage.chunk_number == other.candidate.passage.chunk_number
+    return same and item.candidate.position == other.candidate.position + 1
+
+
+def _says_the_same(item: Scored, other: Scored) -> bool:
+    mine, theirs = item.candidate.stems, other.candidate.stems
+    return len(mine & theirs) >= NEAR_DUPLICATE * max(1, len(mine | theirs))
+
+
+def _in_reading_order(chosen: Sequence[Scored]) -> list[Scored]:
+    documents = list(dict.fromkeys(item.candidate.passage.document_id for item in chosen))
+    return sorted(chosen, key=lambda item: (documents.index(item.candidate.passage.document_id), _place(item)))
+
+
+def _place(item: Scored) -> int:
+    return item.candidate.passage.span.start + item.candidate.sentence.start

@@ -1,0 +1,129 @@
+"""Sessions: a window of at most 10 messages, pruned in pairs, that expires when idle (requirements S4-28 to S4-39)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from groundwire.answer.domain.answer import Answer
+
+WINDOW_MESSAGES = 10
+"""Most messages of a window (requirement S4-30)."""
+MAX_TRANSITIONS = 50
+"""Most state changes that are remembered; older ones are forgotten."""
+
+
+class SessionState(StrEnum):
+    """States of a session."""
+
+    CREATED = "CREATED"
+    ACTIVE = "ACTIVE"
+    PRUNING = "PRUNING"
+    IDLE = "IDLE"
+    EXPIRED = "EXPIRED"
+    ENDED = "ENDED"
+
+
+CLOSED_STATES = frozenset({SessionState.EXPIRED, SessionState.ENDED})
+"""States in which a session takes no more questions."""
+
+
+class Role(StrEnum):
+    """Who said a message."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; `answer` is what an assistant message was, whole, `related_message_id` the question it answers."""
+
+    message_id: str
+    role: Role
+    content: str
+    time: datetime
+    related_message_id: str = ""
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A change of state; `before` is None for the first."""
+
+    before: SessionState | None
+    after: SessionState
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session with its window, oldest message first, and all it went through."""
+
+    session_id: str
+    collection: str
+    idle_timeout: timedelta
+    created_time: datetime
+    last_activity: datetime
+    state: SessionState = SessionState.CREATED
+    head: str = ""
+    message_count: int = 0
+    messages: tuple[Message, ...] = ()
+    transitions: tuple[Transition, ...] = ()
+    conversation_id: str = ""
+    auto_new_session: bool = False
+
+    @property
+    def expire_time(self) -> datetime:
+        """Return when it expires unless something happens."""
+        return self.last_activity + self.idle_timeout
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether it takes no more questions."""
+        return self.state in CLOSED_STATES
+
+
+def start_session(session_id: str, collection: str, idle_timeout: timedelta, now: datetime) -> Session:
+    """Make a session without messages."""
+    first = Transition(None, SessionState.CREATED, now)
+    return Session(session_id, collection, idle_timeout, now, now, transitions=(first,))
+
+
+def with_exchange(session: Session, question: Message, answer: Message) -> Session:
+    """Return the session with a question and its answer appended; the oldest pair leaves first when there is no room.
+
+    At no moment are there more than 10 messages (trap T42).
+    """
+    now = answer.time
+    if len(session.messages) + 2 > WINDOW_MESSAGES:
+        session = moved(session, SessionState.PRUNING, now)
+    messages = (*session.messages[_surplus(session.messages) :], question, answer)
+    return replace(
+        moved(session, SessionState.ACTIVE, now),
+        messages=messages,
+        head=answer.message_id,
+        message_count=session.message_count + 2,
+        last_activity=now,
+    )
+
+
+def _surplus(messages: Sequence[Message]) -> int:
+    """Return how many messages leave so that two more fit: whole pairs from the front."""
+    excess = max(0, len(messages) + 2 - WINDOW_MESSAGES)
+    return excess + excess % 2
+
+
+def moved(session: Session, state: SessionState, now: datetime) -> Session:
+    """Return the session in another state, with the transition noted; itself when it is there already."""
+    if session.state is state:
+        return session
+    transitions = (*session.transitions, Transition(session.state, state, now))
+    return replace(session, state=state, transitions=transitions[-MAX_TRANSITIONS:])
+
+
+def aged(session: Session, now: datetime) -> Session:
+    """Return the session as it is at `now`: expired when nothing happened for its idle time."""
+    if session.is_closed or now < session.expire_time:
+        return session
+    return moved(session, SessionState.EXPIRED, session.expire_time)
