@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,11 +137,12 @@ class GrpcServer:
         await self.health.drain()
         self.admission.drain()
         await asyncio.sleep(min(self._options.drain_notice_s, limit_s))
-        try:
-            await asyncio.wait_for(self.admission.idle(), limit_s)
-        except TimeoutError:
-            _log.warning("calls cut off", count=self.admission.active)
+        if self.admission.active:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.admission.idle(), limit_s)
         cut = self.admission.active
+        if cut:
+            _log.warning("calls cut off", count=cut)
         await self._server.stop(0 if cut else min(_FLUSH_S, limit_s))
         await self.lag.stop()
         return cut

@@ -16,6 +16,7 @@ import grpc
 from groundwire.kernel.errors import NotAvailableError
 
 Proceed: TypeAlias = Callable[[], Awaitable[Any]]
+MethodHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 Handler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 """A method as a coroutine function of the request (or request iterator) and the context."""
 
@@ -46,13 +47,13 @@ class Chain(grpc.aio.ServerInterceptor):
 
     def __init__(self, *layers: Layer) -> None:
         self._layers = layers
-        self._wrapped: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+        self._wrapped: dict[str, MethodHandler] = {}
 
     async def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[MethodHandler]],
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+    ) -> MethodHandler:
         """Return the wrapped handler of a method, or None for a method that nobody registered."""
         method = handler_call_details.method
         wrapped = self._wrapped.get(method)
@@ -63,11 +64,11 @@ class Chain(grpc.aio.ServerInterceptor):
             wrapped = self._wrapped[method] = self._wrap(method, handler)
         return wrapped
 
-    def _wrap(self, method: str, handler: Any) -> grpc.RpcMethodHandler[Any, Any]:
+    def _wrap(self, method: str, handler: Any) -> MethodHandler:
         shape = "_".join(
             "stream" if flag else "unary" for flag in (handler.request_streaming, handler.response_streaming)
         )
-        replaced: grpc.RpcMethodHandler[Any, Any] = handler._replace(
+        replaced: MethodHandler = handler._replace(
             **{shape: around(method, as_coroutine(method, getattr(handler, shape)), self._layers)}
         )
         return replaced

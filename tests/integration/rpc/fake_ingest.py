@@ -1,0 +1,113 @@
+"""A servicer of the real contract whose behaviour is chosen by the name of the collection, and servers that run it."""
+# ruff: noqa: N802 - the names of the methods are the contract's
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+
+from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError, StoreUnavailableError
+from groundwire.rpc import request_context
+from groundwire.rpc.server import GrpcServer, ServerOptions, Service
+
+NAME = "groundwire.api.ingest.v1.IngestService"
+
+
+class FakeIngest(pb_grpc.IngestServiceServicer):
+    """One method of each shape. Collections: missing, invalid, down, bug, abort, slow, who, late; others work."""
+
+    def __init__(self) -> None:
+        self.seen: list[request_context.RequestContext] = []
+        self.requests: list[Any] = []
+        self.entered = asyncio.Event()
+        self.cancelled = asyncio.Event()
+        self.release = asyncio.Event()
+
+    async def behave(self, collection: str, context: Any) -> None:
+        self.seen.append(request_context.current())
+        if collection == "missing":
+            raise DocumentNotFoundError("doc_1")
+        if collection == "invalid":
+            raise InvalidRequestError.of("collection", "must be nice", limit=3)
+        if collection == "down":
+            raise StoreUnavailableError("the store is down", engine="memory")
+        if collection == "bug":
+            raise ValueError("password=hunter2")
+        if collection == "abort":
+            await context.abort(grpc.StatusCode.OUT_OF_RANGE, "the method's own")
+        if collection == "slow":
+            self.entered.set()
+            try:
+                await self.release.wait()
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
+
+    async def GetDocument(self, request: pb.GetDocumentRequest, context: Any) -> pb.GetDocumentResponse:
+        self.requests.append(request)
+        await self.behave(request.collection, context)
+        return pb.GetDocumentResponse(text=request_context.current().request_id)
+
+    async def IngestDocument(self, request: pb.IngestDocumentRequest, context: Any) -> pb.IngestDocumentResponse:
+        self.requests.append(request)
+        await self.behave(request.collection, context)
+        return pb.IngestDocumentResponse()
+
+    async def GetDocumentText(
+        self, request: pb.GetDocumentTextRequest, context: Any
+    ) -> AsyncIterator[pb.GetDocumentTextResponse]:
+        for number in range(3):
+            yield pb.GetDocumentTextResponse(text=f"part {number}")
+        await self.behave(request.collection, context)
+
+    async def ImportVault(
+        self, request_iterator: AsyncIterator[pb.ImportVaultRequest], context: Any
+    ) -> pb.ImportVaultResponse:
+        async for request in request_iterator:
+            self.requests.append(request)
+            await self.behave(request.header.collection, context)
+        return pb.ImportVaultResponse()
+
+    async def UploadDocument(
+        self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any
+    ) -> AsyncIterator[pb.UploadDocumentResponse]:
+        async for request in request_iterator:
+            self.requests.append(request)
+            if request.HasField("header"):
+                yield pb.UploadDocumentResponse(accepted=pb.UploadAccepted(upload_id="u1"))
+                await self.behave(request.header.collection, context)
+            else:
+                yield pb.UploadDocumentResponse(progress=pb.UploadProgress(durable_offset=len(request.part.data)))
+        yield pb.UploadDocumentResponse(result=document_pb2.IngestResult())
+
+
+def fake_ingest() -> FakeIngest:
+    """Make a servicer that leaves most methods to the generated base class."""
+    return FakeIngest()  # type: ignore[abstract]  # what happens to such methods is part of the tests
+
+
+@asynccontextmanager
+async def serving(servicer: Any, **options: Any) -> AsyncIterator[tuple[GrpcServer, int]]:
+    """Run a server with the servicer on a free port."""
+    service = Service(NAME, servicer, pb_grpc.add_IngestServiceServicer_to_server)
+    server = GrpcServer(ServerOptions(listen="127.0.0.1:0", drain_notice_s=0.0, **options), [service])
+    port = await server.start()
+    try:
+        yield server, port
+    finally:
+        await server.stop(0)
+
+
+@asynccontextmanager
+async def connected(servicer: Any, **options: Any) -> AsyncIterator[tuple[GrpcServer, Any]]:
+    """Run a server and give the generated stub on a plain channel."""
+    async with (
+        serving(servicer, **options) as (server, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        yield server, pb_grpc.IngestServiceStub(channel)

@@ -1,0 +1,132 @@
+"""What SIGTERM does to a server process."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.kernel.errors import DrainingError
+from groundwire.rpc import healthcheck
+from groundwire.rpc.error_status import from_rpc_error
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@asynccontextmanager
+async def server_process(drain_s: float) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """Start a server whose slow call ends a second after the start."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.integration.rpc.server_process",
+        str(drain_s),
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        port = int(await asyncio.wait_for(process.stdout.readline(), 20))
+        yield process, f"127.0.0.1:{port}"
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def slow_call(channel: grpc.aio.Channel) -> Any:
+    """Send a call that the server works on when this returns."""
+    stub: Any = pb_grpc.IngestServiceStub(channel)
+    stream = stub.UploadDocument()
+    await stream.write(pb.UploadDocumentRequest(header=pb.UploadHeader(collection="slow")))
+    await stream.done_writing()
+    assert (await stream.read()).HasField("accepted")
+    return stream
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_accepted_calls_finish_and_adapters_close_in_reverse(number: signal.Signals) -> None:
+    async with server_process(drain_s=10) as (process, address), grpc.aio.insecure_channel(address) as channel:
+        stream = await slow_call(channel)
+        process.send_signal(number)
+
+        assert (await stream.read()).HasField("result")
+        assert process.stdout is not None
+        rest = await asyncio.wait_for(process.stdout.read(), 5)
+        assert rest.split() == [b"vectors", b"catalog"]
+        assert await process.wait() == 0
+
+
+async def test_new_calls_are_refused_while_draining() -> None:
+    servicer = fake_ingest()
+    async with connected(servicer) as (server, stub):
+        accepted = stub.GetDocument(pb.GetDocumentRequest(collection="slow"))
+        await servicer.entered.wait()
+        stopping = asyncio.create_task(server.stop(5))
+        await asyncio.sleep(0)
+
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.GetDocument(pb.GetDocumentRequest(collection="fine"))
+        translated = from_rpc_error(refused.value)
+        assert isinstance(translated, DrainingError)
+        assert translated.retry_after_s == 1.0
+
+        servicer.release.set()
+        await accepted
+        assert await stopping == 0
+
+
+async def test_a_call_that_takes_too_long_is_cut_off() -> None:
+    async with server_process(drain_s=0.2) as (process, address), grpc.aio.insecure_channel(address) as channel:
+        stream = await slow_call(channel)
+        started = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+
+        with pytest.raises(grpc.aio.AioRpcError):
+            await stream.read()
+        assert await asyncio.wait_for(process.wait(), 5) == 0
+        assert time.monotonic() - started < 1.2
+
+
+async def test_a_second_signal_does_not_wait() -> None:
+    async with server_process(drain_s=30) as (process, address), grpc.aio.insecure_channel(address) as channel:
+        stream = await slow_call(channel)
+        started = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        await asyncio.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+
+        with pytest.raises(grpc.aio.AioRpcError):
+            await stream.read()
+        assert await asyncio.wait_for(process.wait(), 5) == 0
+        assert time.monotonic() - started < 1.0
+
+
+async def test_stopping_reports_readiness_first_and_can_be_repeated() -> None:
+    async with connected(fake_ingest()) as (server, _):
+        await server.stop(1)
+        assert not server.health.is_ready
+        assert await server.stop(0) == 0
+
+
+async def test_the_health_check_command_tells_by_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    async with server_process(drain_s=1) as (_, address):
+        codes = [
+            await asyncio.to_thread(healthcheck.main, [address, *service]) for service in ([], [NAME], ["liveness"])
+        ]
+        assert codes == [0, 0, 0]
+        assert await asyncio.to_thread(healthcheck.main, [address, "nothing"]) == 1
+    assert await asyncio.to_thread(healthcheck.main, [address]) == 1
+    assert healthcheck.main([]) == 2
+    assert capsys.readouterr().out.split() == ["SERVING"] * 3 + ["NOT_FOUND", "UNAVAILABLE"]
