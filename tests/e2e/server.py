@@ -1,0 +1,56 @@
+"""Starts `groundwire serve` as a process of its own, as an operator would."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+STARTED = "listening on "
+
+
+class ServerProcess:
+    """A running server; `address` is what clients need. Kill it, stop it, start another on the same data."""
+
+    def __init__(self, data: Path, arguments: Sequence[str] = ("--embedder", "hashing:256"), **variables: str) -> None:
+        self._log = (data.parent / f"{data.name}.log").open("a", encoding="utf-8")
+        command = [sys.executable, "-m", "groundwire.cli", "serve", "--listen", "127.0.0.1:0", "--data", str(data)]
+        self.process = subprocess.Popen(
+            [*command, *arguments], stdout=subprocess.PIPE, stderr=self._log, text=True, env=os.environ | variables
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().strip()
+        if not line.startswith(STARTED):
+            self.close()
+            raise AssertionError(f"the server did not start: {Path(self._log.name).read_text(encoding='utf-8')}")
+        self.address = line.removeprefix(STARTED)
+
+    def kill(self) -> None:
+        """End it as a power cut would, without any chance to clean up."""
+        self.process.send_signal(signal.SIGKILL)
+        self.close()
+
+    def stop(self) -> int:
+        """Ask it to stop and return its exit code."""
+        self.process.terminate()
+        self.close()
+        return self.process.returncode
+
+    def close(self) -> None:
+        """Wait for the end, and make it come."""
+        try:
+            self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self._log.close()
+
+
+def groundwire(*arguments: str, address: str | None = None) -> "subprocess.CompletedProcess[str]":
+    """Run the command line and return what it printed."""
+    variables = os.environ | ({"GROUNDWIRE_ADDRESS": address} if address else {})
+    command = [sys.executable, "-m", "groundwire.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables, timeout=300)

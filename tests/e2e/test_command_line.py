@@ -1,0 +1,222 @@
+"""The commands of docs/command-line.md, run as a user runs them against a real server."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.e2e.server import ServerProcess, groundwire
+
+SEARCH_KEYS = {
+    "rank",
+    "chunk_id",
+    "chunk_number",
+    "document_id",
+    "source",
+    "score",
+    "content",
+    "start",
+    "end",
+    "section",
+    "chapter",
+    "page_numbers",
+    "metadata",
+}
+CITATION_KEYS = {
+    "marker",
+    "document_id",
+    "source",
+    "generation",
+    "chunk_id",
+    "quote",
+    "start",
+    "end",
+    "start_byte",
+    "end_byte",
+    "section",
+    "chapter",
+    "page_numbers",
+    "score",
+}
+ANSWER_KEYS = {"answer", "grounded", "confidence", "citations", "session_id", "message_id", "timings_ms"}
+QUESTION = "What causes the tides of the sea?"
+
+
+@pytest.fixture(scope="module")
+def address(server: ServerProcess, notes: Path) -> str:
+    done = groundwire("ingest", str(notes), "-c", "notes", "--json", address=server.address)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [file["source"] for file in report["files"]] == ["inner/bread.txt", "tides.md"]
+    assert report["totals"]["created"] == 2
+    return server.address
+
+
+def test_ingesting_again_changes_nothing(address: str, notes: Path) -> None:
+    done = groundwire("ingest", str(notes), "-c", "notes", "--json", address=address)
+    totals = json.loads(done.stdout)["totals"]
+    assert (totals["unchanged"], totals["embedded"]) == (2, 0)
+
+
+def test_search_prints_exactly_the_documented_keys(address: str) -> None:
+    done = groundwire("search", "moon tides", "-c", "notes", "-k", "1", "--json", address=address)
+    found = json.loads(done.stdout)
+    assert set(found) == {"results", "timings_ms"}
+    (result,) = found["results"]
+    assert set(result) == SEARCH_KEYS
+    assert result["source"] == "tides.md"
+
+
+def test_a_filter_is_obeyed(address: str) -> None:
+    where = '{"source": {"$ne": "tides.md"}}'
+    done = groundwire("search", "moon tides", "-c", "notes", "--filter", where, "--json", address=address)
+    assert {result["source"] for result in json.loads(done.stdout)["results"]} <= {"inner/bread.txt"}
+
+
+def test_an_unknown_filter_field_is_an_error_of_the_request(address: str) -> None:
+    done = groundwire("search", "moon", "-c", "notes", "--filter", '{"colour": "red"}', address=address)
+    assert done.returncode == 2
+    assert "INVALID_FILTER" in done.stderr
+    assert "colour" in done.stderr
+
+
+def test_an_answer_verifies(address: str, tmp_path: Path) -> None:
+    done = groundwire("ask", QUESTION, "-c", "notes", "--json", address=address)
+    answer = json.loads(done.stdout)
+    assert set(answer) == ANSWER_KEYS
+    assert answer["grounded"]
+    assert {frozenset(citation) for citation in answer["citations"]} == {frozenset(CITATION_KEYS)}
+    stored = tmp_path / "answer.json"
+    stored.write_text(done.stdout, encoding="utf-8")
+    verified = groundwire("verify", str(stored), address=address)
+    assert verified.returncode == 0, verified.stderr
+    assert "exact" in verified.stdout
+
+
+def test_a_forged_quote_does_not_verify(address: str, tmp_path: Path) -> None:
+    answer = json.loads(groundwire("ask", QUESTION, "-c", "notes", "--json", address=address).stdout)
+    answer["citations"][0]["quote"] = answer["citations"][0]["quote"].replace("moon", "king")
+    forged = tmp_path / "forged.json"
+    forged.write_text(json.dumps(answer), encoding="utf-8")
+    done = groundwire("verify", str(forged), address=address)
+    assert done.returncode == 1
+    assert "failed" in done.stdout
+
+
+def test_a_streamed_answer_is_the_same_text(address: str) -> None:
+    streamed = groundwire("ask", QUESTION, "-c", "notes", "--stream", address=address)
+    unary = groundwire("ask", QUESTION, "-c", "notes", address=address)
+    assert streamed.stdout.split("\n\n")[0] == unary.stdout.split("\n\n")[0]
+
+
+def test_a_question_the_notes_do_not_answer_is_refused(address: str) -> None:
+    done = groundwire("ask", "Who wrote the opera Tosca?", "-c", "notes", "--json", address=address)
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert not answer["grounded"]
+    assert answer["citations"] == []
+
+
+def test_a_session_remembers(address: str) -> None:
+    first = json.loads(groundwire("ask", QUESTION, "-c", "notes", "--session", "new", "--json", address=address).stdout)
+    again = groundwire(
+        "ask", "Tell me more about it", "-c", "notes", "--session", first["session_id"], "--json", address=address
+    )
+    assert json.loads(again.stdout)["session_id"] == first["session_id"]
+
+
+def test_documents_and_chunks_can_be_looked_at(address: str) -> None:
+    documents = json.loads(groundwire("docs", "list", "-c", "notes", "--json", address=address).stdout)
+    tides = next(document for document in documents if document["source_uri"] == "tides.md")
+    identity = tides["document_id"]
+    text = groundwire("docs", "text", identity, "-c", "notes", address=address).stdout
+    chunks = json.loads(groundwire("chunks", "list", identity, "-c", "notes", "--json", address=address).stdout)
+    assert len(chunks) == tides["chunk_count"]
+    for chunk in chunks:
+        assert text[chunk["span"]["start"] : chunk["span"]["end"]] == chunk["content"]
+    shown = groundwire("chunks", "get", chunks[0]["chunk_id"], "-c", "notes", address=address)
+    assert chunks[0]["content"].strip() in shown.stdout
+    assert "tides.md" in groundwire("docs", "get", identity, "-c", "notes", address=address).stdout
+
+
+def test_a_deleted_document_is_gone(address: str, tmp_path: Path) -> None:
+    (tmp_path / "gone.md").write_text("# Gone\n\nA comet is made of ice and dust.\n", encoding="utf-8")
+    groundwire("ingest", str(tmp_path / "gone.md"), "-c", "notes", address=address)
+    documents = json.loads(groundwire("docs", "list", "-c", "notes", "--json", address=address).stdout)
+    identity = next(document["document_id"] for document in documents if document["source_uri"] == "gone.md")
+    assert groundwire("docs", "delete", identity, "-c", "notes", address=address).returncode == 0
+    done = groundwire("docs", "get", identity, "-c", "notes", address=address)
+    assert done.returncode == 1
+    assert "DOCUMENT_NOT_FOUND" in done.stderr
+    found = groundwire("search", "comet ice dust", "-c", "notes", "--json", address=address)
+    assert "gone.md" not in found.stdout
+
+
+def test_a_bad_file_is_named_and_the_others_go_on(address: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.md").write_bytes(b"")
+    (tmp_path / "binary.md").write_bytes(b"\x00\x01\x02" * 100)
+    (tmp_path / "latin.md").write_bytes("# Café\n\nZürich is a town.\n".encode("latin-1"))
+    (tmp_path / "good.md").write_text("# Good\n\nGranite is an igneous rock.\n", encoding="utf-8")
+    done = groundwire("ingest", str(tmp_path), "-c", "mixed", "--json", address=address)
+    assert done.returncode == 1
+    outcomes = {file["source"]: (file["error"] or "").split(":")[0] for file in json.loads(done.stdout)["files"]}
+    assert outcomes == {
+        "binary.md": "DOCUMENT_BINARY",
+        "empty.md": "DOCUMENT_EMPTY",
+        "good.md": "",
+        "latin.md": "DOCUMENT_ENCODING",
+    }
+
+
+def test_health_is_serving(address: str) -> None:
+    done = groundwire("health", "--json", address=address)
+    assert done.returncode == 0
+    assert set(json.loads(done.stdout).values()) == {"SERVING"}
+
+
+def test_a_server_that_is_not_there_is_said_so() -> None:
+    done = groundwire("health", address="127.0.0.1:1")
+    assert done.returncode == 1
+    assert "UNREACHABLE" in done.stdout
+    asked = groundwire("ask", "Anything?", "-c", "notes", address="127.0.0.1:1")
+    assert asked.returncode == 1
+    assert "Traceback" not in asked.stderr
+
+
+def test_an_unknown_collection_is_named(address: str) -> None:
+    done = groundwire("ask", "Anything?", "-c", "nothing", address=address)
+    assert done.returncode == 1
+    assert "COLLECTION_NOT_FOUND" in done.stderr
+
+
+def test_a_missing_path_is_a_usage_error(address: str) -> None:
+    done = groundwire("ingest", "no/such/folder", "-c", "notes", address=address)
+    assert done.returncode == 2
+    assert "does not exist" in done.stderr
+
+
+def test_serving_one_service_alone_is_refused_with_the_reason() -> None:
+    done = groundwire("serve", "answer")
+    assert done.returncode == 1
+    assert "NOT_AVAILABLE" in done.stderr
+
+
+def test_an_unknown_variable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWIRE_LISTN", "127.0.0.1:1")
+    done = groundwire("config", "show")
+    assert done.returncode == 2
+    assert "GROUNDWIRE_LISTN" in done.stderr
+
+
+def test_config_shows_every_setting() -> None:
+    shown = json.loads(groundwire("config", "show", "--json").stdout)
+    assert shown["GROUNDWIRE_LISTEN"] == "127.0.0.1:50051"
+
+
+def test_a_second_server_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    first = ServerProcess(tmp_path / "data")
+    try:
+        done = groundwire("serve", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
+        assert done.returncode == 1
+        assert "STORE_OWNED" in done.stderr
+    finally:
+        assert first.stop() == 0
