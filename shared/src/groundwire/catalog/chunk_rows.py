@@ -1,12 +1,12 @@
 """Chunks to rows and back."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import RowMapping, Select, select
+from sqlalchemy import Select, select
 
-from groundwire.catalog.document_rows import DOCUMENT_COLUMNS, to_document
+from groundwire.catalog.document_rows import DOCUMENT_COLUMNS, loaded_values, to_document
 from groundwire.catalog.tables import chunks, collections, documents
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document
@@ -14,54 +14,68 @@ from groundwire.kernel.filters import Payload
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
 
-_CHUNK_COLUMNS = tuple(column for column in chunks.c if column.name not in {"payload", "content_hash", "tenant"})
+_c = chunks.c
+_CHUNK_COLUMNS = (
+    _c.chunk_number,
+    _c.chunk_id,
+    _c.sequence_num,
+    _c.char_start,
+    _c.char_end,
+    _c.byte_start,
+    _c.byte_end,
+    _c.content,
+    _c.token_count,
+    _c.chapter,
+    _c.section,
+    _c.hierarchy_path,
+    _c.level,
+    _c.page_numbers,
+    _c.overlap_prev_chars,
+    _c.overlap_next_chars,
+    _c.undersized,
+)
+_DOCUMENT = len(_CHUNK_COLUMNS)
+
+SELECT_LIVE_CHUNKS: Select[Any] = (
+    select(*_CHUNK_COLUMNS, *DOCUMENT_COLUMNS)
+    .join_from(chunks, documents, _c.document_key == documents.c.document_key)
+    .join(collections, documents.c.collection_key == collections.c.collection_key)
+    .where(_c.live == 1)
+)
+"""The chunks of live generations of all tenants with their documents; to be narrowed to one tenant first of all."""
 
 
-def select_live_chunks(tenant: str) -> Select[Any]:
-    """Return the statement for the chunks of live generations of a tenant with their documents, to be narrowed."""
-    return (
-        select(*_CHUNK_COLUMNS, *DOCUMENT_COLUMNS)
-        .join_from(chunks, documents, chunks.c.document_key == documents.c.document_key)
-        .join(collections, documents.c.collection_key == collections.c.collection_key)
-        .where(chunks.c.tenant == tenant, chunks.c.live == 1)
-    )
-
-
-def to_stored_chunk(row: RowMapping, seen: dict[int, Document]) -> StoredChunk:
-    """Make a chunk of a row of `select_live_chunks`; `seen` holds the documents of earlier rows by key."""
-    key = row[documents.c.document_key]
+def to_stored_chunk(row: Sequence[Any], seen: dict[int, Document]) -> StoredChunk:
+    """Make a chunk of a row of `SELECT_LIVE_CHUNKS`; `seen` holds the documents of earlier rows by key."""
+    key = row[_DOCUMENT]
     if key not in seen:
-        seen[key] = to_document(row)
-    return StoredChunk(
-        chunk_number=row[chunks.c.chunk_number],
-        chunk_id=row[chunks.c.chunk_id],
-        generation=seen[key].generation,
-        chunk=_to_chunk(row),
-        document=seen[key],
-    )
+        seen[key] = to_document(row[_DOCUMENT:])
+    document = seen[key]
+    return StoredChunk(row[0], row[1], document.generation, _to_chunk(row[2:_DOCUMENT]), document)
 
 
-def _to_chunk(row: RowMapping) -> Chunk:
-    c = chunks.c
+def _to_chunk(row: Sequence[Any]) -> Chunk:
+    sequence_num, start, end, start_byte, end_byte, content, tokens, chapter, section, path, level, *rest = row
+    page_numbers, overlap_prev, overlap_next, undersized = rest
     return Chunk(
-        sequence_num=row[c.sequence_num],
-        span=Span(row[c.char_start], row[c.char_end], row[c.byte_start], row[c.byte_end]),
-        content=row[c.content],
-        token_count=row[c.token_count],
-        chapter=row[c.chapter],
-        section=row[c.section],
-        hierarchy_path=tuple(row[c.hierarchy_path]),
-        level=row[c.level],
-        page_numbers=tuple(row[c.page_numbers]),
-        overlap_prev_chars=row[c.overlap_prev_chars],
-        overlap_next_chars=row[c.overlap_next_chars],
-        undersized=bool(row[c.undersized]),
+        sequence_num=sequence_num,
+        span=Span(start, end, start_byte, end_byte),
+        content=content,
+        token_count=tokens,
+        chapter=chapter,
+        section=section,
+        hierarchy_path=tuple(path),
+        level=level,
+        page_numbers=tuple(page_numbers),
+        overlap_prev_chars=overlap_prev,
+        overlap_next_chars=overlap_next,
+        undersized=bool(undersized),
     )
 
 
 def to_payload(stored: str) -> Payload:
     """Make the filter keys of a chunk of their JSON."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(stored).items()}
+    return loaded_values(json.loads(stored))
 
 
 def chunk_values(chunk: Chunk) -> Mapping[str, Any]:

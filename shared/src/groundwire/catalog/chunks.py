@@ -3,11 +3,12 @@
 import json
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Select, case, func, select, true
+from sqlalchemy import Connection, bindparam, case, func, select, true
 
-from groundwire.catalog.chunk_rows import select_live_chunks, to_stored_chunk
+from groundwire.catalog.chunk_rows import SELECT_LIVE_CHUNKS, to_stored_chunk
 from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
+from groundwire.catalog.document_rows import SELECT_DOCUMENTS_OF_COLLECTION
 from groundwire.catalog.filters_sql import to_sql
 from groundwire.catalog.tables import chunks, collections, documents
 from groundwire.kernel.document import Document
@@ -15,6 +16,21 @@ from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.filter_fields import FieldKind
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
+
+_TOO_LARGE = 2**53
+_OF_TENANT = SELECT_LIVE_CHUNKS.where(collections.c.tenant == bindparam("tenant"))
+_BY_NUMBER = _OF_TENANT.where(chunks.c.chunk_number == bindparam("wanted"))
+_BY_NUMBERS = _OF_TENANT.where(
+    collections.c.name == bindparam("collection"),
+    chunks.c.chunk_number.in_(select(func.json_each(bindparam("wanted")).table_valued("value").c.value)),
+)
+_BY_ID = SELECT_LIVE_CHUNKS.where(chunks.c.tenant == bindparam("tenant"), chunks.c.chunk_id == bindparam("wanted"))
+_OF_DOCUMENT = (
+    SELECT_LIVE_CHUNKS.where(chunks.c.document_key == bindparam("document"), chunks.c.sequence_num > bindparam("after"))
+    .order_by(chunks.c.sequence_num)
+    .limit(bindparam("limit"))
+)
+_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.document_id == bindparam("document_id"))
 
 
 class Chunks:
@@ -30,12 +46,12 @@ class Chunks:
         Raises:
             ChunkNotFoundError: no live generation of the tenant has it.
         """
-        by_number = isinstance(chunk_id_or_number, int)
-        column = chunks.c.chunk_number if by_number else chunks.c.chunk_id
-        if by_number and not 0 < int(chunk_id_or_number) < 2**53:
+        is_number = isinstance(chunk_id_or_number, int)
+        statement = _BY_NUMBER if is_number else _BY_ID
+        if is_number and not 0 < int(chunk_id_or_number) < _TOO_LARGE:
             raise ChunkNotFoundError(str(chunk_id_or_number))
         with self._database.read() as connection:
-            row = connection.execute(select_live_chunks(tenant).where(column == chunk_id_or_number)).mappings().first()
+            row = connection.execute(statement, {"tenant": tenant, "wanted": chunk_id_or_number}).first()
         if row is None:
             raise ChunkNotFoundError(str(chunk_id_or_number))
         return to_stored_chunk(row, {})
@@ -48,26 +64,23 @@ class Chunks:
         Raises:
             DocumentNotFoundError: the collection has no such document.
         """
-        of_this = (documents.c.document_id == document_id, collections.c.name == collection)
-        statement = select_live_chunks(tenant).where(*of_this, chunks.c.sequence_num > after_sequence)
-        seen: dict[int, Document] = {}
+        given = {"tenant": tenant, "collection": collection, "document_id": document_id}
         with self._database.read() as connection:
-            rows = connection.execute(statement.order_by(chunks.c.sequence_num).limit(limit)).mappings()
-            found = [to_stored_chunk(row, seen) for row in rows]
-            if not found and connection.execute(_document(tenant, collection, document_id)).first() is None:
+            row = connection.execute(_DOCUMENT, given).first()
+            if row is None:
                 raise DocumentNotFoundError(document_id)
-        return found
+            given = {"document": row[0], "after": after_sequence, "limit": limit}
+            rows = connection.execute(_OF_DOCUMENT, given).all()
+        seen: dict[int, Document] = {}
+        return [to_stored_chunk(row, seen) for row in rows]
 
     def live(self, tenant: str, collection: str, numbers: Sequence[int]) -> dict[int, StoredChunk]:
         """Return those of the chunks that are live in the collection, by number, in the order given; one query."""
-        given = func.json_each(json.dumps(list(numbers))).table_valued("value")
-        statement = select_live_chunks(tenant).where(
-            collections.c.name == collection, chunks.c.chunk_number.in_(select(given.c.value))
-        )
-        seen: dict[int, Document] = {}
+        given = {"tenant": tenant, "collection": collection, "wanted": json.dumps(list(numbers))}
         with self._database.read() as connection:
-            rows = connection.execute(statement).mappings()
-            found = {row[chunks.c.chunk_number]: to_stored_chunk(row, seen) for row in rows}
+            rows = connection.execute(_BY_NUMBERS, given).all()
+        seen: dict[int, Document] = {}
+        found = {row[0]: to_stored_chunk(row, seen) for row in rows}
         return {number: found[number] for number in numbers if number in found}
 
     def matching(self, tenant: str, collection: str, where: Filter, limit: int | None) -> list[int]:
@@ -124,16 +137,3 @@ def _kind(stored: str) -> FieldKind:
     if is_list:
         return FieldKind.TEXT_LIST if is_text else FieldKind.INTEGER_LIST
     return FieldKind.TEXT if is_text else FieldKind.INTEGER
-
-
-def _document(tenant: str, collection: str, document_id: str) -> Select[tuple[int]]:
-    return (
-        select(documents.c.document_key)
-        .join(collections, documents.c.collection_key == collections.c.collection_key)
-        .where(
-            documents.c.tenant == tenant,
-            documents.c.document_id == document_id,
-            documents.c.live_generation > 0,
-            collections.c.name == collection,
-        )
-    )

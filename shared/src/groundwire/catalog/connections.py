@@ -64,6 +64,7 @@ def _engine(path: Path, settings: tuple[str, ...], begin: str, connections: int)
         # None stops the driver from beginning transactions by itself, which it does late and deferred.
         connect_args={"isolation_level": None, "check_same_thread": False},
         json_serializer=encode_json,
+        json_deserializer=decode_json,
     )
 
     def configure(dbapi_connection: Any, _record: Any) -> None:
@@ -81,3 +82,8 @@ def _engine(path: Path, settings: tuple[str, ...], begin: str, connections: int)
 def encode_json(value: Any) -> str:
     """Return compact JSON; ValueError for numbers that JSON does not have."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def decode_json(stored: str) -> Any:
+    """Return the value of JSON text; quick for the empty lists that most rows have."""
+    return [] if stored == "[]" else json.loads(stored)

@@ -1,64 +1,79 @@
 """Documents to rows and back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, Select, select
+from sqlalchemy import Select, bindparam, select
 
 from groundwire.catalog.tables import collections, documents
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.filters import Value
 
-DOCUMENT_COLUMNS = (collections.c.name, *documents.c)
-
-
-def select_documents(tenant: str) -> Select[Any]:
-    """Return the statement for the visible documents of a tenant, to be narrowed."""
-    return (
-        select(*DOCUMENT_COLUMNS)
-        .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
-        .where(documents.c.tenant == tenant, documents.c.live_generation > 0)
-    )
-
-
-def to_document(row: RowMapping) -> Document:
-    """Make a document of a row of `select_documents`."""
-    c = documents.c
-    return Document(
-        document_id=row[c.document_id],
-        collection=row[collections.c.name],
-        source_uri=row[c.source_path],
-        format=DocumentFormat(row[c.doc_type]),
-        source_hash=row[c.source_hash],
-        fields=_fields_of_row(row),
-        generation=row[c.live_generation],
-        chunk_count=row[c.chunk_count],
-        total_chars=row[c.total_chars],
-        total_bytes=row[c.total_bytes],
-        embedding_model=row[c.embedding_model],
-        ingestion_time=from_epoch_ms(row[c.ingestion_date]),
-        last_modified_time=from_epoch_ms(row[c.last_modified]),
-    )
-
-
-def _fields_of_row(row: RowMapping) -> DocumentFields:
-    return to_fields({name: row[documents.c[name]] for name in FIELD_COLUMNS})
-
-
-FIELD_COLUMNS = (
-    "title",
-    "creator",
-    "subject",
-    "description",
-    "date_created",
-    "language",
-    "category",
-    "tags",
-    "project",
-    "metadata",
+_d = documents.c
+_FIELD_COLUMNS = (
+    _d.title,
+    _d.creator,
+    _d.subject,
+    _d.description,
+    _d.date_created,
+    _d.language,
+    _d.category,
+    _d.tags,
+    _d.project,
+    _d.metadata,
 )
+DOCUMENT_COLUMNS = (
+    _d.document_key,
+    _d.document_id,
+    collections.c.name,
+    _d.source_path,
+    _d.doc_type,
+    _d.source_hash,
+    _d.live_generation,
+    _d.chunk_count,
+    _d.total_chars,
+    _d.total_bytes,
+    _d.embedding_model,
+    _d.ingestion_date,
+    _d.last_modified,
+    *_FIELD_COLUMNS,
+)
+"""The key of the document, then what `to_document` reads, in its order."""
+
+SELECT_DOCUMENTS: Select[Any] = (
+    select(*DOCUMENT_COLUMNS)
+    .join_from(documents, collections, _d.collection_key == collections.c.collection_key)
+    .where(_d.tenant == bindparam("tenant"), _d.live_generation > 0)
+)
+"""The visible documents of the tenant `:tenant`, to be narrowed."""
+
+SELECT_DOCUMENTS_OF_COLLECTION = SELECT_DOCUMENTS.where(
+    collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("collection")
+)
+"""The visible documents of the collection `:collection` of the tenant `:tenant`, to be narrowed."""
+
+
+def to_document(row: Sequence[Any]) -> Document:
+    """Make a document of the values of `DOCUMENT_COLUMNS`."""
+    _, document_id, collection, source, doc_type, source_hash, generation, *figures = row[:13]
+    chunk_count, total_chars, total_bytes, model, ingested, modified = figures
+    return Document(
+        document_id=document_id,
+        collection=collection,
+        source_uri=source,
+        format=DocumentFormat(doc_type),
+        source_hash=source_hash,
+        fields=_to_fields(row[13:23]),
+        generation=generation,
+        chunk_count=chunk_count,
+        total_chars=total_chars,
+        total_bytes=total_bytes,
+        embedding_model=model,
+        ingestion_time=from_epoch_ms(ingested),
+        last_modified_time=from_epoch_ms(modified),
+    )
 
 
 def field_values(fields: DocumentFields) -> dict[str, Any]:
@@ -77,20 +92,25 @@ def field_values(fields: DocumentFields) -> dict[str, Any]:
     }
 
 
-def to_fields(values: Mapping[str, Any]) -> DocumentFields:
-    """Make fields of what `field_values` returned."""
+def _to_fields(row: Sequence[Any]) -> DocumentFields:
+    title, creator, subject, description, created, language, category, tags, project, metadata = row
     return DocumentFields(
-        title=values["title"],
-        creators=tuple(values["creator"]),
-        subjects=tuple(values["subject"]),
-        description=values["description"],
-        date_created=_moment(values["date_created"]),
-        language=values["language"],
-        category=values["category"],
-        tags=tuple(values["tags"]),
-        project=values["project"],
-        metadata={key: _loaded(value) for key, value in values["metadata"].items()},
+        title=title,
+        creators=tuple(creator),
+        subjects=tuple(subject),
+        description=description,
+        date_created=_moment(created),
+        language=language,
+        category=category,
+        tags=tuple(tags),
+        project=project,
+        metadata=loaded_values(metadata),
     )
+
+
+def loaded_values(values: Mapping[str, Any]) -> dict[str, Value]:
+    """Return what JSON made of a payload or of metadata, with tuples for its lists."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
 def _moment(milliseconds: int | None) -> datetime | None:
@@ -99,7 +119,3 @@ def _moment(milliseconds: int | None) -> datetime | None:
 
 def _stored(value: Value) -> Any:
     return list(value) if isinstance(value, tuple) else value
-
-
-def _loaded(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -1,9 +1,9 @@
 """Documents: finding them, and writing their generations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, select, tuple_
+from sqlalchemy import Connection, Select, bindparam, select, tuple_
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.audit import append_audit
@@ -11,7 +11,7 @@ from groundwire.catalog.begin_generation import Prepared, changed, insert_genera
 from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
 from groundwire.catalog.delete_document import delete_document
-from groundwire.catalog.document_rows import select_documents, to_document
+from groundwire.catalog.document_rows import SELECT_DOCUMENTS, SELECT_DOCUMENTS_OF_COLLECTION, to_document
 from groundwire.catalog.generations import DeletedCounts, GenerationDraft, PendingGeneration, Receipted
 from groundwire.catalog.ledger import settle
 from groundwire.catalog.publish_generation import publish_generation, take_back_generation
@@ -24,6 +24,20 @@ from groundwire.kernel.errors import DocumentNotFoundError
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
 from groundwire.kernel.payload import chunk_payload
 
+_BY_ID = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.document_id == bindparam("wanted"))
+_BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("wanted"))
+_BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
+    document_aliases, document_aliases.c.document_key == documents.c.document_key
+).where(
+    document_aliases.c.collection_key == collections.c.collection_key,
+    document_aliases.c.source_path == bindparam("wanted"),
+)
+_BY_HASH = (
+    SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_hash == bindparam("wanted"))
+    .order_by(documents.c.document_key)
+    .limit(1)
+)
+
 
 class Documents:
     """Documents of all tenants; each call sees those of one."""
@@ -34,23 +48,12 @@ class Documents:
 
     def find_by_source(self, tenant: str, collection: str, source_uri: str) -> Document | None:
         """Return the document with this source, or the one it is an alias of."""
-        aliased = (
-            select(document_aliases.c.document_key)
-            .join(collections, collections.c.collection_key == document_aliases.c.collection_key)
-            .where(
-                collections.c.tenant == tenant,
-                collections.c.name == collection,
-                document_aliases.c.source_path == source_uri,
-            )
-        )
-        by_alias = documents.c.document_key.in_(aliased)
-        return self._first(tenant, collection, documents.c.source_path == source_uri) or self._first(
-            tenant, collection, by_alias
-        )
+        given = {"tenant": tenant, "collection": collection, "wanted": source_uri}
+        return self._first(_BY_SOURCE, given) or self._first(_BY_ALIAS, given)
 
     def find_by_hash(self, tenant: str, collection: str, source_hash: str) -> Document | None:
         """Return the oldest document made of these bytes."""
-        return self._first(tenant, collection, documents.c.source_hash == source_hash)
+        return self._first(_BY_HASH, {"tenant": tenant, "collection": collection, "wanted": source_hash})
 
     def get(self, tenant: str, collection: str, document_id: str) -> Document:
         """Return a document.
@@ -58,7 +61,7 @@ class Documents:
         Raises:
             DocumentNotFoundError: the collection has none of this id.
         """
-        found = self._first(tenant, collection, documents.c.document_id == document_id)
+        found = self._first(_BY_ID, {"tenant": tenant, "collection": collection, "wanted": document_id})
         if found is None:
             raise DocumentNotFoundError(document_id)
         return found
@@ -70,12 +73,13 @@ class Documents:
             CollectionNotFoundError: the tenant has no such collection.
         """
         order = (documents.c.source_path, documents.c.document_id)
-        statement = _in_collection(tenant, collection).order_by(*order).limit(limit)
+        statement = SELECT_DOCUMENTS_OF_COLLECTION.order_by(*order).limit(limit)
         if after is not None:
             statement = statement.where(tuple_(*order) > tuple_(*after))
         with self._database.read() as connection:
             collection_key(connection, tenant, collection)
-            return [to_document(row) for row in connection.execute(statement).mappings()]
+            rows = connection.execute(statement, {"tenant": tenant, "collection": collection}).all()
+        return [to_document(row) for row in rows]
 
     def add_alias(self, tenant: str, collection: str, document_id: str, source_uri: str) -> None:
         """Let a document be found by one more source; the same call again changes nothing.
@@ -114,8 +118,8 @@ class Documents:
 
         def work(connection: Connection) -> Document:
             publish_generation(connection, pending, self._now())
-            of_this = select_documents(pending.tenant).where(documents.c.document_id == pending.document_id)
-            document = to_document(connection.execute(of_this).mappings().one())
+            of_this = SELECT_DOCUMENTS.where(documents.c.document_id == pending.document_id)
+            document = to_document(connection.execute(of_this, {"tenant": pending.tenant}).one())
             self._conclude(connection, pending.tenant, "publish_document", document.document_id, receipt, document)
             return document
 
@@ -146,10 +150,9 @@ class Documents:
     def _now(self) -> int:
         return epoch_ms(self._clock.now())
 
-    def _first(self, tenant: str, collection: str, condition: ColumnElement[bool]) -> Document | None:
-        statement = _in_collection(tenant, collection).where(condition).order_by(documents.c.document_key).limit(1)
+    def _first(self, statement: Select[Any], given: Mapping[str, str]) -> Document | None:
         with self._database.read() as connection:
-            row = connection.execute(statement).mappings().first()
+            row = connection.execute(statement, given).first()
         return None if row is None else to_document(row)
 
     def _conclude(
@@ -186,19 +189,14 @@ class Documents:
         )
 
 
-def _in_collection(tenant: str, collection: str) -> Select[Any]:
-    return select_documents(tenant).where(collections.c.tenant == tenant, collections.c.name == collection)
-
-
 def _add_alias(connection: Connection, tenant: str, collection: str, document_id: str, source_uri: str) -> None:
     key = collection_key(connection, tenant, collection)
-    of_this = _in_collection(tenant, collection).where(documents.c.document_id == document_id)
-    document = connection.execute(of_this).mappings().first()
+    document = connection.execute(_BY_ID, {"tenant": tenant, "collection": collection, "wanted": document_id}).first()
     if document is None:
         raise DocumentNotFoundError(document_id)
     refuse_taken_source(connection, key, source_uri, document_id)
-    values = {"collection_key": key, "source_path": source_uri, "document_key": document[documents.c.document_key]}
-    if source_uri != document[documents.c.source_path]:
+    values = {"collection_key": key, "source_path": source_uri, "document_key": document.document_key}
+    if source_uri != document.source_path:
         connection.execute(insert(document_aliases).values(values).on_conflict_do_nothing())
     owner = select(document_aliases.c.document_key).where(
         document_aliases.c.collection_key == key, document_aliases.c.source_path == source_uri
