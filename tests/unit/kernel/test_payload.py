@@ -1,0 +1,52 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.document import DocumentFields, DocumentFormat
+from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
+from groundwire.kernel.filters import Payload
+from groundwire.kernel.payload import chunk_payload
+from groundwire.kernel.spans import Span
+
+
+def _payload(fields: DocumentFields, section: str | None = None) -> Payload:
+    chunk = Chunk(0, Span(0, 4, 0, 4), "text", 1, "Chapter", section, ("Chapter",), 1)
+    return chunk_payload(
+        document_id="d",
+        chunk_id="d#chunk_000",
+        chunk_number=1,
+        source_uri="a.md",
+        document_format=DocumentFormat.MARKDOWN,
+        fields=fields,
+        chunk=chunk,
+    )
+
+
+@pytest.mark.requirement("S1-24")
+def test_a_field_without_a_value_is_absent() -> None:
+    payload = _payload(DocumentFields())
+    assert "section" not in payload
+    assert "tags" not in payload
+    assert "title" not in payload
+    assert None not in payload.values()
+
+
+@pytest.mark.requirement("S1-25")
+def test_document_fields_are_copied_onto_the_chunk() -> None:
+    created = datetime(2026, 2, 10, tzinfo=UTC)
+    fields = DocumentFields(title="T", creators=("A", "B"), tags=("x",), date_created=created, metadata={"team": "red"})
+    payload = _payload(fields, "Section")
+    assert payload["creators"] == ("A", "B")
+    assert payload["date_created"] == 1770681600000
+    assert (payload["team"], payload["section"], payload["level"]) == ("red", "Section", 1)
+
+
+def test_zero_is_a_value() -> None:
+    assert _payload(DocumentFields())["sequence_num"] == 0
+
+
+def test_every_built_in_key_of_a_payload_is_a_known_filter_field() -> None:
+    fields = DocumentFields("T", ("A",), ("s",), "d", datetime.now(UTC), "en", "c", ("t",), "p")
+    assert set(_payload(fields, "S")) <= set(BUILT_IN_FIELDS)
+    assert set(ALIASES.values()) <= set(BUILT_IN_FIELDS)
