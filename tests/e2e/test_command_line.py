@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from tests.e2e.server import ServerProcess, groundwire
 
 SEARCH_KEYS = {

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from tests.e2e.server import ServerProcess
 
 NODE = Path(__file__).with_name("node")
