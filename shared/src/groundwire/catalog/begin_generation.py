@@ -52,7 +52,7 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
     generation = _next_generation(connection, pending, document_key)
     key = _insert_row(connection, prepared, shared | {"generation": generation})
     _insert_text(connection, draft.text, key)
-    _insert_chunks(connection, prepared, shared | {"generation_key": key})
+    _insert_chunks(connection, prepared, document_key, key)
     return replace(pending, key=key, generation=generation)
 
 
@@ -157,10 +157,12 @@ def _insert_text(connection: Connection, text: str, generation_key: int) -> None
         )
 
 
-def _insert_chunks(connection: Connection, prepared: Prepared, shared: Mapping[str, Any]) -> None:
+def _insert_chunks(connection: Connection, prepared: Prepared, document_key: int, generation_key: int) -> None:
     pending = prepared.pending
     constant = {
-        **shared,
+        "tenant": pending.tenant,
+        "document_key": document_key,
+        "generation_key": generation_key,
         "embedding_model": pending.collection.identity.model_name,
         "embedding_timestamp": prepared.now,
     }

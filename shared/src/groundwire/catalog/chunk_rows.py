@@ -7,7 +7,8 @@ from typing import Any
 from sqlalchemy import Select, select
 
 from groundwire.catalog.document_rows import DOCUMENT_COLUMNS, loaded_values, to_document
-from groundwire.catalog.tables import chunks, collections, documents
+from groundwire.catalog.live_generations import IS_LIVE
+from groundwire.catalog.tables import chunks, collections, documents, generations
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document
 from groundwire.kernel.filters import Payload
@@ -38,9 +39,10 @@ _DOCUMENT = len(_CHUNK_COLUMNS)
 
 SELECT_LIVE_CHUNKS: Select[Any] = (
     select(*_CHUNK_COLUMNS, *DOCUMENT_COLUMNS)
-    .join_from(chunks, documents, _c.document_key == documents.c.document_key)
+    .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
+    .join(documents, _c.document_key == documents.c.document_key)
     .join(collections, documents.c.collection_key == collections.c.collection_key)
-    .where(_c.live == 1)
+    .where(IS_LIVE)
 )
 """The chunks of live generations of all tenants with their documents; to be narrowed to one tenant first of all."""
 

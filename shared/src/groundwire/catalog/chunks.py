@@ -10,6 +10,7 @@ from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
 from groundwire.catalog.document_rows import SELECT_DOCUMENTS_OF_COLLECTION
 from groundwire.catalog.filters_sql import to_sql
+from groundwire.catalog.live_generations import live_generation_keys
 from groundwire.catalog.tables import chunks, collections, documents
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
@@ -69,8 +70,8 @@ class Chunks:
             row = connection.execute(_DOCUMENT, given).first()
             if row is None:
                 raise DocumentNotFoundError(document_id)
-            given = {"document": row[0], "after": after_sequence, "limit": limit}
-            rows = connection.execute(_OF_DOCUMENT, given).all()
+            wanted = {"document": row[0], "after": after_sequence, "limit": limit}
+            rows = connection.execute(_OF_DOCUMENT, wanted).all()
         seen: dict[int, Document] = {}
         return [to_stored_chunk(row, seen) for row in rows]
 
@@ -93,7 +94,7 @@ class Chunks:
             key = collection_key(connection, tenant, collection)
             statement = (
                 select(chunks.c.chunk_number)
-                .where(chunks.c.collection_key == key, chunks.c.live == 1, to_sql(where, chunks.c.payload))
+                .where(chunks.c.generation_key.in_(live_generation_keys(key)), to_sql(where, chunks.c.payload))
                 .order_by(chunks.c.chunk_number)
                 .limit(limit)
             )

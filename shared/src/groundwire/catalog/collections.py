@@ -20,7 +20,7 @@ from groundwire.catalog.embedding_rows import forget_unused_embeddings
 from groundwire.catalog.generations import Receipted
 from groundwire.catalog.ledger import settle
 from groundwire.catalog.outbox import queue_dropped_collection
-from groundwire.catalog.tables import chunks, collections, documents
+from groundwire.catalog.tables import chunks, collections, documents, generations
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import AlreadyExistsError
@@ -131,7 +131,10 @@ def _settings(collection: Collection) -> tuple[Any, ...]:
 
 def _delete(connection: Connection, key: int, collection: Collection) -> None:
     queue_dropped_collection(connection, collection)
-    hashes = set(connection.execute(select(chunks.c.content_hash).where(chunks.c.collection_key == key)).scalars())
+    of_all = select(chunks.c.content_hash).where(
+        chunks.c.generation_key.in_(select(generations.c.generation_key).where(generations.c.collection_key == key))
+    )
+    hashes = set(connection.execute(of_all).scalars())
     connection.execute(delete(collections).where(collections.c.collection_key == key))
     forget_unused_embeddings(connection, collection.identity.digest, hashes)
 

@@ -6,6 +6,7 @@ from sqlalchemy.dialects.sqlite import insert
 from groundwire.catalog.document_rows import field_values
 from groundwire.catalog.embedding_rows import forget_unused_embeddings
 from groundwire.catalog.generations import DeletedCounts, GenerationState
+from groundwire.catalog.live_generations import IS_LIVE
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.publish_generation import drop_empty_document
@@ -30,7 +31,9 @@ def delete_document(connection: Connection, tenant: str, collection: str, docume
     row = _visible_row(connection, tenant, collection, document_id)
     key = row["document_key"]
     of_live = connection.execute(
-        select(chunks.c.chunk_number, chunks.c.content_hash).where(chunks.c.document_key == key, chunks.c.live == 1)
+        select(chunks.c.chunk_number, chunks.c.content_hash)
+        .join(generations, generations.c.generation_key == chunks.c.generation_key)
+        .where(generations.c.document_key == key, IS_LIVE)
     ).all()
     queue_deleted_points(connection, tenant, row["engine_name"], [found.chunk_number for found in of_live])
     _bury(connection, row, now)

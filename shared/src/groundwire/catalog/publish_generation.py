@@ -30,7 +30,6 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
         .values(state=GenerationState.LIVE.value, live_from=position)
     )
     _update_document(connection, pending, row, now)
-    connection.execute(update(chunks).where(chunks.c.generation_key == pending.key).values(live=1))
 
 
 def take_back_generation(connection: Connection, pending: PendingGeneration) -> None:

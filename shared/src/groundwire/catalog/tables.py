@@ -136,7 +136,7 @@ generations = Table(
 )
 Index("generations_live", generations.c.document_key, unique=True, sqlite_where=generations.c.state == text("'LIVE'"))
 Index("generations_pending", generations.c.state, sqlite_where=generations.c.state == text("'PENDING'"))
-Index("generations_collection", generations.c.collection_key)
+Index("generations_collection", generations.c.collection_key, generations.c.state)
 
 text_segments = Table(
     "text_segments",
@@ -154,10 +154,8 @@ chunks = Table(
     metadata,
     key("chunk_number"),
     words("tenant"),
-    belongs_to("collections.collection_key"),
     belongs_to("documents.document_key"),
     belongs_to("generations.generation_key"),
-    number("live", default=0),
     words("chunk_id"),
     number("sequence_num"),
     number("char_start"),
@@ -187,12 +185,10 @@ chunks = Table(
     CheckConstraint("byte_start >= 0 AND byte_end - byte_start >= char_end - char_start"),
     CheckConstraint("length(content_hash) = 64"),
     CheckConstraint("overlap_prev_chars >= 0 AND overlap_next_chars >= 0"),
-    CheckConstraint("live IN (0, 1)"),
     sqlite_autoincrement=True,
 )
-"""Chunks of pending and live generations; triggers keep the `live` ones in the full-text index."""
+"""Chunks of pending and live generations; triggers keep those of live ones in the full-text index."""
 
-Index("chunks_collection", chunks.c.collection_key, chunks.c.live)
 Index("chunks_document", chunks.c.document_key, chunks.c.sequence_num)
 Index("chunks_content_hash", chunks.c.content_hash)
 Index("chunks_chunk_id", chunks.c.tenant, chunks.c.chunk_id)

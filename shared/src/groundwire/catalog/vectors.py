@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, exists, func, or_, select
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.bookkeeping_tables import embeddings
 from groundwire.catalog.chunk_rows import to_payload
 from groundwire.catalog.database import Database
-from groundwire.catalog.tables import chunks, collections
+from groundwire.catalog.live_generations import IS_LIVE, key_of, live_generation_keys
+from groundwire.catalog.tables import chunks, generations
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors
@@ -57,23 +58,19 @@ class VectorCache:
             self._database.write(partial(_insert, rows=rows[start : start + _ROWS_PER_BATCH]))
 
     def points(self, collection: Collection, batch: int) -> Iterator[PointBatch]:
-        """Iterate over every live point of a collection by number, `batch` at a time.
+        """Iterate over every live point of a collection, `batch` at a time, older generations first.
 
-        Each batch is a snapshot of its own: points published meanwhile with higher numbers appear, deleted ones
-        may have appeared.
+        Each batch is a snapshot of its own: points published meanwhile may appear, points deleted meanwhile may
+        have appeared.
 
         Raises:
             DataLossError: a chunk has no vector (`missing` lists them).
         """
-        after = 0
+        generation, sequence = 0, -1
         while True:
-            statement = (
-                select(chunks.c.chunk_number, chunks.c.payload, embeddings.c.vector)
-                .outerjoin_from(chunks, embeddings, _has_vector(collection))
-                .where(*_live_in(collection), chunks.c.chunk_number > after)
-            )
+            given = {"generation": generation, "sequence": sequence, "batch": batch}
             with self._database.read() as connection:
-                rows = connection.execute(statement.order_by(chunks.c.chunk_number).limit(batch)).all()
+                rows = connection.execute(_points_after(collection), given).all()
             if not rows:
                 return
             if any(row.vector is None for row in rows):
@@ -83,14 +80,17 @@ class VectorCache:
                 vectors=np.stack([_vector(row.vector) for row in rows]),
                 payloads=[to_payload(row.payload) for row in rows],
             )
-            after = rows[-1].chunk_number
+            generation, sequence = rows[-1].generation_key, rows[-1].sequence_num
 
     def missing(self, collection: Collection, limit: int) -> list[int]:
         """Return the numbers of up to `limit` live chunks without a vector, ascending."""
         statement = (
             select(chunks.c.chunk_number)
             .outerjoin_from(chunks, embeddings, _has_vector(collection))
-            .where(*_live_in(collection), embeddings.c.content_hash.is_(None))
+            .where(
+                chunks.c.generation_key.in_(live_generation_keys(key_of(collection))),
+                embeddings.c.content_hash.is_(None),
+            )
         )
         with self._database.read() as connection:
             return list(connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit)).scalars())
@@ -113,11 +113,28 @@ def _has_vector(collection: Collection) -> ColumnElement[bool]:
     )
 
 
-def _live_in(collection: Collection) -> tuple[ColumnElement[bool], ...]:
-    key = select(collections.c.collection_key).where(
-        collections.c.tenant == collection.tenant, collections.c.uid == collection.uid
+def _points_after(collection: Collection) -> Select[Any]:
+    """Return the statement for the points behind (:generation, :sequence); its order is that of two indexes."""
+    generation, sequence = bindparam("generation"), bindparam("sequence")
+    return (
+        select(
+            generations.c.generation_key,
+            chunks.c.sequence_num,
+            chunks.c.chunk_number,
+            chunks.c.payload,
+            embeddings.c.vector,
+        )
+        .join_from(generations, chunks, chunks.c.generation_key == generations.c.generation_key)
+        .outerjoin(embeddings, _has_vector(collection))
+        .where(
+            generations.c.collection_key == key_of(collection),
+            IS_LIVE,
+            generations.c.generation_key >= generation,
+            or_(generations.c.generation_key > generation, chunks.c.sequence_num > sequence),
+        )
+        .order_by(generations.c.generation_key, chunks.c.sequence_num)
+        .limit(bindparam("batch"))
     )
-    return (chunks.c.collection_key == key.scalar_subquery(), chunks.c.live == 1)
 
 
 def _vector(stored: bytes) -> Vectors:

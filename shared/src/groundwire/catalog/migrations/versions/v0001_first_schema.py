@@ -1,8 +1,8 @@
 """The first schema: collections, documents, texts, chunks, full-text index, bookkeeping, sessions.
 
-The full-text index stores no text of its own: it reads the view `live_chunks`, and two triggers keep it
-equal to that view whatever statement or cascade changes the chunks. `scope` is a token that limits a search to one
-collection. Chunks never go from live to not live and never change their text; they are deleted.
+The full-text index stores no text of its own: it reads the view `live_chunks`, and triggers keep it equal to
+that view whatever statement or cascade changes a generation or removes chunks; stored chunks never change. `scope` is a
+token that limits a search to one collection.
 """
 
 from pathlib import Path

@@ -201,7 +201,7 @@ CREATE TABLE generations (
     FOREIGN KEY(document_key) REFERENCES documents (document_key) ON DELETE CASCADE
 )
 
-CREATE INDEX generations_collection ON generations (collection_key)
+CREATE INDEX generations_collection ON generations (collection_key, state)
 
 CREATE UNIQUE INDEX generations_live ON generations (document_key) WHERE state = 'LIVE'
 
@@ -210,10 +210,8 @@ CREATE INDEX generations_pending ON generations (state) WHERE state = 'PENDING'
 CREATE TABLE chunks (
     chunk_number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     tenant TEXT NOT NULL,
-    collection_key INTEGER NOT NULL,
     document_key INTEGER NOT NULL,
     generation_key INTEGER NOT NULL,
-    live INTEGER DEFAULT 0 NOT NULL,
     chunk_id TEXT NOT NULL,
     sequence_num INTEGER NOT NULL,
     char_start INTEGER NOT NULL,
@@ -242,15 +240,11 @@ CREATE TABLE chunks (
     CHECK (byte_start >= 0 AND byte_end - byte_start >= char_end - char_start),
     CHECK (length(content_hash) = 64),
     CHECK (overlap_prev_chars >= 0 AND overlap_next_chars >= 0),
-    CHECK (live IN (0, 1)),
-    FOREIGN KEY(collection_key) REFERENCES collections (collection_key) ON DELETE CASCADE,
     FOREIGN KEY(document_key) REFERENCES documents (document_key) ON DELETE CASCADE,
     FOREIGN KEY(generation_key) REFERENCES generations (generation_key) ON DELETE CASCADE
 )
 
 CREATE INDEX chunks_chunk_id ON chunks (tenant, chunk_id)
-
-CREATE INDEX chunks_collection ON chunks (collection_key, live)
 
 CREATE INDEX chunks_content_hash ON chunks (content_hash)
 
@@ -278,7 +272,8 @@ CREATE INDEX chunk_pages_page ON chunk_pages (page)
 
 CREATE VIEW live_chunks AS
 SELECT chunk_number, chunk_id, content, section_heading, 'c' || collection_key AS scope
-FROM chunks WHERE live = 1
+FROM chunks JOIN generations USING (generation_key)
+WHERE state = 'LIVE'
 
 CREATE VIRTUAL TABLE chunks_fts USING fts5 (
     chunk_id UNINDEXED, content, section_heading, scope,
@@ -286,16 +281,36 @@ CREATE VIRTUAL TABLE chunks_fts USING fts5 (
     tokenize = 'porter unicode61 remove_diacritics 2'
 )
 
-CREATE TRIGGER chunks_become_live AFTER UPDATE OF live ON chunks WHEN NEW.live = 1 AND OLD.live = 0
+CREATE TRIGGER generations_become_live AFTER UPDATE OF state ON generations
+WHEN NEW.state = 'LIVE' AND OLD.state <> 'LIVE'
 BEGIN
     INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading, scope)
-    VALUES (NEW.chunk_number, NEW.chunk_id, NEW.content, NEW.section_heading, 'c' || NEW.collection_key);
+    SELECT chunk_number, chunk_id, content, section_heading, 'c' || NEW.collection_key
+    FROM chunks WHERE generation_key = NEW.generation_key;
 END
 
-CREATE TRIGGER chunks_leave AFTER DELETE ON chunks WHEN OLD.live = 1
+CREATE TRIGGER generations_are_superseded AFTER UPDATE OF state ON generations
+WHEN OLD.state = 'LIVE' AND NEW.state <> 'LIVE'
 BEGIN
     INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading, scope)
-    VALUES ('delete', OLD.chunk_number, OLD.chunk_id, OLD.content, OLD.section_heading, 'c' || OLD.collection_key);
+    SELECT 'delete', chunk_number, chunk_id, content, section_heading, 'c' || OLD.collection_key
+    FROM chunks WHERE generation_key = OLD.generation_key;
+END
+
+CREATE TRIGGER generations_are_deleted BEFORE DELETE ON generations
+WHEN OLD.state = 'LIVE'
+BEGIN
+    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading, scope)
+    SELECT 'delete', chunk_number, chunk_id, content, section_heading, 'c' || OLD.collection_key
+    FROM chunks WHERE generation_key = OLD.generation_key;
+END
+
+CREATE TRIGGER chunks_are_deleted BEFORE DELETE ON chunks
+WHEN EXISTS (SELECT 1 FROM generations WHERE generation_key = OLD.generation_key AND state = 'LIVE')
+BEGIN
+    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading, scope)
+    SELECT 'delete', OLD.chunk_number, OLD.chunk_id, OLD.content, OLD.section_heading, 'c' || collection_key
+    FROM generations WHERE generation_key = OLD.generation_key;
 END
 
 INSERT INTO counters (name, value) VALUES ('position', 0)
