@@ -1,6 +1,6 @@
 """Run the legs of a search and join what they find."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from groundwire.kernel.collection import SearchMode
@@ -35,24 +35,37 @@ class FindCandidates:
     vectors: VectorStore
 
     def __call__(self, plan: SearchPlan, depth: int) -> Candidates:
-        """Return up to `depth` candidates of each leg.
+        """Return the best `depth` live chunks of each leg.
+
+        Points that are not live are made up for by asking the engine for more, so that what is found, and how it is
+        scored, does not depend on how far the engine has been cleaned up.
 
         Raises:
             StoreUnavailableError: the engine failed.
         """
         lexical = self._lexical(plan, depth)
-        dense = self._dense(plan, depth)
-        similarities = {point.number: point.similarity for point in dense}
-        similarities |= self._missing(plan, similarities, lexical)
-        tenant, name = plan.collection.tenant, plan.collection.name
-        live = self.chunks.live(tenant, name, list(similarities)) if similarities else {}
+        asked = depth
+        while True:
+            dense = self._dense(plan, asked)
+            similarities = {point.number: point.similarity for point in dense}
+            similarities |= self._missing(plan, similarities, lexical)
+            live = self._live(plan, list(similarities))
+            stale = sum(point.number not in live for point in dense)
+            if len(dense) < asked or asked - stale >= depth:
+                break
+            asked += 2 * stale
+        nearest = [point.number for point in dense if point.number in live][:depth]
+        pool = dict.fromkeys((*nearest, *(number for number in lexical if number in live)))
         return Candidates(
-            similarities={number: similarities[number] for number in similarities if number in live},
-            lexical={number: lexical[number] for number in lexical if number in live},
+            similarities={number: similarities[number] for number in pool},
+            lexical={number: score for number, score in lexical.items() if number in live},
             live=live,
             stale=len(similarities) - len(live),
-            exhausted=len(dense) < depth and len(lexical) < depth,
+            exhausted=len(dense) < asked and len(lexical) < depth,
         )
+
+    def _live(self, plan: SearchPlan, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
+        return self.chunks.live(plan.collection.tenant, plan.collection.name, numbers) if numbers else {}
 
     def _lexical(self, plan: SearchPlan, depth: int) -> dict[int, float]:
         if not plan.terms and not plan.phrases:

@@ -21,6 +21,7 @@ from groundwire.retrieve.domain.searching import (
     SearchState,
     SearchTimes,
 )
+from groundwire.retrieve.domain.weighting import dense_weight_for
 from groundwire.retrieve.find_candidates import Candidates, FindCandidates
 from groundwire.retrieve.ports import ChunkReader, CollectionReader, LexicalIndex
 from groundwire.retrieve.state_trail import StateTrail
@@ -87,7 +88,7 @@ class SearchChunks:
         trail.enter(SearchState.VALIDATED)
         search_s = time.perf_counter() - searching
         hits = to_hits(passed[: plan.top_k], request.order)
-        found = len(candidates.live) + candidates.stale
+        found = len(candidates.similarities) + candidates.stale
         below = len(ranking.candidates) - len(passed)
         counts = SearchCounts(found, candidates.stale, ranking.duplicates, below)
         share = coverage(request.query, hits)
@@ -130,26 +131,32 @@ class SearchChunks:
             mode=mode,
             top_k=request.top_k or defaults.top_k,
             min_relevance=defaults.min_relevance if request.min_relevance is None else request.min_relevance,
-            dense_weight=self._weight(request, collection, mode),
+            dense_weight=self._default_weight(request, collection, mode),
         )
-        return plan if mode is SearchMode.VECTOR else self._with_terms(plan, request.query)
+        return plan if mode is SearchMode.VECTOR else self._with_terms(plan, request)
 
-    def _weight(self, request: SearchRequest, collection: Collection, mode: SearchMode) -> float:
+    def _default_weight(self, request: SearchRequest, collection: Collection, mode: SearchMode) -> float:
         if mode is not SearchMode.HYBRID:
             return 1.0 if mode is SearchMode.VECTOR else 0.0
         choices = (request.dense_weight, self.tuning.dense_weight, collection.retrieval.dense_weight)
         return next(weight for weight in choices if weight is not None)
 
-    def _with_terms(self, plan: SearchPlan, query: str) -> SearchPlan:
-        parsed = parse_query(query)
+    def _with_terms(self, plan: SearchPlan, request: SearchRequest) -> SearchPlan:
+        parsed = parse_query(request.query)
         tenant, name = plan.collection.tenant, plan.collection.name
-        terms = select_terms(
-            self.full_text.document_frequencies(tenant, name, parsed.terms),
-            self.full_text.live_chunks(tenant, name),
-            max_share=self.tuning.max_term_share,
-            max_terms=self.tuning.max_terms,
+        frequencies = self.full_text.document_frequencies(tenant, name, parsed.terms)
+        total = self.full_text.live_chunks(tenant, name)
+        weight = plan.dense_weight
+        if plan.mode is SearchMode.HYBRID and request.dense_weight is None:
+            weight = dense_weight_for(weight, parsed, frequencies, total)
+        return replace(
+            plan,
+            dense_weight=weight,
+            terms=select_terms(
+                frequencies, total, max_share=self.tuning.max_term_share, max_terms=self.tuning.max_terms
+            ),
+            phrases=parsed.phrases[: self.tuning.max_terms],
         )
-        return replace(plan, terms=terms, phrases=parsed.phrases[: self.tuning.max_terms])
 
     def _ranked(self, plan: SearchPlan, request: SearchRequest, budget: Budget) -> tuple[Candidates, Ranking]:
         """Search deeper until there are `top_k` distinct live chunks or no more to find."""

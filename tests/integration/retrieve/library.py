@@ -1,0 +1,183 @@
+"""A small library to search in: a real catalog, a real engine, and an embedder whose vectors are easy to foresee."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.database import Database
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.generations import GenerationDraft, PendingGeneration
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.collection import PROFILES, Collection, ProfileName
+from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
+from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
+from groundwire.kernel.identifiers import DEFAULT_TENANT, engine_collection_name
+from groundwire.kernel.spans import OffsetMap
+from groundwire.kernel.vector_store import PointBatch, VectorStore
+from groundwire.retrieve.bootstrap import RetrieveService, build
+from groundwire.retrieve.domain.searching import SearchRequest, SearchResult
+from groundwire.retrieve.settings import RetrieveSettings
+from groundwire.rpc.workers import Workers
+from groundwire.vectorstores.factory import open_vector_store
+
+DIMENSIONS = 64
+IDENTITY = EmbeddingIdentity("test", "word-bag", "1", DIMENSIONS, 512, normalized=True, probe_digest="0" * 64)
+
+
+class WordTokenizer:
+    """Counts words."""
+
+    name = "words"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+class WordBagEmbedder:
+    """Adds up one fixed random direction for each word; texts with more words in common are nearer."""
+
+    identity = IDENTITY
+    tokenizer = WordTokenizer()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return np.stack([self.embed_query(text) for text in texts])
+
+    def embed_query(self, text: str) -> Vectors:
+        total = sum((_direction(word) for word in text.casefold().split()), start=np.zeros(DIMENSIONS))
+        return (total / max(float(np.linalg.norm(total)), 1e-9)).astype(np.float32)
+
+    def close(self) -> None:
+        return None
+
+
+class Library:
+    """One collection `docs` that can be filled and searched."""
+
+    def __init__(self, folder: Path, vectors_url: str = "memory:", settings: RetrieveSettings | None = None) -> None:
+        self.database = Database.open(f"sqlite:{folder / 'catalog.db'}")
+        self.vectors: VectorStore = open_vector_store(vectors_url, data_dir=folder)
+        self.embedder = WordBagEmbedder()
+        self.documents = Documents(self.database)
+        self.workers = Workers(2)
+        self.service: RetrieveService = build(
+            catalog=self.database,
+            vectors=self.vectors,
+            embedder=self.embedder,
+            settings=settings or RetrieveSettings(),
+            workers=self.workers,
+        )
+        self.collection = self.create("docs")
+
+    def create(self, name: str, identity: EmbeddingIdentity = IDENTITY) -> Collection:
+        profile = PROFILES[ProfileName.DOCUMENTS]
+        uid = f"uid-{name}"
+        collection = Collection(
+            uid=uid,
+            tenant=DEFAULT_TENANT,
+            name=name,
+            engine_name=engine_collection_name(DEFAULT_TENANT, uid, identity.digest),
+            profile=profile.name,
+            identity=identity,
+            chunking=profile.chunking,
+            retrieval=profile.retrieval,
+            created_time=datetime(2026, 1, 1, tzinfo=UTC),
+        )
+        self.vectors.create_collection(collection.engine_name, identity.dimensions)
+        return Collections(self.database).create(collection)
+
+    def put(
+        self,
+        source: str,
+        texts: Sequence[str],
+        *,
+        collection: Collection | None = None,
+        fields: DocumentFields | None = None,
+        vectors: Vectors | None = None,
+        headings: Sequence[str] | None = None,
+        replaces: Document | None = None,
+    ) -> Document:
+        """Store a document with one chunk for each text, through the catalog's own two steps."""
+        pending = self.begin(source, texts, collection=collection, fields=fields, headings=headings, replaces=replaces)
+        made = self.embedder.embed_documents(texts) if vectors is None else vectors
+        self.vectors.upsert(pending.collection.engine_name, PointBatch(pending.numbers, made, pending.payloads))
+        return self.documents.publish(pending)
+
+    def begin(
+        self,
+        source: str,
+        texts: Sequence[str],
+        *,
+        collection: Collection | None = None,
+        fields: DocumentFields | None = None,
+        headings: Sequence[str] | None = None,
+        replaces: Document | None = None,
+    ) -> PendingGeneration:
+        text = "\n".join(texts)
+        draft = GenerationDraft(
+            document_id=replaces.document_id if replaces else None,
+            source_uri=source,
+            format=DocumentFormat.TEXT,
+            source_hash=hashlib.sha256(f"{source}{text}".encode()).hexdigest(),
+            fields=fields or DocumentFields(),
+            text=text,
+            chunks=_cut(text, texts, headings or ["Start"] * len(texts)),
+            expected_generation=replaces.generation if replaces else 0,
+        )
+        return self.documents.begin(DEFAULT_TENANT, collection or self.collection, draft)
+
+    def search(self, request: SearchRequest) -> SearchResult:
+        return self.service.search_chunks(request, Budget())
+
+    def retrieve(self, query: str, collection: str = "docs", **options: object) -> pb.RetrieveResponse:
+        """Make one call as the servicer's worker thread does."""
+        options_message = pb.RetrieveRequest(collection=collection, query=query)
+        for name, value in options.items():
+            if hasattr(value, "DESCRIPTOR"):
+                getattr(options_message.options, name).CopyFrom(value)
+            else:
+                setattr(options_message.options, name, value)
+        return self.service.servicer._retrieve(options_message)
+
+    def close(self) -> None:
+        self.service.close()
+        self.workers.close()
+        self.vectors.close()
+        self.database.close()
+
+
+def contents(response: pb.RetrieveResponse) -> list[str]:
+    return [hit.content for hit in response.results]
+
+
+def metadata(values: Mapping[str, str | int | float | bool]) -> DocumentFields:
+    return DocumentFields(metadata=dict(values))
+
+
+def _cut(text: str, texts: Sequence[str], headings: Sequence[str]) -> list[Chunk]:
+    offsets, start, chunks = OffsetMap(text), 0, []
+    for number, (content, heading) in enumerate(zip(texts, headings, strict=True)):
+        chunks.append(
+            Chunk(
+                sequence_num=number,
+                span=offsets.span(start, start + len(content)),
+                content=content,
+                token_count=len(content.split()),
+                chapter="Chapter 1",
+                section=None,
+                hierarchy_path=("Chapter 1", heading),
+                level=3,
+            )
+        )
+        start += len(content) + 1
+    return chunks
+
+
+def _direction(word: str) -> Vectors:
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)

@@ -1,0 +1,268 @@
+"""Searching a real catalog and engine: what comes back, in which order, with which figures."""
+
+import dataclasses
+import time
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from tests.integration.retrieve.library import DIMENSIONS, IDENTITY, Library, contents
+
+from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.retrieve.v1 import quality_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.collection import SearchMode
+from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    CollectionNotFoundError,
+    DimensionMismatchError,
+    EmbeddingMismatchError,
+    InvalidFilterError,
+)
+from groundwire.kernel.filter_json import parse_filter
+from groundwire.retrieve.domain.searching import SearchRequest
+from groundwire.rpc.filter_messages import to_filter_message
+
+_VECTOR = search_mode_pb2.SEARCH_MODE_VECTOR
+_LEXICAL = search_mode_pb2.SEARCH_MODE_LEXICAL
+
+
+@pytest.mark.requirement("S0-55")
+@pytest.mark.requirement("S3-18")
+@pytest.mark.requirement("S3-22")
+@pytest.mark.requirement("S3-24")
+def test_results_are_distinct_ranked_from_one_and_fall_in_relevance(engine_library: Library) -> None:
+    engine_library.put("a.txt", [f"the borrow checker rule {number}" for number in range(30)])
+    engine_library.put("b.txt", [f"bread needs flour {number}" for number in range(30)])
+    response = engine_library.retrieve("borrow checker")
+    assert response.retrieval_count == len(response.results) == 5
+    assert [hit.rank for hit in response.results] == [1, 2, 3, 4, 5]
+    assert len({hit.chunk_id for hit in response.results}) == 5
+    assert all(hit.source_uri == "a.txt" for hit in response.results)
+    scores = [hit.relevance_score for hit in response.results]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0.0 <= score <= 1.0 for score in scores)
+
+
+@pytest.mark.requirement("S1-27")
+@pytest.mark.requirement("S1-28")
+@pytest.mark.requirement("S3-35")
+@pytest.mark.requirement("T05")
+def test_equal_vectors_score_one_and_opposite_ones_zero(engine_library: Library) -> None:
+    axis = np.eye(DIMENSIONS, dtype=np.float32)[0]
+    engine_library.put("a.txt", ["same", "across", "opposite"], vectors=np.stack([axis, np.roll(axis, 1), -axis]))
+    request = SearchRequest("default", "docs", "zzz", mode=SearchMode.VECTOR, vector=axis * 3)
+    hits = engine_library.search(request).hits
+    assert [hit.stored.chunk.content for hit in hits] == ["same", "across", "opposite"]
+    assert [hit.score.relevance for hit in hits] == pytest.approx([1.0, 0.0, 0.0], abs=1e-6)
+
+
+@pytest.mark.requirement("S1-41")
+@pytest.mark.requirement("S1-42")
+def test_hybrid_finds_the_rare_token_that_vectors_do_not(engine_library: Library) -> None:
+    texts = [f"ticket about printers number {number}" for number in range(200)]
+    far = -engine_library.embedder.embed_query("ticket about printers")
+    vectors = engine_library.embedder.embed_documents([*texts, "x"])
+    vectors[-1] = far
+    engine_library.put("tickets.txt", [*texts, "see OPS-306 for the cause"], vectors=vectors)
+    query = "ticket about printers OPS-306"
+    assert "see OPS-306 for the cause" not in contents(engine_library.retrieve(query, mode=_VECTOR, top_k=20))
+    assert contents(engine_library.retrieve("OPS-306", mode=_LEXICAL))[0] == "see OPS-306 for the cause"
+    assert "see OPS-306 for the cause" in contents(engine_library.retrieve("OPS-306"))[:1]
+
+
+@pytest.mark.requirement("S1-43")
+def test_words_of_a_heading_are_found(library: Library) -> None:
+    library.put("a.txt", ["first text", "second text"], headings=["Kittens", "Quarterly figures"])
+    assert contents(library.retrieve("quarterly", mode=_LEXICAL)) == ["second text"]
+
+
+@pytest.mark.requirement("S3-16")
+@pytest.mark.requirement("S3-23")
+@pytest.mark.requirement("S3-30")
+def test_the_threshold_withholds_and_counts_and_no_result_is_not_an_error(library: Library) -> None:
+    library.put("a.txt", ["alpha beta", "gamma delta"])
+    response = library.retrieve("nothing of the kind", min_relevance=0.99)
+    assert response.retrieval_count == 0
+    assert not response.results
+    assert response.quality.below_threshold_count == 2
+    assert response.quality.average_relevance == 0.0
+    assert len(library.retrieve("nothing of the kind", min_relevance=0.0).results) == 2
+
+
+@pytest.mark.requirement("S3-16")
+@pytest.mark.requirement("C28")
+def test_what_the_request_leaves_open_comes_from_the_collection(library: Library) -> None:
+    library.put("a.txt", [f"alpha beta {number}" for number in range(9)])
+    result = library.search(SearchRequest("default", "docs", "alpha"))
+    defaults = library.collection.retrieval
+    assert (result.plan.mode, result.plan.top_k) == (defaults.mode, defaults.top_k)
+    assert (result.plan.min_relevance, result.plan.dense_weight) == (defaults.min_relevance, defaults.dense_weight)
+    assert len(result.hits) == defaults.top_k
+
+
+@pytest.mark.requirement("S3-20")
+@pytest.mark.requirement("S3-21")
+@pytest.mark.requirement("S3-28")
+def test_the_response_tells_times_states_and_the_query_as_it_was(library: Library) -> None:
+    library.put("a.txt", ["alpha beta"])
+    query = "  Alpha\tβeta 🦀 "
+    response = library.retrieve(query)
+    assert response.query_text == query
+    assert response.embedding_model == "word-bag"
+    parts = response.query_embedding_time.ToTimedelta() + response.search_time.ToTimedelta()
+    assert response.total_time.ToTimedelta() >= parts > response.search_time.ToTimedelta()
+    names = [quality_pb2.QueryState.Name(change.state).removeprefix("QUERY_STATE_") for change in response.states]
+    assert names == ["RECEIVED", "EMBEDDING", "SEARCHING", "RANKED", "VALIDATED", "COMPLETED"]
+    times = [change.reached_time.ToNanoseconds() for change in response.states]
+    assert times == sorted(times)
+    assert abs(times[0] / 1e9 - time.time()) < 60
+    assert response.processed_time.ToNanoseconds() >= response.query_time.ToNanoseconds()
+
+
+@pytest.mark.requirement("S3-05")
+def test_a_query_time_slightly_ahead_is_not_overtaken_by_the_processing_time(library: Library) -> None:
+    request = pb.RetrieveRequest(collection="docs", query="alpha")
+    request.query_time.FromSeconds(int(time.time()) + 30)
+    response = library.service.servicer._retrieve(request)
+    assert response.query_time == request.query_time
+    assert response.processed_time.ToNanoseconds() >= response.query_time.ToNanoseconds()
+
+
+@pytest.mark.requirement("S1-103")
+@pytest.mark.requirement("S3-19")
+@pytest.mark.requirement("S3-36")
+@pytest.mark.requirement("T15")
+def test_every_hit_carries_its_own_chunk_and_document(library: Library) -> None:
+    fields = DocumentFields(
+        title="Handbook",
+        creators=("Ada", "Bob"),
+        subjects=("ops",),
+        description="about ops",
+        date_created=datetime(2024, 7, 1, tzinfo=UTC),
+        category="guide",
+        tags=("red", "blue"),
+        project="atlas",
+        metadata={"department": "finance", "pages": 7, "ratio": 0.5, "final": True, "codes": ("a", "b"), "n": (1, 2)},
+    )
+    stored = library.put("one.txt", ["alpha one 🦀", "alpha two", "alpha three"], fields=fields)
+    library.put("two.txt", ["alpha four"])
+    response = library.retrieve("alpha", top_k=20)
+    assert len(response.results) == 4
+    by_content = {hit.content: hit for hit in response.results}
+    text = "alpha one 🦀\nalpha two\nalpha three"
+    for number, content in enumerate(text.split("\n")):
+        hit = by_content[content]
+        assert text[hit.span.start : hit.span.end] == content
+        assert text.encode()[hit.span.start_byte : hit.span.end_byte].decode() == content
+        assert (hit.sequence_num, hit.document_id, hit.source_uri) == (number, stored.document_id, "one.txt")
+        assert hit.chunk_id == f"{stored.document_id}#chunk_{number:03d}"
+        assert (hit.title, hit.project, hit.category) == ("Handbook", "atlas", "guide")
+    hit = by_content["alpha two"]
+    assert (list(hit.creators), list(hit.tags), list(hit.subjects)) == (["Ada", "Bob"], ["red", "blue"], ["ops"])
+    assert hit.date_created.ToDatetime(UTC) == fields.date_created
+    assert (hit.prev_chunk_id, hit.next_chunk_id) == (
+        f"{stored.document_id}#chunk_000",
+        f"{stored.document_id}#chunk_002",
+    )
+    assert (by_content["alpha one 🦀"].prev_chunk_id, by_content["alpha three"].next_chunk_id) == ("", "")
+    assert hit.metadata["department"].string_value == "finance"
+    assert hit.metadata["pages"].int64_value == 7
+    assert hit.metadata["ratio"].double_value == 0.5
+    assert hit.metadata["final"].bool_value is True
+    assert list(hit.metadata["codes"].string_list.values) == ["a", "b"]
+    assert list(hit.metadata["n"].int64_list.values) == [1, 2]
+    assert (hit.section_heading, hit.chapter, hit.level) == ("Start", "Chapter 1", 3)
+    assert (by_content["alpha four"].source_uri, by_content["alpha four"].title) == ("two.txt", "two.txt")
+
+
+@pytest.mark.requirement("S3-38")
+def test_quality_figures_match_the_results(library: Library) -> None:
+    library.put("a.txt", ["alpha beta", "alpha gamma", "delta"])
+    response = library.retrieve("alpha unheard", min_relevance=0.2)
+    scores = [hit.relevance_score for hit in response.results]
+    quality = response.quality
+    assert quality.average_relevance == pytest.approx(sum(scores) / len(scores))
+    assert (quality.minimum_relevance, quality.maximum_relevance) == (min(scores), max(scores))
+    assert quality.candidate_count == 3
+    assert quality.below_threshold_count == 3 - len(scores)
+    assert quality.coverage == 0.5
+
+
+@pytest.mark.requirement("C06")
+def test_equal_texts_are_returned_once_unless_asked_otherwise(library: Library) -> None:
+    library.put("a.txt", ["alpha beta"])
+    library.put("b.txt", ["alpha beta", "alpha gamma"])
+    response = library.retrieve("alpha beta")
+    assert contents(response) == ["alpha beta", "alpha gamma"]
+    assert response.quality.duplicate_count == 1
+    assert len(library.retrieve("alpha beta", collapse_duplicates=False).results) == 3
+
+
+@pytest.mark.requirement("C11")
+def test_results_may_be_shown_by_time(library: Library) -> None:
+    for name in ("old", "middle", "new"):
+        library.put(f"{name}.txt", [f"alpha {name}"])
+        time.sleep(0.002)
+    newest_first = library.retrieve("alpha old", order_by=search_mode_pb2.ORDER_BY_TIMESTAMP_DESC)
+    assert contents(newest_first) == ["alpha new", "alpha middle", "alpha old"]
+    assert [hit.rank for hit in newest_first.results] == [1, 2, 3]
+    assert newest_first.order_by == search_mode_pb2.ORDER_BY_TIMESTAMP_DESC
+    oldest_first = library.retrieve("alpha new", order_by=search_mode_pb2.ORDER_BY_TIMESTAMP_ASC)
+    assert contents(oldest_first) == ["alpha old", "alpha middle", "alpha new"]
+    assert contents(library.retrieve("alpha old"))[0] == "alpha old"
+
+
+def test_the_filter_that_was_applied_is_told_in_canonical_names(library: Library) -> None:
+    library.put("a.txt", ["alpha"])
+    response = library.retrieve("alpha", filter=to_filter_message(parse_filter({"url": "a.txt"})))
+    assert response.applied_filter == to_filter_message(parse_filter({"source": "a.txt"}))
+    assert contents(response) == ["alpha"]
+
+
+@pytest.mark.requirement("C28")
+@pytest.mark.requirement("S3-29")
+def test_a_collection_of_another_model_is_refused_even_with_equal_dimensions(library: Library) -> None:
+    library.create("foreign", dataclasses.replace(IDENTITY, probe_digest="1" * 64))
+    with pytest.raises(EmbeddingMismatchError) as caught:
+        library.retrieve("alpha", collection="foreign")
+    assert caught.value.metadata["last_state"] == "EMBEDDING"
+    assert caught.value.metadata["expected"] != caught.value.metadata["got"]
+
+
+def test_an_unknown_collection_is_not_found(library: Library) -> None:
+    with pytest.raises(CollectionNotFoundError) as caught:
+        library.retrieve("alpha", collection="nowhere")
+    assert caught.value.metadata["last_state"] == "RECEIVED"
+
+
+def test_an_empty_collection_gives_no_result(engine_library: Library) -> None:
+    for mode in (_VECTOR, _LEXICAL, search_mode_pb2.SEARCH_MODE_HYBRID):
+        assert engine_library.retrieve("alpha", mode=mode).retrieval_count == 0
+
+
+@pytest.mark.requirement("S3-33")
+def test_a_vector_of_another_length_is_refused(library: Library) -> None:
+    library.put("a.txt", ["alpha"])
+    request = pb.RetrieveRequest(collection="docs", query="alpha", query_vector=[1.0] * 3)
+    with pytest.raises(DimensionMismatchError) as caught:
+        library.service.servicer._retrieve(request)
+    assert (caught.value.metadata["got"], caught.value.metadata["expected"]) == ("3", str(DIMENSIONS))
+
+
+def test_a_field_that_no_document_has_is_refused_until_one_has_it(library: Library) -> None:
+    where = to_filter_message(parse_filter({"department": "finance"}))
+    with pytest.raises(InvalidFilterError, match="unknown field 'department'"):
+        library.retrieve("alpha", filter=where)
+    library.put("a.txt", ["alpha"], fields=DocumentFields(metadata={"department": "finance"}))
+    assert contents(library.retrieve("alpha", filter=where)) == ["alpha"]
+
+
+def test_a_cancelled_call_stops(library: Library) -> None:
+    budget = Budget()
+    budget.cancel()
+    with pytest.raises(CallCancelledError) as caught:
+        library.service.search_chunks(SearchRequest("default", "docs", "alpha"), budget)
+    assert caught.value.metadata["last_state"] == "EMBEDDING"
