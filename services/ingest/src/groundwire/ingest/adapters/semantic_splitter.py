@@ -25,6 +25,7 @@ class SemanticSplitter:
 
     def __init__(self, tokenizer: Tokenizer, document_format: DocumentFormat) -> None:
         self._tokenizer = tokenizer
+        self.special_tokens: int = tokenizer.num_special_tokens_to_add(is_pair=False)
         self._is_markdown = document_format is DocumentFormat.MARKDOWN
 
     def split(self, text: str, max_chars: int) -> list[str]:
@@ -39,6 +40,13 @@ class SemanticSplitter:
             encodings = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
             counts.extend(len(encoding) for encoding in encodings)
         return counts
+
+    def locate_tokens(self, text: str) -> tuple[list[int], list[bool]]:
+        """Return the code point of each token, ascending, and whether a word begins with it."""
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        starts = [start for start, _ in encoding.offsets]
+        words = [start == 0 or text[start - 1].isspace() for start in starts]
+        return starts, words
 
 
 @lru_cache(maxsize=64)

@@ -73,7 +73,7 @@ class Chunker:
         return sum(piece.size for piece in run) < self.policy.minimum or chars < self.policy.min_chars
 
     def _overlap_start(self, text: str, previous: tuple[int, int], start: int, end: int) -> int:
-        """Return where the chunk begins when it repeats the end of the one before, which keeps more than half for itself.
+        """Return where the chunk begins when it repeats the end of the one before, less than half of that.
 
         The overlap is `overlap_ratio` of the chunk's whole length, give or take 30 % to begin at a seam.
         """

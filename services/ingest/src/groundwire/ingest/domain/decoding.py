@@ -29,6 +29,7 @@ _SIGNATURES = {
 _NOT_IN_TEXT = bytes(set(range(0x20)) - {0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x1B}) + b"\x7f"
 _MAX_CONTROL_SHARE = 0.01
 _BLOCK_BYTES = 1 << 20
+_CONTINUATION_MASK, _CONTINUATION = 0xC0, 0x80
 _NON_BLANK = re.compile(r"\S")
 
 
@@ -87,7 +88,7 @@ def canonical_text(data: bytes) -> str:
 def _character_end(data: bytes, end: int) -> int:
     """Move `end` back, by at most 3 bytes, so that it does not lie inside a character (RFC 3629)."""
     for candidate in range(end, max(end - 4, 0), -1):
-        if candidate == len(data) or data[candidate] & 0xC0 != 0x80:
+        if candidate == len(data) or data[candidate] & _CONTINUATION_MASK != _CONTINUATION:
             return candidate
     return end
 

@@ -25,7 +25,7 @@ def is_cluster_boundary(text: str, index: int) -> bool:
     before, after = text[index - 1], text[index]
     if after < "\u0300":
         return not (before == "\r" and after == "\n") and before != _JOINER
-    if before == _JOINER or after == _JOINER or unicodedata.category(after) in _MARKS:
+    if _JOINER in {before, after} or unicodedata.category(after) in _MARKS:
         return False
     code = ord(after)
     if code in _SKIN_TONES or code in _TAGS:

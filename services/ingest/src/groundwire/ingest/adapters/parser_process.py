@@ -1,0 +1,178 @@
+"""The parent's side of the parser process: starts it, feeds it, and kills it when it must."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from groundwire.ingest.adapters.frames import receive_frame, send_frame
+from groundwire.ingest.domain.parse_messages import (
+    Message,
+    parsed_from_message,
+    refusal_from_message,
+    rules_to_message,
+)
+from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules
+from groundwire.ingest.ports import Original
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import InvalidRequestError, UnavailableError
+
+_START = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from {module} import main; main(int(sys.argv[1]))"
+_MODULE = "groundwire.ingest.adapters.parser_worker"
+_POLL_S = 0.05
+_START_LIMIT_S = 30.0
+_ATTEMPTS = 2
+_MIB = 1 << 20
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ParserLimits:
+    """What a document may cost: `base_s` and `s_per_mib` seconds, and the memory of the process in bytes."""
+
+    base_s: float = 20.0
+    s_per_mib: float = 8.0
+    memory_bytes: int = 4 << 30
+
+    def time_s(self, size_bytes: int) -> float:
+        """Return the seconds that a document of this size may take."""
+        return self.base_s + self.s_per_mib * size_bytes / _MIB
+
+
+class _TooSlow(Exception):  # noqa: N818 - not an error: a signal from the wait to the caller
+    """The document used up its time."""
+
+
+class ParserProcess:
+    """A parser in a process of its own, one document at a time; a Parser.
+
+    The process lives on between documents. It is killed when a document takes too long or its caller leaves, and the
+    next document starts another.
+    """
+
+    def __init__(self, tokenizer_json: str, limits: ParserLimits) -> None:
+        self._tokenizer_json = tokenizer_json
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._end: socket.socket | None = None
+        self._closed = False
+
+    @property
+    def process_id(self) -> int | None:
+        """Return the id of the running process, or None."""
+        return self._process.pid if self._process is not None else None
+
+    def start(self) -> None:
+        """Start the process ahead of the first document, without waiting until it is ready."""
+        with self._lock:
+            self._spawn()
+
+    def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
+        """Return the chunks of a document.
+
+        A process that dies is started again and gets the document once more; the second death is the
+        document's fault.
+        """
+        while not self._lock.acquire(timeout=_POLL_S):
+            budget.check()
+        try:
+            for _ in range(_ATTEMPTS):
+                answer = self._ask(original, rules, budget)
+                if answer is not None:
+                    return self._parsed(answer, rules.field)
+        finally:
+            self._lock.release()
+        raise InvalidRequestError.of(rules.field, "cannot be taken apart: the parser dies of it")
+
+    def close(self) -> None:
+        """Kill the process; a document in work fails."""
+        self._closed = True
+        self._kill()
+
+    def _ask(self, original: Original, rules: ParseRules, budget: Budget) -> Message | None:
+        """Return the answer of the process, None when it died."""
+        limit_s = self._limits.time_s(original.size_bytes)
+        try:
+            end = self._ready(budget)
+            message = {"rules": rules_to_message(rules), "path": str(original.path) if original.path else None}
+            wait = _Wait(budget, limit_s)
+            send_frame(end, message, original.content, wait)
+            answer, _ = receive_frame(end, wait)
+        except _TooSlow:
+            self._kill()
+            raise InvalidRequestError.of(rules.field, f"takes more than {limit_s:.0f} s to take apart") from None
+        except (EOFError, OSError):
+            _log.warning("the parser process died", exit_code=self._kill(), size_bytes=original.size_bytes)
+            return None
+        except BaseException:
+            self._kill()  # it still works on a document that nobody waits for
+            raise
+        return answer
+
+    def _ready(self, budget: Budget) -> socket.socket:
+        """Return the connection to a process that has said it is ready."""
+        if self._closed:
+            raise UnavailableError("the ingest service is closed")
+        if self._process is not None and self._process.poll() is not None:
+            self._kill()
+        end = self._end or self._spawn()
+        if end.gettimeout() is None:  # its greeting was not read yet
+            end.settimeout(_POLL_S)
+            receive_frame(end, _Wait(budget, _START_LIMIT_S))
+        return end
+
+    def _spawn(self) -> socket.socket:
+        """Start the process and tell it its limits; its greeting is read by `_ready`."""
+        end, other = socket.socketpair()
+        with other:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own module
+                [sys.executable, "-S", "-c", _START.format(module=_MODULE), str(other.fileno()), json.dumps(sys.path)],
+                pass_fds=[other.fileno()],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
+            )
+        self._end = end
+        hello = {"tokenizer": self._tokenizer_json, "memory_bytes": self._limits.memory_bytes}
+        send_frame(end, hello, b"", lambda: None)
+        return end
+
+    def _parsed(self, answer: Message, field: str) -> ParsedDocument:
+        if "refused" in answer:
+            raise refusal_from_message(answer["refused"])
+        if "out_of_memory" in answer:
+            self._kill()  # what it holds on to may be too much for the next document
+            raise InvalidRequestError.of(field, "takes more memory to take apart than is allowed")
+        return parsed_from_message(answer["parsed"])
+
+    def _kill(self) -> int | None:
+        """End the process and return its exit code; idempotent."""
+        process, end = self._process, self._end
+        self._process = self._end = None
+        if end is not None:
+            end.close()
+        if process is None:
+            return None
+        process.kill()
+        return process.wait()
+
+
+class _Wait:
+    """Called while the process is silent."""
+
+    def __init__(self, budget: Budget, limit_s: float) -> None:
+        self._check: Callable[[], None] = budget.check
+        self._ends_at = time.monotonic() + limit_s
+
+    def __call__(self) -> None:
+        self._check()
+        if time.monotonic() > self._ends_at:
+            raise _TooSlow
