@@ -35,7 +35,9 @@ class FakeIngest(pb_grpc.IngestServiceServicer):
         if collection == "invalid":
             raise InvalidRequestError.of("collection", "must be nice", limit=3)
         if collection == "down":
-            raise StoreUnavailableError("the store is down", engine="memory")
+            error = StoreUnavailableError("the store is down", engine="memory")
+            error.retry_after_s = 0.1
+            raise error
         if collection == "bug":
             raise ValueError("password=hunter2")
         if collection == "abort":

@@ -74,7 +74,7 @@ async def test_an_error_keeps_its_class_and_facts_in_every_shape(stub: Any, shap
 
     assert (missing.value.name, missing.value.metadata) == ("doc_1", {"resource": "doc_1"})
     assert [(v.field, v.description) for v in invalid.value.violations] == [("collection", "must be nice")]
-    assert (down.value.retry_after_s, down.value.metadata) == (1.0, {"engine": "memory"})
+    assert (down.value.retry_after_s, down.value.metadata) == (0.1, {"engine": "memory"})
 
 
 async def test_messages_before_an_error_arrive(stub: Any) -> None:
@@ -140,7 +140,7 @@ async def test_retries_are_told_when_to_come_back(stub: Any) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await stub.GetDocument(pb.GetDocumentRequest(collection="down"))
 
-    assert dict(caught.value.trailing_metadata() or ())["grpc-retry-pushback-ms"] == "1000"
+    assert dict(caught.value.trailing_metadata() or ())["grpc-retry-pushback-ms"] == "100"
 
 
 @pytest.mark.parametrize("collection", ["fine", "missing"])

@@ -13,6 +13,8 @@ MAX_RECEIVE_BYTES: Final = 16 * 1024 * 1024
 """Largest answer a client takes; servers send long texts as streams."""
 DEADLINE_MARGIN_S: Final = 0.05
 """What a server keeps of its caller's time for itself when it calls the next one."""
+# The wire format rounds deadlines up, by less than one part in a hundred.
+_WIRE_ROUNDING: Final = 0.01
 
 SERVICE_CONFIG: Final = {
     # Names with several addresses are spread over; with one address this is the same as the default.
@@ -76,7 +78,7 @@ def passed_on_timeout_s(timeout_s: float | None) -> float | None:
     remaining_s = budget.remaining_s()
     if remaining_s is None:
         return timeout_s
-    left_s = max(0.0, remaining_s - DEADLINE_MARGIN_S)
+    left_s = max(0.0, remaining_s * (1 - _WIRE_ROUNDING) - DEADLINE_MARGIN_S)
     return left_s if timeout_s is None else min(timeout_s, left_s)
 
 

@@ -1,0 +1,208 @@
+"""The Python clients against a real server; every test runs with both."""
+
+import asyncio
+import hashlib
+import inspect
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import descriptor_pool
+from tests.integration.rpc.fake_ingest import FakeIngest, fake_ingest, serving
+
+from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
+from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.client import AsyncGroundwireClient, GroundwireClient
+from groundwire.client.calls import StreamCall, UnaryCall, with_request_id
+from groundwire.client.contract import Contract
+from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, StoreUnavailableError, UnavailableError
+
+TABLE = {name: call for name, call in vars(Contract).items() if isinstance(call, UnaryCall | StreamCall)}
+
+
+class Subject:
+    """Both clients behind one asynchronous face; the blocking one runs in a thread."""
+
+    def __init__(self, servicer: FakeIngest, client: GroundwireClient | AsyncGroundwireClient) -> None:
+        self.servicer = servicer
+        self.client: Any = client
+
+    async def call(self, name: str, *args: Any, **fields: Any) -> Any:
+        method = getattr(self.client, name)
+        if isinstance(self.client, GroundwireClient):
+            return await asyncio.to_thread(lambda: drained(method(*args, **fields)))
+        made = method(*args, **fields)
+        return [message async for message in made] if inspect.isasyncgen(made) else await made
+
+
+def drained(made: Any) -> Any:
+    return list(made) if inspect.isgenerator(made) else made
+
+
+@pytest.fixture(params=[GroundwireClient, AsyncGroundwireClient])
+async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+    servicer = fake_ingest()
+    async with serving(servicer) as (_, port):
+        client = request.param(f"127.0.0.1:{port}")
+        yield Subject(servicer, client)
+        closing = client.close()
+        if closing is not None:
+            await closing
+
+
+async def test_fields_are_keywords_and_responses_are_messages(subject: Subject) -> None:
+    response = await subject.call("get_document", collection="fine", document_id="doc_1")
+
+    assert isinstance(response, pb.GetDocumentResponse)
+    assert subject.servicer.requests == [pb.GetDocumentRequest(collection="fine", document_id="doc_1")]
+
+
+async def test_a_stream_yields_its_messages(subject: Subject) -> None:
+    parts = await subject.call("document_text", collection="fine")
+
+    assert [part.text for part in parts] == ["part 0", "part 1", "part 2"]
+
+
+@pytest.mark.parametrize("name", ["get_document", "document_text"])
+async def test_errors_are_those_of_the_kernel(subject: Subject, name: str) -> None:
+    with pytest.raises(DocumentNotFoundError) as caught:
+        await subject.call(name, collection="missing")
+
+    assert caught.value.name == "doc_1"
+
+
+async def test_a_mutating_call_gets_a_request_id_and_keeps_it_when_it_is_repeated(subject: Subject) -> None:
+    with pytest.raises(StoreUnavailableError):
+        await subject.call("ingest_document", collection="down", text="t")
+
+    sent = [request.request_id for request in subject.servicer.requests]
+    assert 2 <= len(sent) <= 4, "tried again"
+    assert len(set(sent)) == 1
+    assert len(sent[0]) == 36
+
+
+async def test_the_request_id_of_the_caller_is_sent(subject: Subject) -> None:
+    await subject.call("ingest_document", collection="fine", request_id="mine")
+
+    assert subject.servicer.requests[0].request_id == "mine"
+
+
+def test_a_request_that_the_caller_keeps_is_not_changed() -> None:
+    request = pb.DeleteDocumentRequest(collection="c")
+
+    assert with_request_id(request).request_id
+    assert request.request_id == ""
+    assert with_request_id(answer_pb.AskStreamRequest()).ask.request_id
+    reading = pb.GetDocumentRequest()
+    assert with_request_id(reading) is reading
+
+
+async def test_a_time_limit_for_one_call(subject: Subject) -> None:
+    send = subject.client.get_document.send
+    request = pb.GetDocumentRequest(collection="slow")
+    blocking = isinstance(subject.client, GroundwireClient)
+    made = asyncio.to_thread(send, request, timeout_s=0.1) if blocking else send(request, timeout_s=0.1)
+    with pytest.raises(DeadlineError):
+        await made
+
+
+async def test_health(subject: Subject) -> None:
+    assert (await subject.call("health")).status == 1
+    assert (await subject.call("health", service="liveness")).status == 1
+
+
+async def test_no_server_is_unavailable() -> None:
+    def ask() -> None:
+        with GroundwireClient("127.0.0.1:1") as client:
+            client.list_collections()
+
+    with pytest.raises(UnavailableError):
+        await asyncio.to_thread(ask)
+
+
+@pytest.mark.requirement("T37")
+async def test_an_upload_sends_the_file_in_parts_and_reports(subject: Subject, tmp_path: Path) -> None:
+    path = tmp_path / "book.md"
+    content = bytes(range(256)) * 4096 * 5 + b"tail"
+    path.write_bytes(content)
+    reports: list[int] = []
+
+    header = pb.UploadHeader(collection="fine", source_uri="book.md")
+    result = await subject.call("upload_document", path, header, lambda report: reports.append(report.durable_offset))
+
+    first, *parts = subject.servicer.requests
+    assert isinstance(result, document_pb2.IngestResult)
+    assert first.header.total_bytes == len(content)
+    assert first.header.source_hash == hashlib.sha256(content).hexdigest()
+    assert len(first.header.request_id) == 36
+    assert b"".join(part.part.data for part in parts) == content
+    assert [part.part.offset for part in parts] == list(range(0, len(content), 1024 * 1024))
+    assert reports == [1024 * 1024] * 5 + [4]
+    assert header == pb.UploadHeader(collection="fine", source_uri="book.md")
+
+
+class Interrupted:
+    """An upload endpoint that breaks the first connection in the middle, and keeps what it has."""
+
+    def __init__(self) -> None:
+        self.headers: list[pb.UploadHeader] = []
+        self.stored = b""
+
+    async def upload(self, request_iterator: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+        async for request in request_iterator:
+            if request.HasField("header"):
+                self.headers.append(request.header)
+                accepted = pb.UploadAccepted(upload_id="u7", durable_offset=len(self.stored))
+                yield pb.UploadDocumentResponse(accepted=accepted)
+                continue
+            assert request.part.offset == len(self.stored)
+            self.stored += request.part.data
+            if len(self.headers) == 1 and len(self.stored) > 2_000_000:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "the cable was cut")
+        yield pb.UploadDocumentResponse(result=document_pb2.IngestResult())
+
+
+@pytest.mark.parametrize("subject", [GroundwireClient, AsyncGroundwireClient], indirect=True)
+async def test_an_interrupted_upload_goes_on_where_it_was(subject: Subject, tmp_path: Path) -> None:
+    endpoint = Interrupted()
+    path = tmp_path / "book.md"
+    content = bytes(range(256)) * 4096 * 4
+    path.write_bytes(content)
+    servicer: Any = fake_ingest()
+    servicer.UploadDocument = endpoint.upload
+
+    async with serving(servicer) as (_, port):
+        other = Subject(servicer, type(subject.client)(f"127.0.0.1:{port}"))
+        await other.call("upload_document", path, pb.UploadHeader(collection="c", source_uri="s"))
+        closing = other.client.close()
+        if closing is not None:
+            await closing
+
+    assert endpoint.stored == content
+    assert [header.upload_id for header in endpoint.headers] == ["", "u7"]
+    assert len({header.request_id for header in endpoint.headers}) == 1
+
+
+async def test_a_refused_upload_raises_its_error(subject: Subject, tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("x", encoding="utf-8")
+
+    with pytest.raises(DocumentNotFoundError):
+        await subject.call("upload_document", path, pb.UploadHeader(collection="missing"))
+
+
+@pytest.mark.parametrize("call", TABLE.values(), ids=TABLE)
+def test_a_line_of_the_table_is_as_the_contract_says(
+    call: UnaryCall[..., Any, Any] | StreamCall[..., Any, Any],
+) -> None:
+    service, method = call.path.strip("/").split("/")
+    declared = descriptor_pool.Default().FindServiceByName(service).FindMethodByName(method)
+
+    request: Any = call.request
+    assert request.DESCRIPTOR is declared.input_type
+    assert call.response.DESCRIPTOR is declared.output_type
+    assert declared.server_streaming == isinstance(call, StreamCall)
+    assert not declared.client_streaming
