@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.integration.retrieve.library import Library
 
 ENGINES = {"memory": "memory:", "qdrant-edge": "qdrant-edge:vectors", "chroma": "chroma:vectors"}

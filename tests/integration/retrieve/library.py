@@ -1,6 +1,7 @@
 """A small library to search in: a real catalog, a real engine, and an embedder whose vectors are easy to foresee."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
-from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
+from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 from groundwire.kernel.identifiers import DEFAULT_TENANT, engine_collection_name
 from groundwire.kernel.spans import OffsetMap
 from groundwire.kernel.vector_store import PointBatch, VectorStore
@@ -34,9 +35,13 @@ class WordTokenizer:
     """Counts words."""
 
     name = "words"
+    definition = TokenizerDefinition("words", TokenizerFormat.HASHING_WORDS, "")
 
     def count(self, text: str) -> int:
         return len(text.split())
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        return [match.span() for match in re.finditer(r"\S+", text)]
 
 
 class WordBagEmbedder:

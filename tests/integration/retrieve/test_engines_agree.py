@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.integration.retrieve.conftest import ENGINES
-from tests.integration.retrieve.library import DIMENSIONS, Library, contents
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.kernel.document import DocumentFields
@@ -16,6 +14,8 @@ from groundwire.kernel.filter_json import JsonFilter, parse_filter
 from groundwire.kernel.payload import chunk_payload
 from groundwire.retrieve.domain.filter_resolving import resolve_filter
 from groundwire.rpc.filter_messages import to_filter_message
+from tests.integration.retrieve.conftest import ENGINES
+from tests.integration.retrieve.library import DIMENSIONS, Library, contents
 
 _WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu".split()  # noqa: SIM905 - readable
 _FILTERS: list[JsonFilter] = [

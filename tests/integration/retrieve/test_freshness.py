@@ -1,7 +1,6 @@
 """What is replaced or deleted is gone at once, whatever the engine still holds; what is pending is not there yet."""
 
 import pytest
-from tests.integration.retrieve.library import Library, contents
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.kernel.filter_json import parse_filter
@@ -9,6 +8,7 @@ from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.filter_messages import to_filter_message
+from tests.integration.retrieve.library import Library, contents
 
 _MODES = [
     search_mode_pb2.SEARCH_MODE_HYBRID,

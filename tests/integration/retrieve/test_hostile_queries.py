@@ -1,12 +1,12 @@
 """Nothing in a query or filter value is taken for an operator, and no data of others appears."""
 
 import pytest
-from tests.integration.retrieve.library import Library, contents
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
+from tests.integration.retrieve.library import Library, contents
 
 _LEXICAL = search_mode_pb2.SEARCH_MODE_LEXICAL
 _HOSTILE = [

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from tests.integration.retrieve.library import DIMENSIONS, IDENTITY, Library, contents
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import quality_pb2
@@ -24,6 +23,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.retrieve.domain.searching import SearchRequest
 from groundwire.rpc.filter_messages import to_filter_message
+from tests.integration.retrieve.library import DIMENSIONS, IDENTITY, Library, contents
 
 _VECTOR = search_mode_pb2.SEARCH_MODE_VECTOR
 _LEXICAL = search_mode_pb2.SEARCH_MODE_LEXICAL
