@@ -16,11 +16,11 @@ from groundwire.vectorstores.chroma.client import dimensions_of, make_collection
 from groundwire.vectorstores.chroma.errors import translated_errors
 from groundwire.vectorstores.chroma.filters import compile_filter
 from groundwire.vectorstores.chroma.queries import all_numbers, existing, nearest
+from groundwire.vectorstores.chroma.writes import put
 from groundwire.vectorstores.folder_format import claim_folder
 from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
 from groundwire.vectorstores.slicing import batches, slices
-from groundwire.vectorstores.stored_fields import stored_fields
 
 _ENGINE = "chroma"
 _BATCH = 64
@@ -75,8 +75,13 @@ class ChromaVectorStore:
     def drop_collection(self, collection: str) -> None:
         """Remove a collection; see the port."""
         with self._lock, self._writing, translated_errors(collection):
-            if self._collections.pop(collection, None) is not None:
-                self._client.delete_collection(collection)
+            held = self._collections.pop(collection, None)
+            if held is None:
+                return
+            # Dropping alone leaves the list values behind, and later records of any collection inherit them.
+            for batch in batches(all_numbers(held), _BATCH):
+                held.delete(ids=[str(number) for number in batch])
+            self._client.delete_collection(collection)
 
     def collections(self) -> list[str]:
         """Return the names of all collections, sorted."""
@@ -90,12 +95,7 @@ class ChromaVectorStore:
         vectors = np.ascontiguousarray(points.vectors, dtype=np.float32)
         for part in slices(PointBatch(points.numbers, vectors, points.payloads), _BATCH):
             with self._writing, translated_errors(collection):
-                held.upsert(
-                    ids=[str(number) for number in part.numbers],
-                    embeddings=part.vectors,
-                    # Chroma refuses empty metadata, and keeps the old one for None.
-                    metadatas=[stored_fields(payload) or None for payload in part.payloads],
-                )
+                put(held, part)
 
     def delete(self, collection: str, numbers: Sequence[int]) -> None:
         """Remove points; see the port."""

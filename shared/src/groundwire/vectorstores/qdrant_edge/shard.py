@@ -18,6 +18,7 @@ import numpy as np
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
 from groundwire.vectorstores.qdrant_edge.filters import Condition
+from groundwire.vectorstores.qdrant_edge.sparse_copy import copy_sparse
 from groundwire.vectorstores.qdrant_edge.vendor_filters import vendor_filter
 from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored
 
@@ -129,8 +130,7 @@ def create_shard(path: str, dimensions: int) -> None:
             _build_empty(path, dimensions)
             return
         # Without the write-ahead log, which is 64 MB of zeros; loading makes a new one.
-        shutil.copytree(scratch, path, ignore=shutil.ignore_patterns("wal"))
-    os.sync()
+        shutil.copytree(scratch, path, ignore=shutil.ignore_patterns("wal"), copy_function=copy_sparse)
 
 
 def _build_empty(path: str, dimensions: int) -> None:

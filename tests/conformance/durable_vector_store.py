@@ -1,0 +1,99 @@
+"""The specification of vector stores that keep their points in a folder, beyond that of VectorStore."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from groundwire.kernel.errors import StoreMismatchError, StoreOwnedError
+from groundwire.kernel.filters import Comparator, Comparison
+from groundwire.kernel.vector_store import VectorStore
+from groundwire.vectorstores.factory import open_vector_store
+from tests.conformance.vector_store import DIMENSIONS, NAME, batch, found, unit_vectors
+
+WRITER = """
+import sys
+from pathlib import Path
+from groundwire.vectorstores.factory import open_vector_store
+from tests.conformance.vector_store import DIMENSIONS, NAME, batch, unit_vectors
+
+store = open_vector_store(sys.argv[1], data_dir=Path())
+store.create_collection(NAME, DIMENSIONS)
+vectors = unit_vectors(100_000)
+for start in range(1, 100_000, 30):
+    numbers = range(start, start + 30)
+    store.upsert(NAME, batch(numbers, vectors[start : start + 30]))
+    store.delete(NAME, numbers[:10])
+    print(start, flush=True)
+"""
+
+
+class DurableVectorStoreContract:
+    """What engines with a folder promise."""
+
+    scheme: str
+
+    def open(self, folder: Path) -> VectorStore:
+        return open_vector_store(f"{self.scheme}:{folder}", data_dir=folder)
+
+    @pytest.mark.requirement("S1-06")
+    def test_everything_is_there_after_reopening(self, tmp_path: Path) -> None:
+        vectors = unit_vectors(300)
+        store = self.open(tmp_path)
+        store.create_collection(NAME, DIMENSIONS)
+        store.create_collection("gw-empty", 4)
+        store.create_collection("gw-dropped", 4)
+        store.drop_collection("gw-dropped")
+        store.upsert(NAME, batch(range(1, 301), vectors))
+        store.delete(NAME, [5, 6])
+        before = store.search(NAME, vectors[9], 20, where=Comparison("level", Comparator.LTE, 200))
+        store.close()
+        reopened = self.open(tmp_path)
+        assert reopened.collections() == ["gw-books", "gw-empty"]
+        assert reopened.search(NAME, vectors[9], 20, where=Comparison("level", Comparator.LTE, 200)) == before
+        assert list(reopened.numbers(NAME)) == [n for n in range(1, 301) if n not in {5, 6}]
+        with pytest.raises(StoreMismatchError):
+            reopened.create_collection("gw-empty", 5)
+        reopened.close()
+        reopened.close()
+
+    def test_a_second_opener_is_refused_with_the_owner_named(self, tmp_path: Path) -> None:
+        store = self.open(tmp_path)
+        with pytest.raises(StoreOwnedError) as refused:
+            self.open(tmp_path)
+        assert refused.value.metadata == {"path": str(tmp_path), "owner": str(os.getpid())}
+        store.create_collection(NAME, DIMENSIONS)
+        store.close()
+        self.open(tmp_path).close()
+
+    def test_a_folder_of_another_engine_is_refused(self, tmp_path: Path) -> None:
+        self.open(tmp_path).close()
+        other = "chroma" if self.scheme == "qdrant-edge" else "qdrant-edge"
+        with pytest.raises(StoreMismatchError) as refused:
+            open_vector_store(f"{other}:{tmp_path}", data_dir=tmp_path)
+        assert refused.value.metadata["setting"] == "format"
+        self.open(tmp_path).close()
+
+    def test_what_was_acknowledged_survives_sigkill_and_what_was_deleted_stays_deleted(self, tmp_path: Path) -> None:
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, f"{self.scheme}:{tmp_path}"],
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        assert writer.stdout is not None
+        acknowledged = [int(writer.stdout.readline()) for _ in range(12)]
+        writer.send_signal(signal.SIGKILL)
+        acknowledged += [int(line) for line in writer.stdout.readlines()]
+        writer.wait()
+        writer.stdout.close()
+        store = self.open(tmp_path)
+        held = set(store.numbers(NAME))
+        for start in acknowledged:
+            assert held.issuperset(range(start + 10, start + 30))
+            assert held.isdisjoint(range(start, start + 10))
+        assert not {number for number in held if number >= acknowledged[-1] + 60}
+        assert set(found(store, unit_vectors(1)[0], 5000)) == held
+        store.close()

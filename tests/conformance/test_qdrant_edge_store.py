@@ -1,0 +1,41 @@
+"""The qdrant-edge store against the specifications."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
+from groundwire.kernel.filters import Comparator, Comparison, Containment, Filter, Like
+from groundwire.kernel.vector_store import VectorStore
+from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
+from tests.conformance.durable_vector_store import DurableVectorStoreContract
+from tests.conformance.vector_store import VectorStoreContract
+
+pytest.importorskip("qdrant_edge")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[VectorStore]:
+    # In memory where there is such a folder: the engine syncs hundreds of files when it closes.
+    memory = Path("/dev/shm")  # noqa: S108 - a folder made by tempfile in it
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        store = QdrantEdgeVectorStore(Path(folder))
+        yield store
+        store.close()
+
+
+class TestQdrantEdgeStore(VectorStoreContract, DurableVectorStoreContract):
+    scheme = "qdrant-edge"
+
+    def is_unsupported(self, clause: Filter) -> bool:
+        match clause:
+            case Like():
+                return True
+            case Comparison(field, Comparator.GT | Comparator.GTE | Comparator.LT | Comparator.LTE):
+                return field not in BUILT_IN_FIELDS
+            case Containment(field):
+                return field not in BUILT_IN_FIELDS
+            case _:
+                return False
