@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from enum import StrEnum
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -16,9 +17,11 @@ Vectors: TypeAlias = NDArray[np.float32]
 class EmbeddingIdentity:
     """What makes vectors comparable: two collections may be searched with one vector only if these are equal.
 
-    `probe_digest` is the SHA-256 (hex) of the rounded vectors of fixed probe texts, so that another
-    model under the same name and dimension is recognised. Engines of the same weights (torch,
-    OpenVINO) share one identity: their vectors agree to a cosine of 0.999 or better.
+    `probe_digest` is the SHA-256 (hex) of the coarsely rounded vectors of fixed probe texts, so that
+    another model under the same name and dimension is recognised. Engines of the same weights (torch,
+    OpenVINO) share one identity: their vectors agree to a cosine of 0.999 or better. `max_tokens`
+    counts special tokens. A provider that ends in `+windows` reads texts beyond `max_tokens` as
+    windows; without the suffix the rest of the text is not read.
     """
 
     provider: str
@@ -35,13 +38,48 @@ class EmbeddingIdentity:
         return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()
 
 
+class TokenizerFormat(StrEnum):
+    """How `TokenizerDefinition.content` is to be read."""
+
+    HUGGINGFACE_JSON = "huggingface-json"
+    HASHING_WORDS = "hashing-words"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerDefinition:
+    """All that is needed to build the same tokenizer in another process; can be pickled.
+
+    `content` is the JSON of the tokenizers library for `HUGGINGFACE_JSON` and empty for `HASHING_WORDS`.
+    `groundwire.embedders.tokenization.load_tokenizer` reads it without loading the model.
+    """
+
+    name: str
+    format: TokenizerFormat
+    content: str
+
+
 class Tokenizer(Protocol):
     """Counts and locates the tokens of the embedding model; thread-safe, releases the interpreter lock."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Return the name to store beside token counts."""
+        ...
+
+    @property
+    def definition(self) -> TokenizerDefinition:
+        """Return what another process needs to build this tokenizer."""
+        ...
 
     def count(self, text: str) -> int:
         """Return the number of tokens without special tokens, not truncated."""
+        ...
+
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Return (start, end) of each token in code points of `text`, in order, without special tokens.
+
+        The list is built under the interpreter lock: give it pages of a long text, not megabytes.
+        """
         ...
 
 
@@ -65,9 +103,10 @@ class Embedder(Protocol):
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return float32 of shape (len(texts), dimensions); the caller may change it.
 
-        Text beyond `identity.max_tokens` does not influence the vector.
+        Text beyond `identity.max_tokens` is averaged in (provider `…+windows`) or does not influence the vector.
 
         Raises:
+            InvalidRequestError: a text is not valid Unicode (lone surrogates).
             UnavailableError: the model or endpoint does not answer.
         """
         ...
@@ -76,6 +115,7 @@ class Embedder(Protocol):
         """Return float32 of shape (dimensions,); goes ahead of waiting documents.
 
         Raises:
+            InvalidRequestError: the text is not valid Unicode (lone surrogates).
             UnavailableError: the model or endpoint does not answer.
         """
         ...
