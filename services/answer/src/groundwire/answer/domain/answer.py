@@ -1,13 +1,12 @@
 """What the service says: answers with their claims and citations, and the events an answer is made of."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from groundwire.answer.domain.passage import Passage
+from groundwire.answer.domain.draft import Source
 from groundwire.kernel.spans import Span
 
 
@@ -32,23 +31,65 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """Evidence that was compared with the stored source: the canonical text at `span` is `quote`, exactly.
+    """Evidence that was compared with the stored source: its canonical text at `span` is `quote`, exactly.
 
-    `marker` counts from 1 in order of first use. `answer_spans` are the ranges of the answer's content that
-    it backs, in order, without markers.
+    `marker` counts from 1 in order of first use. `relevance` is that of the chunk, in [0, 1]. `answer_spans`
+    are the ranges of the answer's content that it backs, in order, without markers. `section`, `doi` and
+    `url` may be empty, the other names never are.
     """
 
     marker: int
     collection: str
-    passage: Passage
-    span: Span
+    document_id: str
+    source_uri: str
+    generation: int
+    chunk_id: str
+    chunk_number: int
     quote: str
-    answer_spans: tuple[Span, ...]
+    span: Span
+    relevance: float
+    chapter: str
+    section: str
+    section_heading: str
+    title: str
+    page_numbers: tuple[int, ...] = ()
+    creators: tuple[str, ...] = ()
+    date_created: datetime | None = None
+    doi: str = ""
+    url: str = ""
+    answer_spans: tuple[Span, ...] = ()
 
     @property
     def quote_sha256(self) -> str:
         """Return the SHA-256 of the quote's UTF-8 bytes, lower-case hex."""
         return hashlib.sha256(self.quote.encode()).hexdigest()
+
+
+def cite(marker: int, collection: str, source: Source, answer_span: Span) -> Citation:
+    """Make the citation of a checked source."""
+    passage = source.passage
+    return Citation(
+        marker=marker,
+        collection=collection,
+        document_id=passage.document_id,
+        source_uri=passage.source_uri,
+        generation=passage.generation,
+        chunk_id=passage.chunk_id,
+        chunk_number=passage.chunk_number,
+        quote=source.quote,
+        span=source.span,
+        relevance=passage.relevance,
+        chapter=passage.chapter,
+        section=passage.section,
+        section_heading=passage.section_heading,
+        title=passage.title,
+        page_numbers=passage.page_numbers,
+        creators=passage.creators,
+        date_created=passage.date_created,
+        doi=passage.doi,
+        url=passage.url,
+        answer_spans=(answer_span,),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +113,17 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieved:
-    """What a search found: passages by rank, and the retriever's own words about it.
+class SearchReport:
+    """What a search says about itself.
 
-    `hits`, `explain_plan` and `degraded_stages` are the retriever's messages, passed through unread.
+    `hits`, `explain_plan` and `degraded_stages` are the retriever's own messages and numbers, handed on to
+    the caller unread. `snapshot` is the catalog position that was read, 0 when nothing was searched.
     """
 
-    passages: Sequence[Passage]
     search_text: str
-    hits: Sequence[Any] = ()
+    hits: tuple[Any, ...] = ()
     snapshot: int = 0
-    degraded_stages: Sequence[int] = ()
+    degraded_stages: tuple[int, ...] = ()
     explain_plan: Any = None
 
 
@@ -101,7 +142,7 @@ class Answer:
     collection: str
     answer_time: datetime
     generator: str
-    retrieved: Retrieved
+    search: SearchReport
     session_id: str = ""
     topic_shift: bool = False
     timings: Timings = field(default_factory=Timings)
@@ -110,6 +151,13 @@ class Answer:
     def grounded(self) -> bool:
         """Return whether the answer was drawn from the collection."""
         return self.refusal is None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """The search is done; always the first event."""
+
+    search: SearchReport
 
 
 @dataclass(frozen=True, slots=True)

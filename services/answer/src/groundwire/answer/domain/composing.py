@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from groundwire.answer.domain.answer import Citation, Claim
+from groundwire.answer.domain.answer import Citation, Claim, cite
 from groundwire.answer.domain.confidence import claim_confidence
 from groundwire.answer.domain.draft import Source, Statement
 from groundwire.kernel.spans import Span
@@ -58,8 +58,7 @@ class Composer:
         key = _key(source)
         marker = self._numbers.setdefault(key, len(self._numbers) + 1)
         if marker > len(self.citations):
-            spans = (answer_span,)
-            self.citations.append(Citation(marker, self._collection, source.passage, source.span, source.quote, spans))
+            self.citations.append(cite(marker, self._collection, source, answer_span))
         elif answer_span not in self.citations[marker - 1].answer_spans:
             known = self.citations[marker - 1]
             self.citations[marker - 1] = replace(known, answer_spans=(*known.answer_spans, answer_span))

@@ -66,7 +66,7 @@ def kind_match(question: Question, text: str) -> float:
 
 
 def definition_match(question: Question, text: str) -> float:
-    """Return 1 if the sentence has the question's subject as its own (`Ownership is …`), 0.3 if it opens with it, else 0."""
+    """Return 1 if the sentence has the question's subject as its own (`Ownership is …`), 0.3 if it opens with it."""
     subject = set(question.subject)
     opening = {stem(word) for word in words(text)[: 3 * len(subject) + _OPENING_WORDS]}
     if not subject or not subject <= opening:

@@ -47,7 +47,8 @@ _CUES = {
 _CUE_PATTERNS = {kind: re.compile(rf"\b(?:{cues})\b", re.IGNORECASE) for kind, cues in _CUES.items()}
 _DEFINITION = re.compile(
     r"^\W*(?:so |and |please |can you |could you )*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
-    r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do)\b)) (?:an? |the |exactly )*(?P<subject>[^?.,;]{1,60}?)"
+    r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do)\b)) (?:an? |the |exactly )*"
+    r"(?P<subject>[^?.,;]{1,60}?)"
     r"(?: mean| do)?(?: in (?:rust|python|general|simple terms))?\W*$",
     re.IGNORECASE,
 )

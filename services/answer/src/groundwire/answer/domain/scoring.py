@@ -31,6 +31,10 @@ class Scored:
     coverage: float
     score: float
 
+    def order(self) -> tuple[float, int, int]:
+        """Return the key that sorts by falling score, then by rank and place: the same on every run."""
+        return (-self.score, self.candidate.passage.rank, self.candidate.sentence.start)
+
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NEGATION = re.compile(r"\b(?:not|never|no|none|nor|without|cannot|except)\b|n['\u2019]t\b", re.IGNORECASE)
@@ -51,6 +55,16 @@ def covered(stems: frozenset[str], weights: Mapping[str, float]) -> float:
     """Return the weighted share of the question's stems that are among `stems`, in [0, 1]; 0 without any."""
     total = sum(weights.values())
     return sum(weight for stem, weight in weights.items() if stem in stems) / total if total else 0.0
+
+
+def shortlist(question: Question, candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
+    """Return the `limit` candidates that share most with the question, those of better passages first, in order."""
+    if len(candidates) <= limit:
+        return list(candidates)
+    weights = rarities(question, candidates)
+    value = [covered(candidate.stems, weights) + candidate.passage.relevance for candidate in candidates]
+    kept = sorted(range(len(candidates)), key=lambda index: (-value[index], index))[:limit]
+    return [candidates[index] for index in sorted(kept)]
 
 
 def score_candidates(

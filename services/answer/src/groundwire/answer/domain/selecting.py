@@ -15,7 +15,7 @@ def select_sentences(scored: Sequence[Scored], limit: int = MAX_SENTENCES) -> li
     """
     if not scored:
         return []
-    ranked = sorted(scored, key=_best_first)
+    ranked = sorted(scored, key=Scored.order)
     best = ranked[0]
     chosen = [best]
     followers = sorted(ranked[1:], key=lambda item: -_with_bonus(item, best))
@@ -25,10 +25,6 @@ def select_sentences(scored: Sequence[Scored], limit: int = MAX_SENTENCES) -> li
         if not any(_says_the_same(item, other) for other in chosen):
             chosen.append(item)
     return _in_reading_order(chosen)
-
-
-def _best_first(item: Scored) -> tuple[float, int, int]:
-    return (-item.score, item.candidate.passage.rank, item.candidate.sentence.start)
 
 
 def _with_bonus(item: Scored, best: Scored) -> float:

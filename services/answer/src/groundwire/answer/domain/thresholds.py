@@ -48,8 +48,12 @@ class SupportWeights:
 RANKING = RankingWeights()
 SUPPORT = SupportWeights()
 
-MIN_SUPPORT = 0.42
-"""Support below which the generator abstains, unless the setting says otherwise."""
+MIN_SUPPORT = 0.50
+"""Support below which the generator abstains, unless the setting says otherwise.
+
+On SQuAD v2.0 dev F1 is flat between 0.40 and 0.50 (0.57). On a programming handbook 0.50 lies between the questions
+it covers (0.56 and more) and those on other subjects (0.47 and less).
+"""
 
 MAX_SENTENCES = 3
 """Sentences of an answer: the third adds 5 points of gold answers (SQuAD v2.0 dev), a fourth tires the reader."""

@@ -1,0 +1,106 @@
+"""The SessionStore in the catalog: sessions survive restarts and are shared by replicas."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import ParamSpec, TypeVar
+
+from groundwire.answer.domain.session import Message, Role, Session, SessionState, Transition
+from groundwire.answer.wire.answers import parse_answer, to_answer
+from groundwire.api.answer.v1 import answer_pb2
+from groundwire.catalog import session_rows
+from groundwire.catalog.database import Database
+from groundwire.catalog.sessions import Sessions
+from groundwire.kernel.clock import Clock
+from groundwire.rpc import request_context
+from groundwire.rpc.workers import Workers
+
+Params = ParamSpec("Params")
+ResultT = TypeVar("ResultT")
+
+
+class CatalogSessions:
+    """Sessions of the catalog, read and written in worker threads."""
+
+    def __init__(self, catalog: Database, workers: Workers, clock: Clock) -> None:
+        self._sessions = Sessions(catalog, clock)
+        self._workers = workers
+
+    async def create(self, tenant: str, session: Session) -> Session:
+        """Store a new session; see `groundwire.answer.ports.SessionStore`."""
+        row = await self._run(
+            self._sessions.create, tenant, session.session_id, session.collection, idle_timeout=session.idle_timeout
+        )
+        return _to_session(row, ())
+
+    async def get(self, tenant: str, session_id: str) -> Session:
+        """Return a session; see `groundwire.answer.ports.SessionStore`."""
+        return await self._run(self._get, tenant, session_id)
+
+    async def page(self, tenant: str, after: tuple[datetime, str] | None, limit: int) -> list[Session]:
+        """Return sessions; see `groundwire.answer.ports.SessionStore`."""
+        rows = await self._run(self._sessions.page, tenant, after, limit)
+        return [_to_session(row, ()) for row in rows]
+
+    async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
+        """Add an exchange; see `groundwire.answer.ports.SessionStore`."""
+        rows = [_to_row(message) for message in exchange]
+        await self._run(self._sessions.append, tenant, session_id, expected_head, rows)
+
+    async def end(self, tenant: str, session_id: str) -> Session:
+        """End a session; see `groundwire.answer.ports.SessionStore`."""
+        return await self._run(self._end, tenant, session_id)
+
+    def expire(self) -> int:
+        """Remove sessions that closed long ago, of all tenants; return how many. Blocking."""
+        return self._sessions.expire()
+
+    async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
+        return await self._workers.run(request_context.current().budget, fn, *args, **kwargs)
+
+    def _get(self, tenant: str, session_id: str) -> Session:
+        return _to_session(self._sessions.get(tenant, session_id), self._sessions.messages(tenant, session_id))
+
+    def _end(self, tenant: str, session_id: str) -> Session:
+        self._sessions.end(tenant, session_id)
+        return self._get(tenant, session_id)
+
+
+def _to_session(row: session_rows.Session, messages: Sequence[session_rows.NewMessage]) -> Session:
+    return Session(
+        session_id=row.session_id,
+        collection=row.collection,
+        idle_timeout=row.idle_timeout,
+        created_time=row.created_time,
+        last_activity=row.last_activity_time,
+        state=SessionState(row.state.value),
+        head=row.head,
+        message_count=row.message_count,
+        messages=tuple(_to_message(message) for message in messages),
+        transitions=tuple(_to_transition(transition) for transition in row.transitions),
+        conversation_id=row.conversation_id,
+        auto_new_session=row.auto_new_session,
+    )
+
+
+def _to_transition(row: session_rows.SessionTransition) -> Transition:
+    before = None if row.before is None else SessionState(row.before.value)
+    return Transition(before, SessionState(row.after.value), row.time)
+
+
+def _to_message(row: session_rows.NewMessage) -> Message:
+    message = Message(row.message_id, Role(row.role.value), row.content, row.time, row.related_message_id)
+    if row.answer is None:
+        return message
+    return replace(message, answer=parse_answer(answer_pb2.Answer.FromString(row.answer)))
+
+
+def _to_row(message: Message) -> session_rows.NewMessage:
+    return session_rows.NewMessage(
+        message_id=message.message_id,
+        role=session_rows.MessageRole(message.role.value),
+        content=message.content,
+        time=message.time,
+        related_message_id=message.related_message_id,
+        answer=None if message.answer is None else to_answer(message.answer).SerializeToString(),
+    )

@@ -1,0 +1,137 @@
+"""Stored sources, and which collections there are, from the catalog."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import ParamSpec, TypeVar
+
+from groundwire.answer.domain.citing import StoredChunkText
+from groundwire.answer.domain.draft import Source
+from groundwire.answer.ports import ChunkPlace, DocumentGeneration, StoredDocument
+from groundwire.catalog.chunks import Chunks
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.database import Database
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.texts import Texts
+from groundwire.kernel.document import Document
+from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError, NotFoundError
+from groundwire.kernel.hit import StoredChunk
+from groundwire.rpc import request_context
+from groundwire.rpc.workers import Workers
+
+Params = ParamSpec("Params")
+ResultT = TypeVar("ResultT")
+
+_PART_CHARS = 1_000_000
+_COLLECTIONS_PAGE = 200
+
+
+class CatalogTexts:
+    """Reads the catalog in worker threads."""
+
+    def __init__(self, catalog: Database, workers: Workers) -> None:
+        self._collections = Collections(catalog)
+        self._documents = Documents(catalog)
+        self._chunks = Chunks(catalog)
+        self._texts = Texts(catalog)
+        self._workers = workers
+
+    async def stored(self, tenant: str, collection: str, sources: Sequence[Source]) -> list[StoredChunkText | None]:
+        """Return what is stored at each source; see `groundwire.answer.ports.SourceTexts`."""
+        return await self._run(self._stored, tenant, collection, sources)
+
+    async def document(self, tenant: str, wanted: DocumentGeneration) -> StoredDocument | None:
+        """Return a document with its texts; see `groundwire.answer.ports.SourceTexts`."""
+        return await self._run(self._document, tenant, wanted)
+
+    async def chunk_place(self, tenant: str, chunk_id: str, chunk_number: int) -> ChunkPlace | None:
+        """Return where a live chunk stands; see `groundwire.answer.ports.SourceTexts`."""
+        return await self._run(self._chunk_place, tenant, chunk_id, chunk_number)
+
+    async def require(self, tenant: str, collection: str) -> None:
+        """Return if the collection exists; see `groundwire.answer.ports.CollectionDirectory`."""
+        await self._run(self._collections.get, tenant, collection)
+
+    async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
+        return await self._workers.run(request_context.current().budget, fn, *args, **kwargs)
+
+    def _stored(self, tenant: str, collection: str, sources: Sequence[Source]) -> list[StoredChunkText | None]:
+        chunks = self._chunks.live(tenant, collection, [source.passage.chunk_number for source in sources])
+        groups: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for index, source in enumerate(sources):
+            chunk = chunks.get(source.passage.chunk_number)
+            if chunk is not None and _is_within(source, chunk):
+                groups[chunk.document.document_id, chunk.generation].append(index)
+        found: list[StoredChunkText | None] = [None] * len(sources)
+        for (document_id, generation), indexes in groups.items():
+            spans = [(sources[index].span.start, sources[index].span.end) for index in indexes]
+            for index, text in zip(
+                indexes, self._slices(tenant, collection, document_id, generation, spans), strict=True
+            ):
+                found[index] = _to_stored(chunks[sources[index].passage.chunk_number], text)
+        return found
+
+    def _slices(
+        self, tenant: str, collection: str, document_id: str, generation: int, spans: Sequence[tuple[int, int]]
+    ) -> Sequence[str]:
+        """Return the canonical text at the spans; empty texts, which equal no quote, when it was deleted meanwhile."""
+        try:
+            return self._texts.slice(tenant, collection, document_id, generation, spans)
+        except DocumentNotFoundError:
+            return [""] * len(spans)
+
+    def _document(self, tenant: str, wanted: DocumentGeneration) -> StoredDocument | None:
+        for collection in self._candidates(tenant, wanted.collection):
+            try:
+                document = self._documents.get(tenant, collection, wanted.document_id)
+                live = self._whole(tenant, document, document.generation)
+            except NotFoundError:
+                continue
+            if live is None:
+                return None
+            is_live = wanted.generation == document.generation
+            text = live if is_live else self._whole(tenant, document, wanted.generation)
+            return StoredDocument(document.generation, text, live)
+        return None
+
+    def _candidates(self, tenant: str, collection: str) -> Iterator[str]:
+        """Iterate over the collections to look in: the one given, or all."""
+        if collection:
+            yield collection
+            return
+        after = ""
+        while page := self._collections.page(tenant, after, _COLLECTIONS_PAGE):
+            yield from (each.name for each in page)
+            after = page[-1].name
+
+    def _whole(self, tenant: str, document: Document, generation: int) -> str | None:
+        if generation < 1:
+            return None
+        try:
+            parts = self._texts.parts(tenant, document.collection, document.document_id, generation, _PART_CHARS)
+            return "".join(part.text for part in parts)
+        except DocumentNotFoundError:
+            return None
+
+    def _chunk_place(self, tenant: str, chunk_id: str, chunk_number: int) -> ChunkPlace | None:
+        try:
+            chunk = self._chunks.get(tenant, chunk_id or chunk_number)
+        except ChunkNotFoundError:
+            return None
+        if chunk_number not in {0, chunk.chunk_number}:
+            return None
+        return ChunkPlace(chunk.document.document_id, chunk.generation, chunk.chunk.span)
+
+
+def _is_within(source: Source, chunk: StoredChunk) -> bool:
+    return chunk.chunk.span.start <= source.span.start < source.span.end <= chunk.chunk.span.end
+
+
+def _to_stored(chunk: StoredChunk, text: str) -> StoredChunkText:
+    return StoredChunkText(
+        chunk_id=chunk.chunk_id,
+        document_id=chunk.document.document_id,
+        generation=chunk.generation,
+        chunk_span=chunk.chunk.span,
+        chunk_content=chunk.chunk.content,
+        text=text,
+    )

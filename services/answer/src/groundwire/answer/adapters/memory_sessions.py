@@ -1,0 +1,77 @@
+"""The SessionStore that forgets with the process: exactly the S4 design (requirement S4-38)."""
+
+from datetime import datetime, timedelta
+
+from groundwire.answer.domain.session import Message, Session, SessionState, aged, moved, with_exchange
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    SessionExpiredError,
+    SessionHeadMovedError,
+    SessionNotFoundError,
+)
+
+KEPT_CLOSED = timedelta(hours=24)
+"""How long an expired or ended session can still be read; the catalog keeps them as long."""
+
+
+class MemorySessions:
+    """Sessions of one process, lost when it ends. Used from one event loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._sessions: dict[tuple[str, str], Session] = {}
+
+    async def create(self, tenant: str, session: Session) -> Session:
+        """Store a new session; see `groundwire.answer.ports.SessionStore`."""
+        self._sweep()
+        key = (tenant, session.session_id)
+        if key in self._sessions:
+            raise AlreadyExistsError(f"session {session.session_id!r} exists", resource=session.session_id)
+        self._sessions[key] = session
+        return session
+
+    async def get(self, tenant: str, session_id: str) -> Session:
+        """Return a session; see `groundwire.answer.ports.SessionStore`."""
+        return self._require(tenant, session_id)
+
+    async def page(self, tenant: str, after: tuple[datetime, str] | None, limit: int) -> list[Session]:
+        """Return sessions; see `groundwire.answer.ports.SessionStore`."""
+        mine = [self._require(*key) for key in self._sessions if key[0] == tenant]
+        mine.sort(key=_recency, reverse=True)
+        return [session for session in mine if after is None or _recency(session) < after][:limit]
+
+    async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
+        """Add an exchange; see `groundwire.answer.ports.SessionStore`."""
+        session = self._require(tenant, session_id)
+        if session.is_closed:
+            raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session_id)
+        if session.head != expected_head:
+            raise SessionHeadMovedError(
+                "the session has newer messages", expected_head=expected_head, head=session.head
+            )
+        self._store(tenant, with_exchange(session, *exchange))
+
+    async def end(self, tenant: str, session_id: str) -> Session:
+        """End a session; see `groundwire.answer.ports.SessionStore`."""
+        return self._store(tenant, moved(self._require(tenant, session_id), SessionState.ENDED, self._clock.now()))
+
+    def _require(self, tenant: str, session_id: str) -> Session:
+        session = self._sessions.get((tenant, session_id))
+        if session is None:
+            raise SessionNotFoundError(session_id)
+        return aged(session, self._clock.now())
+
+    def _store(self, tenant: str, session: Session) -> Session:
+        self._sessions[tenant, session.session_id] = session
+        return session
+
+    def _sweep(self) -> None:
+        """Forget sessions that closed long ago."""
+        oldest = self._clock.now() - KEPT_CLOSED
+        for key in [key for key, session in self._sessions.items() if session.expire_time < oldest]:
+            del self._sessions[key]
+
+
+def _recency(session: Session) -> tuple[datetime, str]:
+    return (session.last_activity, session.session_id)

@@ -1,0 +1,177 @@
+"""The Retriever port over the retrieve service: a gRPC stub, or the servicer of the same process."""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import grpc
+
+from groundwire.answer.domain.answer import SearchReport
+from groundwire.answer.domain.passage import Passage
+from groundwire.answer.ports import Retrieval, Search
+from groundwire.api.common.v1 import hit_pb2, metadata_filter_pb2, retrieval_options_pb2, search_mode_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.errors import (
+    ChunkNotFoundError,
+    GroundwireError,
+    RetrieverUnavailableError,
+    UnavailableError,
+)
+from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Or
+from groundwire.kernel.spans import Span
+from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.filter_messages import to_filter_message
+
+_MAX_QUERY_CHARS = 500
+_SELECTION_HITS = 10
+_SPACE = re.compile(r"\s+")
+
+
+class RetrieveStub(Protocol):
+    """The part of the generated aio stub that is used; `InProcessStub` has it too."""
+
+    def Retrieve(self, request: pb.RetrieveRequest, /) -> Any:  # noqa: N802 - name of the contract
+        """Return an awaitable of the response."""
+        ...
+
+
+class RetrieveClient:
+    """Searches through the retrieve service.
+
+    Deadline, request id and cancellation are passed on by the channel (`groundwire.rpc.channels`) or the
+    in-process stub.
+    """
+
+    def __init__(self, stub: RetrieveStub) -> None:
+        self._stub = stub
+
+    async def retrieve(self, search: Search) -> Retrieval:
+        """Return the passages, best first; see `groundwire.answer.ports.Retriever`."""
+        options = retrieval_options_pb2.RetrievalOptions()
+        if search.options is not None:
+            options.CopyFrom(search.options)
+        if search.chunk_ids:
+            _only_chunks(options, search.chunk_ids)
+        elif search.places:
+            _restrict(options, Or(tuple(_at(*place) for place in search.places)))
+        response = await self._send(search.collection, search.text, options)
+        _refuse_missing(search.chunk_ids, response.results)
+        return Retrieval(tuple(_to_passage(hit) for hit in response.results), _report(search, response))
+
+    async def places_of(self, collection: str, selected_text: str) -> tuple[tuple[str, str], ...]:
+        """Return where a text was selected from; see `groundwire.answer.ports.Retriever`."""
+        options = retrieval_options_pb2.RetrievalOptions(
+            mode=search_mode_pb2.SEARCH_MODE_LEXICAL, top_k=_SELECTION_HITS, min_relevance=0.0
+        )
+        response = await self._send(collection, _query_of(selected_text), options)
+        holders = [hit for hit in response.results if _shares(hit.content, selected_text)]
+        return tuple(dict.fromkeys((hit.document_id, hit.chapter) for hit in holders))
+
+    async def _send(
+        self, collection: str, query: str, options: retrieval_options_pb2.RetrievalOptions
+    ) -> pb.RetrieveResponse:
+        request = pb.RetrieveRequest(collection=collection, query=query, options=options)
+        try:
+            response: pb.RetrieveResponse = await self._stub.Retrieve(request)
+        except grpc.RpcError as error:
+            raise _translated(from_rpc_error(error)) from error
+        return response
+
+
+def _translated(error: GroundwireError) -> GroundwireError:
+    """Return the error with its reason; a broken connection, which has none, is the retriever's."""
+    if type(error) is UnavailableError:
+        return RetrieverUnavailableError("the retrieve service does not answer")
+    return error
+
+
+def _only_chunks(options: retrieval_options_pb2.RetrievalOptions, chunk_ids: Sequence[str]) -> None:
+    _restrict(options, Membership("chunk_id", tuple(chunk_ids)))
+    options.top_k = len(set(chunk_ids))
+    options.min_relevance = 0.0
+    options.collapse_duplicates = False
+
+
+def _at(document_id: str, chapter: str) -> Filter:
+    return And(
+        (
+            Comparison("document_id", Comparator.EQ, document_id),
+            Comparison("chapter", Comparator.EQ, chapter),
+        )
+    )
+
+
+def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) -> None:
+    """Add a condition to the filter of the options."""
+    clauses = [to_filter_message(where)]
+    if options.HasField("filter"):
+        clauses.insert(0, metadata_filter_pb2.MetadataFilter.FromString(options.filter.SerializeToString()))
+    combined = metadata_filter_pb2.FilterClauses(clauses=clauses)
+    options.filter.CopyFrom(metadata_filter_pb2.MetadataFilter(all_of=combined))
+
+
+def _refuse_missing(chunk_ids: Sequence[str], hits: Iterable[hit_pb2.Hit]) -> None:
+    found = {hit.chunk_id for hit in hits}
+    missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in found]
+    if missing:
+        raise ChunkNotFoundError(missing[0])
+
+
+def _report(search: Search, response: pb.RetrieveResponse) -> SearchReport:
+    return SearchReport(
+        search_text=search.text,
+        hits=tuple(response.results),
+        snapshot=response.snapshot,
+        degraded_stages=tuple(response.degraded_stages),
+        explain_plan=response.explain_plan if response.HasField("explain_plan") else None,
+    )
+
+
+def _query_of(selected_text: str) -> str:
+    """Return the beginning of a selection, in whole words, as long as a query may be."""
+    text = _SPACE.sub(" ", selected_text).strip()
+    if len(text) <= _MAX_QUERY_CHARS:
+        return text
+    return text[:_MAX_QUERY_CHARS].rsplit(" ", 1)[0] or text[:_MAX_QUERY_CHARS]
+
+
+def _shares(content: str, selected_text: str) -> bool:
+    """Tell whether a chunk holds the selection, or one end of it when it runs across chunks."""
+    content, selection = _SPACE.sub(" ", content).strip(), _SPACE.sub(" ", selected_text).strip()
+    half = max(1, len(selection) // 2)
+    return selection in content or selection[:half] in content or selection[half:] in content or content in selection
+
+
+def _to_passage(hit: hit_pb2.Hit) -> Passage:
+    span = hit.span
+    return Passage(
+        rank=hit.rank,
+        chunk_id=hit.chunk_id,
+        chunk_number=hit.chunk_number,
+        document_id=hit.document_id,
+        generation=hit.generation,
+        source_uri=hit.source_uri,
+        title=hit.title,
+        chapter=hit.chapter,
+        section=hit.section,
+        section_heading=hit.section_heading,
+        page_numbers=tuple(hit.page_numbers),
+        span=Span(span.start, span.end, span.start_byte, span.end_byte),
+        content=hit.content,
+        relevance=hit.relevance_score,
+        creators=tuple(hit.creators),
+        date_created=_date_created(hit),
+        doi=hit.metadata["doi"].string_value if "doi" in hit.metadata else "",
+        url=_url(hit),
+    )
+
+
+def _date_created(hit: hit_pb2.Hit) -> datetime | None:
+    return hit.date_created.ToDatetime(UTC) if hit.HasField("date_created") else None
+
+
+def _url(hit: hit_pb2.Hit) -> str:
+    """Return the metadata key `url`, or the source when that is a URL."""
+    given = hit.metadata["url"].string_value if "url" in hit.metadata else ""
+    return given or (hit.source_uri if hit.source_uri.startswith(("http://", "https://")) else "")

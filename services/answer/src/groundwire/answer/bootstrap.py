@@ -1,0 +1,104 @@
+"""Composition root of the answer service."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+
+from groundwire.answer.adapters.catalog_sessions import CatalogSessions
+from groundwire.answer.adapters.catalog_texts import CatalogTexts
+from groundwire.answer.adapters.extractive_generator import ExtractiveGenerator
+from groundwire.answer.adapters.memory_sessions import MemorySessions
+from groundwire.answer.adapters.retrieve_client import RetrieveClient, RetrieveStub
+from groundwire.answer.ask_in_session import AskInSession
+from groundwire.answer.ask_question import AskQuestion
+from groundwire.answer.create_session import CreateSession
+from groundwire.answer.end_session import EndSession
+from groundwire.answer.get_session import GetSession
+from groundwire.answer.list_sessions import ListSessions
+from groundwire.answer.ports import Generator, SessionStore
+from groundwire.answer.servicer import AnswerServicer, UseCases
+from groundwire.answer.settings import AnswerSettings, SessionStoreName
+from groundwire.answer.verify_citations import VerifyCitations
+from groundwire.catalog.database import Database
+from groundwire.catalog.sessions import Sessions
+from groundwire.kernel.clock import Clock, SystemClock
+from groundwire.kernel.embedder import Embedder
+from groundwire.rpc.pagination import PageTokens
+from groundwire.rpc.workers import Workers
+
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerService:
+    """The built service; `start` and `close` are quick and are called from a worker thread."""
+
+    servicer: AnswerServicer
+    expired_sessions: Sessions
+
+    def start(self) -> None:
+        """Remove sessions that closed long ago."""
+        self.expired_sessions.expire()
+
+    def close(self) -> None:
+        """Release nothing: what the service uses belongs to the process."""
+
+
+def build(
+    *,
+    catalog: Database,
+    embedder: Embedder,
+    retriever_stub: RetrieveStub,
+    settings: AnswerSettings,
+    workers: Workers,
+    clock: Clock | None = None,
+    generator: Generator | None = None,
+) -> AnswerService:
+    """Wire the service; `generator` None means the extractive one."""
+    time = clock or SystemClock()
+    texts = CatalogTexts(catalog, workers)
+    sessions = _session_store(settings, catalog, workers, time)
+    ask_question = AskQuestion(
+        retriever=RetrieveClient(retriever_stub),
+        generator=generator or _extractive(embedder, workers, settings),
+        texts=texts,
+        clock=time,
+        rag_enabled=settings.rag_enabled,
+    )
+    use_cases = UseCases(
+        ask_question=ask_question,
+        ask_in_session=AskInSession(
+            sessions=sessions, ask_question=ask_question, clock=time, max_search_chars=settings.max_question_chars
+        ),
+        create_session=CreateSession(
+            sessions=sessions,
+            collections=texts,
+            clock=time,
+            idle_timeout=timedelta(seconds=settings.session_idle_s),
+        ),
+        get_session=GetSession(sessions),
+        list_sessions=ListSessions(sessions),
+        end_session=EndSession(sessions),
+        verify_citations=VerifyCitations(texts),
+    )
+    # Page tokens of sessions live as long as the process: after a restart a listing starts anew.
+    page_tokens = PageTokens(secrets.token_bytes(_KEY_BYTES))
+    servicer = AnswerServicer(  # type: ignore[abstract]  # calls it does not define answer NotAvailableError
+        use_cases, page_tokens, settings.max_question_chars
+    )
+    return AnswerService(servicer, Sessions(catalog, time))
+
+
+def _session_store(settings: AnswerSettings, catalog: Database, workers: Workers, clock: Clock) -> SessionStore:
+    if settings.session_store is SessionStoreName.MEMORY:
+        return MemorySessions(clock)
+    return CatalogSessions(catalog, workers, clock)
+
+
+def _extractive(embedder: Embedder, workers: Workers, settings: AnswerSettings) -> ExtractiveGenerator:
+    return ExtractiveGenerator(
+        embedder=embedder,
+        workers=workers,
+        min_support=settings.min_support,
+        max_sentences=settings.max_sentences,
+    )

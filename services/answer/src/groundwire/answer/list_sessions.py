@@ -1,0 +1,46 @@
+"""List sessions."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from groundwire.answer.domain.session import Session, SessionState
+from groundwire.answer.ports import SessionStore
+
+_READ_AHEAD = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions to list; empty and None mean any."""
+
+    collection: str = ""
+    conversation_id: str = ""
+    state: SessionState | None = None
+
+    def admits(self, session: Session) -> bool:
+        """Tell whether a session is to be listed."""
+        return (
+            self.collection in {"", session.collection}
+            and self.conversation_id in {"", session.conversation_id}
+            and self.state in {None, session.state}
+        )
+
+
+class ListSessions:
+    """Lists sessions."""
+
+    def __init__(self, sessions: SessionStore) -> None:
+        self._sessions = sessions
+
+    async def __call__(
+        self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
+        """Return up to `limit` sessions behind `after` (last activity, id), the most recently active first."""
+        found: list[Session] = []
+        while len(found) < limit:
+            page = await self._sessions.page(tenant, after, _READ_AHEAD)
+            found += [session for session in page if wanted.admits(session)]
+            if len(page) < _READ_AHEAD:
+                break
+            after = (page[-1].last_activity, page[-1].session_id)
+        return found[:limit]

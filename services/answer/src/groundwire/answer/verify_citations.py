@@ -1,0 +1,60 @@
+"""Compare citations with what is stored now."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from groundwire.answer.domain.verifying import (
+    MESSAGES,
+    CanonicalText,
+    ClaimedCitation,
+    Failure,
+    Verification,
+    compare,
+)
+from groundwire.answer.ports import DocumentGeneration, SourceTexts, StoredDocument
+from groundwire.kernel.spans import Span
+
+
+class VerifyCitations:
+    """Verifies citations; changes nothing."""
+
+    def __init__(self, texts: SourceTexts) -> None:
+        self._texts = texts
+
+    async def __call__(self, tenant: str, citations: Sequence[ClaimedCitation]) -> list[Verification]:
+        """Return one verification for each citation, in the order given; none of them is an error.
+
+        Each document is read once, whatever the number of its citations.
+        """
+        places: dict[DocumentGeneration, list[int]] = defaultdict(list)
+        for index, claimed in enumerate(citations):
+            key = DocumentGeneration(claimed.collection, claimed.document_id, claimed.generation)
+            places[key].append(index)
+        found: dict[int, Verification] = {}
+        for wanted, indexes in places.items():
+            document = await self._texts.document(tenant, wanted)
+            cited = CanonicalText(document.text) if document and document.text is not None else None
+            for index in indexes:
+                found[index] = await self._verify(tenant, citations[index], document, cited)
+        return [found[index] for index in range(len(citations))]
+
+    async def _verify(
+        self, tenant: str, claimed: ClaimedCitation, document: StoredDocument | None, cited: CanonicalText | None
+    ) -> Verification:
+        if document is None:
+            return Verification(Failure.DOCUMENT_NOT_FOUND, MESSAGES[Failure.DOCUMENT_NOT_FOUND])
+        is_live = claimed.generation == document.live_generation
+        failure, stored, span = compare(claimed, cited)
+        if failure is None and span is not None and is_live and not await self._chunk_agrees(tenant, claimed, span):
+            failure = Failure.CHUNK_MISMATCH
+        current = span if is_live and failure is None else CanonicalText(document.live_text).only_place(claimed.quote)
+        return Verification(failure, MESSAGES[failure], stored, is_live, document.live_generation, current)
+
+    async def _chunk_agrees(self, tenant: str, claimed: ClaimedCitation, span: Span) -> bool:
+        """Tell whether the chunk that the citation names holds the span; chunks of older generations are gone."""
+        if not claimed.chunk_id and not claimed.chunk_number:
+            return True
+        chunk = await self._texts.chunk_place(tenant, claimed.chunk_id, claimed.chunk_number)
+        if chunk is None or (chunk.document_id, chunk.generation) != (claimed.document_id, claimed.generation):
+            return False
+        return chunk.span.start <= span.start and span.end <= chunk.span.end

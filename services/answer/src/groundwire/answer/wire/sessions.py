@@ -1,0 +1,123 @@
+"""Sessions and the requests about them."""
+
+from datetime import datetime, timedelta
+
+from groundwire.answer.create_session import NewSession
+from groundwire.answer.domain.session import Message, Role, Session, SessionState, Transition
+from groundwire.answer.list_sessions import SessionFilter
+from groundwire.answer.wire.answers import to_refusal
+from groundwire.answer.wire.citations import to_citation
+from groundwire.answer.wire.spans import parse_duration, to_duration, to_time
+from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.api.answer.v1 import session_pb2
+from groundwire.api.common.v1 import record_pb2
+from groundwire.kernel.clock import epoch_ms, from_epoch_ms
+from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
+from groundwire.kernel.identifiers import parse_collection_name, parse_uuid
+
+_SHORTEST_IDLE = timedelta(seconds=1)
+_LONGEST_IDLE = timedelta(days=30)
+_ROLES = {Role.USER: record_pb2.ROLE_USER, Role.ASSISTANT: record_pb2.ROLE_ASSISTANT}
+_STATE_PREFIX = "SESSION_STATE_"
+
+
+def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
+    """Return what the caller says about a new session.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
+        NotAvailableError: recording under a conversation, and sessions that start by themselves.
+    """
+    idle = parse_duration(request.idle_timeout) if request.HasField("idle_timeout") else None
+    if idle is not None and not _SHORTEST_IDLE <= idle <= _LONGEST_IDLE:
+        raise InvalidRequestError.of("idle_timeout", "must be 1 second to 30 days")
+    if request.conversation_id:
+        raise NotAvailableError("recording a conversation is not available in this version", feature="conversation_id")
+    if request.auto_new_session:
+        raise NotAvailableError("starting sessions by themselves is not available", feature="auto_new_session")
+    return NewSession(
+        collection=parse_collection_name(request.collection),
+        idle_timeout=idle,
+        request_id=parse_uuid(request.request_id, "request_id") if request.request_id else "",
+    )
+
+
+def parse_session_id(request: pb.GetSessionRequest | pb.EndSessionRequest) -> str:
+    """Return the id of the session that a request names.
+
+    Raises:
+        InvalidRequestError: it is not a UUID.
+    """
+    if isinstance(request, pb.EndSessionRequest) and request.request_id:
+        parse_uuid(request.request_id, "request_id")
+    return parse_uuid(request.session_id, "session_id")
+
+
+def parse_list_request(request: pb.ListSessionsRequest) -> SessionFilter:
+    """Return which sessions to list.
+
+    Raises:
+        InvalidRequestError: the state is not one of the contract.
+    """
+    if request.state not in session_pb2.SessionState.values():
+        raise InvalidRequestError.of("state", "is not a state")
+    name = session_pb2.SessionState.Name(request.state).removeprefix(_STATE_PREFIX)
+    state = None if request.state == session_pb2.SESSION_STATE_UNSPECIFIED else SessionState(name)
+    return SessionFilter(request.collection, request.conversation_id, state)
+
+
+def to_position(session: Session) -> tuple[int, str]:
+    """Return the place of a session in a listing, for a page token."""
+    return (epoch_ms(session.last_activity), session.session_id)
+
+
+def parse_position(position: tuple[str | int, ...] | None) -> tuple[datetime, str] | None:
+    """Return the place that a page token holds, None for the first page."""
+    return None if position is None else (from_epoch_ms(int(position[0])), str(position[1]))
+
+
+def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
+    """Return the message of a session; `brief` leaves out its messages and transitions."""
+    return session_pb2.Session(
+        session_id=session.session_id,
+        collection=session.collection,
+        state=_to_state(session.state),
+        created_time=to_time(session.created_time),
+        last_activity_time=to_time(session.last_activity),
+        messages=[] if brief else [_to_message(message) for message in session.messages],
+        head=session.head,
+        conversation_id=session.conversation_id,
+        expire_time=to_time(session.expire_time),
+        transitions=[] if brief else [_to_transition(transition) for transition in session.transitions],
+        message_count=session.message_count,
+        idle_timeout=to_duration(session.idle_timeout.total_seconds()),
+        auto_new_session=session.auto_new_session,
+    )
+
+
+def _to_state(state: SessionState | None) -> "session_pb2.SessionState.ValueType":
+    return session_pb2.SessionState.Value(f"{_STATE_PREFIX}{state.value if state else 'UNSPECIFIED'}")
+
+
+def _to_transition(transition: Transition) -> session_pb2.SessionTransition:
+    return session_pb2.SessionTransition(
+        from_state=_to_state(transition.before),
+        to_state=_to_state(transition.after),
+        transition_time=to_time(transition.time),
+    )
+
+
+def _to_message(message: Message) -> session_pb2.Message:
+    answer = message.answer
+    return session_pb2.Message(
+        message_id=message.message_id,
+        role=_ROLES[message.role],
+        content=message.content,
+        message_time=to_time(message.time),
+        citations=[to_citation(citation) for citation in answer.citations] if answer else [],
+        related_message_id=message.related_message_id,
+        is_from_book=answer.grounded if answer else False,
+        confidence=answer.confidence if answer else None,
+        refusal_reason=to_refusal(answer.refusal if answer else None),
+        state=session_pb2.MESSAGE_STATE_COMPLETE,
+    )
