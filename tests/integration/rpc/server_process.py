@@ -3,11 +3,10 @@
 import asyncio
 import sys
 
-from tests.integration.rpc.fake_ingest import NAME, fake_ingest
-
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.rpc.logging_setup import configure_logging
 from groundwire.rpc.server import GrpcServer, ServerOptions, Service, serve
+from tests.integration.rpc.fake_ingest import NAME, fake_ingest
 
 
 async def main(drain_s: float) -> None:

@@ -10,7 +10,6 @@ import structlog
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
-from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest, serving
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
@@ -29,6 +28,7 @@ from groundwire.kernel.errors import (
 from groundwire.rpc.deadlines import DeadlineTable
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.server import GrpcServer, ServerOptions
+from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest, serving
 
 SHAPES = ["unary_unary", "unary_stream", "stream_unary", "stream_stream"]
 

@@ -10,7 +10,6 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf import descriptor_pool
-from tests.integration.rpc.fake_ingest import FakeIngest, fake_ingest, serving
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
 from groundwire.api.ingest.v1 import document_pb2
@@ -19,6 +18,7 @@ from groundwire.client import AsyncGroundwireClient, GroundwireClient
 from groundwire.client.calls import StreamCall, UnaryCall, with_request_id
 from groundwire.client.contract import Contract
 from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, StoreUnavailableError, UnavailableError
+from tests.integration.rpc.fake_ingest import FakeIngest, fake_ingest, serving
 
 TABLE = {name: call for name, call in vars(Contract).items() if isinstance(call, UnaryCall | StreamCall)}
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.kernel.errors import DrainingError
 from groundwire.rpc import healthcheck
 from groundwire.rpc.error_status import from_rpc_error
+from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -8,7 +8,6 @@ from typing import Any
 import grpc
 import pytest
 import structlog
-from tests.integration.rpc.fake_ingest import FakeIngest, fake_ingest, serving
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
@@ -27,6 +26,7 @@ from groundwire.rpc.channels import open_channel
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.request_context import RequestContext
+from tests.integration.rpc.fake_ingest import FakeIngest, fake_ingest, serving
 
 
 class Peer:

@@ -1,0 +1,46 @@
+"""The gauge sees what blocks the event loop."""
+
+import asyncio
+import time
+
+import structlog
+
+from groundwire.rpc.lag import LagGauge, LagReading
+
+
+async def test_a_block_of_eighty_milliseconds_is_seen_and_logged() -> None:
+    gauge = LagGauge()
+    gauge.start()
+    await asyncio.sleep(0.05)
+    with structlog.testing.capture_logs() as logs:
+        time.sleep(0.08)  # noqa: ASYNC251 - the planted bug
+        await asyncio.sleep(0.02)
+    await gauge.stop()
+
+    reading = gauge.read()
+    assert 0.07 <= reading.max_s < 0.5
+    assert [line["event"] for line in logs] == ["event loop stalled"]
+    assert logs[0]["lag_ms"] >= 70
+    assert reading.samples > 5
+
+
+async def test_reset_forgets() -> None:
+    gauge = LagGauge()
+    assert gauge.read() == LagReading(0.0, 0.0, 0)
+    gauge.start()
+    time.sleep(0.03)  # noqa: ASYNC251 - something to forget
+    await asyncio.sleep(0.01)
+    gauge.reset()
+    await gauge.stop()
+    assert gauge.read() == LagReading(0.0, 0.0, 0)
+
+
+def test_the_99th_percentile_is_the_upper_end_of_its_millisecond() -> None:
+    gauge = LagGauge(warn_s=10)
+    for milliseconds in range(100):
+        gauge._note(milliseconds / 1000 + 0.0005)
+    assert gauge.read() == LagReading(0.0995, 0.099, 100)
+
+    gauge._note(60.0)
+    gauge._note(60.0)
+    assert gauge.read() == LagReading(60.0, 1.0, 102)

@@ -1,0 +1,91 @@
+"""Page tokens say where to go on, and cannot be made, moved or changed by callers."""
+
+import base64
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.kernel.errors import InvalidPageTokenError, InvalidRequestError
+from groundwire.rpc.pagination import PageTokens, load_key, page_size
+
+TOKENS = PageTokens(b"k" * 32)
+REQUEST = pb.ListDocumentsRequest(collection="rust", source_prefix="src/")
+positions = st.lists(st.text(max_size=50) | st.integers(0, 2**53), max_size=4).map(tuple)
+
+
+@given(positions, st.integers(0, 1000))
+def test_a_position_comes_back_for_the_same_request_of_any_size(position: tuple[str | int, ...], size: int) -> None:
+    token = TOKENS.issue(position, tenant="t", request=REQUEST)
+    again = pb.ListDocumentsRequest(collection="rust", source_prefix="src/", page_size=size, page_token=token)
+
+    assert TOKENS.read(token, tenant="t", request=again) == position
+    assert token.replace("-", "").replace("_", "").isalnum()
+
+
+def test_no_token_is_the_first_page() -> None:
+    assert TOKENS.read("", tenant="t", request=REQUEST) is None
+
+
+@given(positions, st.data())
+def test_a_changed_token_is_refused(position: tuple[str | int, ...], data: st.DataObject) -> None:
+    raw = base64.urlsafe_b64decode(TOKENS.issue(position, tenant="t", request=REQUEST) + "==")
+    place = data.draw(st.integers(0, len(raw) - 1))
+    flipped = raw[:place] + bytes([raw[place] ^ data.draw(st.integers(1, 255))]) + raw[place + 1 :]
+
+    with pytest.raises(InvalidPageTokenError):
+        TOKENS.read(base64.urlsafe_b64encode(flipped).decode().rstrip("="), tenant="t", request=REQUEST)
+
+
+@given(st.text(min_size=1, max_size=200) | st.binary(min_size=1).map(lambda raw: base64.b64encode(raw).decode()))
+def test_an_invented_token_is_refused(token: str) -> None:
+    with pytest.raises(InvalidPageTokenError) as caught:
+        TOKENS.read(token, tenant="t", request=REQUEST)
+
+    assert [violation.field for violation in caught.value.violations] == ["page_token"]
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.booleans())
+def test_a_token_is_refused_for_other_parameters(collection: str, prefix: str, deleted: bool) -> None:
+    other = pb.ListDocumentsRequest(collection=collection, source_prefix=prefix, include_deleted=deleted)
+    assume(other != REQUEST)
+    token = TOKENS.issue(("a",), tenant="t", request=REQUEST)
+
+    with pytest.raises(InvalidPageTokenError):
+        TOKENS.read(token, tenant="t", request=other)
+
+
+def test_a_token_is_refused_for_another_tenant_method_or_key() -> None:
+    token = TOKENS.issue(("a",), tenant="t", request=REQUEST)
+
+    for tokens, tenant, request in [
+        (TOKENS, "u", REQUEST),
+        (TOKENS, "t", pb.ListChunksRequest(collection="rust", document_id="src/")),
+        (PageTokens(b"other"), "t", REQUEST),
+    ]:
+        with pytest.raises(InvalidPageTokenError):
+            tokens.read(token, tenant=tenant, request=request)
+
+
+@pytest.mark.parametrize(("asked", "given_size"), [(0, 20), (1, 1), (100, 100), (101, 100), (2**31 - 1, 100)])
+def test_page_sizes(asked: int, given_size: int) -> None:
+    assert page_size(asked, default=20, maximum=100) == given_size
+
+
+def test_a_negative_page_size_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="page_size"):
+        page_size(-1, default=20, maximum=100)
+
+
+def test_everyone_who_opens_the_key_file_gets_the_same_key(tmp_path: Path) -> None:
+    path = tmp_path / "page.key"
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(load_key, [path] * 32))
+
+    (key,) = keys
+    assert len(key) == 32
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.key"]

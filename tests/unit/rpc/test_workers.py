@@ -1,0 +1,171 @@
+"""Blocking work beside the event loop, with budgets."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+
+import pytest
+
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import CallCancelledError, DeadlineError
+from groundwire.rpc import request_context
+from groundwire.rpc.request_context import RequestContext
+from groundwire.rpc.workers import Workers
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    made = Workers(2)
+    yield made
+    made.close()
+
+
+async def test_a_function_runs_in_a_thread_with_the_context_of_its_caller(workers: Workers) -> None:
+    request_context.bind(RequestContext(request_id="r1"))
+
+    def where(prefix: str, *, suffix: str) -> tuple[str, bool]:
+        request_id = request_context.current().request_id
+        return prefix + request_id + suffix, threading.current_thread() is threading.main_thread()
+
+    assert await workers.run(Budget(), where, "<", suffix=">") == ("<r1>", False)
+
+
+async def test_errors_of_the_function_come_back_and_leave_the_budget(workers: Workers) -> None:
+    budget = Budget(5)
+
+    def fail() -> None:
+        raise TimeoutError("the function's own")
+
+    with pytest.raises(TimeoutError, match="the function's own"):
+        await workers.run(budget, fail)
+    budget.check()
+
+
+async def test_at_most_size_functions_run_at_a_time(workers: Workers) -> None:
+    running, most, lock = 0, 0, threading.Lock()
+
+    def work() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.01)
+        with lock:
+            running -= 1
+
+    await asyncio.gather(*(workers.run(Budget(), work) for _ in range(10)))
+    assert most == 2
+
+
+def until_stopped(budget: Budget, stopped: threading.Event) -> None:
+    try:
+        while True:
+            budget.check()
+            time.sleep(0.002)
+    finally:
+        stopped.set()
+
+
+async def test_cancelling_the_caller_stops_the_function(workers: Workers) -> None:
+    budget, stopped = Budget(), threading.Event()
+    caller = asyncio.create_task(workers.run(budget, until_stopped, budget, stopped))
+    await asyncio.sleep(0.02)
+    caller.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert await asyncio.to_thread(stopped.wait, 1)
+
+
+async def test_the_deadline_ends_the_wait_and_the_function(workers: Workers) -> None:
+    budget, stopped = Budget(0.05), threading.Event()
+
+    with pytest.raises(DeadlineError):
+        await workers.run(budget, until_stopped, budget, stopped)
+    assert await asyncio.to_thread(stopped.wait, 1)
+
+
+async def test_a_function_that_has_not_begun_never_begins(workers: Workers) -> None:
+    release, begun = threading.Event(), threading.Event()
+    busy = [asyncio.create_task(workers.run(Budget(), release.wait, 5)) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    with pytest.raises(DeadlineError):
+        await workers.run(Budget(0.02), begun.set)
+    release.set()
+    await asyncio.gather(*busy)
+
+    assert not begun.is_set()
+
+
+async def test_a_cancelled_budget_refuses_work(workers: Workers) -> None:
+    budget = Budget()
+    budget.cancel()
+
+    with pytest.raises(CallCancelledError):
+        await workers.run(budget, pytest.fail, "ran")
+
+
+async def test_a_stream_gives_reports_in_order_and_the_result_last(workers: Workers) -> None:
+    def count(report: Callable[[int], None]) -> str:
+        for number in range(100):
+            report(number)
+        return "done"
+
+    assert [item async for item in workers.stream(Budget(), count)] == [*range(100), "done"]
+
+
+async def test_a_stream_ends_with_the_error_of_its_function(workers: Workers) -> None:
+    def fail(report: Callable[[int], None]) -> None:
+        report(1)
+        raise ValueError("broken")
+
+    items = workers.stream(Budget(), fail)
+    assert await anext(items) == 1
+    with pytest.raises(ValueError, match="broken"):
+        await anext(items)
+
+
+async def test_a_slow_consumer_holds_the_function_back(workers: Workers) -> None:
+    reported = 0
+
+    def count(report: Callable[[int], None]) -> None:
+        nonlocal reported
+        for number in range(1000):
+            report(number)
+            reported = number + 1
+
+    async with aclosing(workers.stream(Budget(), count)) as items:
+        assert await anext(items) == 0
+        await asyncio.sleep(0.05)
+        assert reported <= 18
+
+
+@pytest.mark.parametrize("leave", ["close", "cancel", "deadline"])
+async def test_a_consumer_that_leaves_stops_the_function(workers: Workers, leave: str) -> None:
+    ended = threading.Event()
+    budget = Budget(0.1 if leave == "deadline" else None)
+
+    def endless(report: Callable[[int], None]) -> None:
+        try:
+            while True:
+                report(1)
+        finally:
+            ended.set()
+
+    async def consume() -> None:
+        async with aclosing(workers.stream(budget, endless)) as items:
+            async for _ in items:
+                if leave == "close":
+                    return
+                await asyncio.sleep(0.02)
+
+    consumer = asyncio.create_task(consume())
+    await asyncio.sleep(0.05)
+    if leave == "cancel":
+        consumer.cancel()
+    (outcome,) = await asyncio.gather(consumer, return_exceptions=True)
+
+    assert type(outcome) is {"close": type(None), "cancel": asyncio.CancelledError, "deadline": DeadlineError}[leave]
+    assert await asyncio.to_thread(ended.wait, 1)
