@@ -25,6 +25,7 @@ from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
 from groundwire.kernel.payload import chunk_payload
 
 _BY_ID = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.document_id == bindparam("wanted"))
+_BY_ID_ALONE = SELECT_DOCUMENTS.where(documents.c.document_id == bindparam("wanted"))
 _BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("wanted"))
 _BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
     document_aliases, document_aliases.c.document_key == documents.c.document_key
@@ -49,7 +50,9 @@ class Documents:
     def find_by_source(self, tenant: str, collection: str, source_uri: str) -> Document | None:
         """Return the document with this source, or the one it is an alias of."""
         given = {"tenant": tenant, "collection": collection, "wanted": source_uri}
-        return self._first(_BY_SOURCE, given) or self._first(_BY_ALIAS, given)
+        with self._database.read() as connection:
+            row = connection.execute(_BY_SOURCE, given).first() or connection.execute(_BY_ALIAS, given).first()
+        return None if row is None else to_document(row)
 
     def find_by_hash(self, tenant: str, collection: str, source_hash: str) -> Document | None:
         """Return the oldest document made of these bytes."""
@@ -62,6 +65,17 @@ class Documents:
             DocumentNotFoundError: the collection has none of this id.
         """
         found = self._first(_BY_ID, {"tenant": tenant, "collection": collection, "wanted": document_id})
+        if found is None:
+            raise DocumentNotFoundError(document_id)
+        return found
+
+    def locate(self, tenant: str, document_id: str) -> Document:
+        """Return a document by its id alone, which is unique among the collections of a tenant.
+
+        Raises:
+            DocumentNotFoundError: the tenant has none of this id.
+        """
+        found = self._first(_BY_ID_ALONE, {"tenant": tenant, "wanted": document_id})
         if found is None:
             raise DocumentNotFoundError(document_id)
         return found
@@ -118,8 +132,8 @@ class Documents:
 
         def work(connection: Connection) -> Document:
             publish_generation(connection, pending, self._now())
-            of_this = SELECT_DOCUMENTS.where(documents.c.document_id == pending.document_id)
-            document = to_document(connection.execute(of_this, {"tenant": pending.tenant}).one())
+            given = {"tenant": pending.tenant, "wanted": pending.document_id}
+            document = to_document(connection.execute(_BY_ID_ALONE, given).one())
             self._conclude(connection, pending.tenant, "publish_document", document.document_id, receipt, document)
             return document
 

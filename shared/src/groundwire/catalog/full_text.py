@@ -1,17 +1,24 @@
 """Full-text search over live chunks: FTS5, Porter stems, BM25."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
-from sqlalchemy import column, func, select, table, text
+from sqlalchemy import Connection, column, func, select, table, text
 
 from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
-from groundwire.catalog.filters_sql import to_sql
+from groundwire.catalog.filter_split import live_chunks_matching
 from groundwire.catalog.index_words import IndexWords
 from groundwire.catalog.tables import chunks, documents
 from groundwire.kernel.filters import Filter
+
+Words: TypeAlias = tuple[str, ...]
+Counts: TypeAlias = dict[tuple[int, Words], int]
+"""Document frequencies by collection key and words, of one position of the catalog."""
+
+_COUNTS_KEPT = 20_000
 
 _index = table("chunks_fts", column("rowid"), column("chunks_fts"))
 
@@ -33,6 +40,8 @@ class FullText:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        # Replaced as one object, so that a thread never mixes counts of two positions.
+        self._counted: tuple[int, Counts] = (-1, {})
 
     def terms(self, user_text: str) -> list[str]:
         """Return the words of a text as the index cuts it: lower case, no diacritics, in order, not stemmed."""
@@ -63,7 +72,7 @@ class FullText:
             statement = select(_index.c.rowid, _SCORE).where(_index.c.chunks_fts.op("MATCH")(_within(key, quoted)))
             if where is not None:
                 joined = chunks.c.chunk_number == _index.c.rowid
-                statement = statement.join_from(_index, chunks, joined).where(to_sql(where, chunks.c.payload))
+                statement = statement.join_from(_index, chunks, joined).where(live_chunks_matching(key, where))
             statement = statement.order_by(text("2 DESC"), _index.c.rowid).limit(limit)
             return [LexicalMatch(number, score) for number, score in connection.execute(statement)]
 
@@ -73,19 +82,13 @@ class FullText:
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
         """
-        cut = dict(zip(terms, self._words.of_each(terms), strict=True))
+        cut = {term: tuple(words) for term, words in zip(terms, self._words.of_each(terms), strict=True)}
         with self._database.read() as connection:
-            key = collection_key(connection, tenant, collection)
-            counted = {
-                term: select(func.count())
-                .select_from(_index)
-                .where(_index.c.chunks_fts.op("MATCH")(_within(key, [_quoted(words)])))
-                .scalar_subquery()
-                for term, words in cut.items()
-                if words
-            }
-            row = connection.execute(select(*counted.values())).one() if counted else ()
-        return dict.fromkeys(terms, 0) | dict(zip(counted, row, strict=True))
+            key, position = collection_key(connection, tenant, collection), self._database.position(connection)
+            counted = self._counted_at(position)
+            unknown = {words for words in cut.values() if words and (key, words) not in counted}
+            counted |= _count(connection, key, unknown)
+        return {term: counted.get((key, words), 0) for term, words in cut.items()}
 
     def live_chunks(self, tenant: str, collection: str) -> int:
         """Return the number of live chunks, what document frequencies are shares of.
@@ -100,9 +103,29 @@ class FullText:
             )
             return int(connection.execute(counted).scalar_one())
 
+    def _counted_at(self, position: int) -> Counts:
+        counted = self._counted
+        if counted[0] != position or len(counted[1]) > _COUNTS_KEPT:
+            counted = self._counted = (position, {})
+        return counted[1]
+
     @cached_property
     def _words(self) -> IndexWords:
         return IndexWords()
+
+
+def _count(connection: Connection, key: int, phrases: Collection[Words]) -> Counts:
+    if not phrases:
+        return {}
+    counts = [
+        select(func.count())
+        .select_from(_index)
+        .where(_index.c.chunks_fts.op("MATCH")(_within(key, [_quoted(words)])))
+        .scalar_subquery()
+        for words in phrases
+    ]
+    row = connection.execute(select(*counts)).one()
+    return {(key, words): count for words, count in zip(phrases, row, strict=True)}
 
 
 def _quoted(words: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """What a process that died left unfinished."""
 
-from sqlalchemy import select
+from sqlalchemy import Connection, RowMapping, select
 
 from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
@@ -25,23 +25,21 @@ class Recovery:
         )
         with self._database.read() as connection:
             rows = connection.execute(statement).mappings().all()
-            found = []
-            for row in rows:
-                of_this = select(chunks.c.chunk_number, chunks.c.chunk_id).where(
-                    chunks.c.generation_key == row[generations.c.generation_key]
-                )
-                written = connection.execute(of_this.order_by(chunks.c.sequence_num)).all()
-                found.append(
-                    PendingGeneration(
-                        key=row[generations.c.generation_key],
-                        document_id=row[documents.c.document_id],
-                        generation=row[generations.c.generation],
-                        expected_generation=row[documents.c.live_generation],
-                        tenant=row[generations.c.tenant],
-                        collection=to_collection(row),
-                        numbers=[each.chunk_number for each in written],
-                        chunk_ids=[each.chunk_id for each in written],
-                        payloads=(),
-                    )
-                )
-        return found
+            return [_to_pending(connection, row) for row in rows]
+
+
+def _to_pending(connection: Connection, row: RowMapping) -> PendingGeneration:
+    key = row[generations.c.generation_key]
+    statement = select(chunks.c.chunk_number, chunks.c.chunk_id).where(chunks.c.generation_key == key)
+    written = connection.execute(statement.order_by(chunks.c.sequence_num)).all()
+    return PendingGeneration(
+        key=key,
+        document_id=row[documents.c.document_id],
+        generation=row[generations.c.generation],
+        expected_generation=row[documents.c.live_generation],
+        tenant=row[generations.c.tenant],
+        collection=to_collection(row),
+        numbers=[each.chunk_number for each in written],
+        chunk_ids=[each.chunk_id for each in written],
+        payloads=(),
+    )

@@ -115,6 +115,34 @@ class SessionMessage(NewMessage):
     sequence: int = 0
 
 
+def new_session(
+    tenant: str,
+    session_id: str,
+    collection: str,
+    idle_timeout: timedelta,
+    conversation_id: str,
+    now: datetime,
+    *,
+    auto_new: bool,
+) -> Session:
+    """Make a session without messages."""
+    session = Session(
+        session_id=session_id,
+        tenant=tenant,
+        collection=collection,
+        conversation_id=conversation_id,
+        auto_new_session=auto_new,
+        idle_timeout=idle_timeout,
+        state=SessionState.CREATED,
+        head="",
+        message_count=0,
+        created_time=now,
+        last_activity_time=now,
+        transitions=(),
+    )
+    return moved(session, SessionState.CREATED, now)
+
+
 def moved(session: Session, state: SessionState, now: datetime) -> Session:
     """Return the session in another state, with the transition noted."""
     before = session.state if session.transitions else None

@@ -15,6 +15,7 @@ from groundwire.catalog.session_rows import (
     SessionMessage,
     SessionState,
     moved,
+    new_session,
     session_values,
     to_message,
     to_session,
@@ -58,22 +59,9 @@ class Sessions:
             AlreadyExistsError: the tenant has a session of this id.
             ConflictError: the same request was completed meanwhile; ask the ledger.
         """
-        now = self._clock.now()
-        session = Session(
-            session_id=session_id,
-            tenant=tenant,
-            collection=collection,
-            conversation_id=conversation_id,
-            auto_new_session=auto_new_session,
-            idle_timeout=idle_timeout,
-            state=SessionState.CREATED,
-            head="",
-            message_count=0,
-            created_time=now,
-            last_activity_time=now,
-            transitions=(),
+        session = new_session(
+            tenant, session_id, collection, idle_timeout, conversation_id, self._clock.now(), auto_new=auto_new_session
         )
-        session = moved(session, SessionState.CREATED, now)
 
         def work(connection: Connection) -> Session:
             if _row(connection, tenant, session_id) is not None:

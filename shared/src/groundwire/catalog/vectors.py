@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, bindparam, delete, exists, func, or_, select
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.bookkeeping_tables import embeddings
@@ -115,7 +115,7 @@ def _has_vector(collection: Collection) -> ColumnElement[bool]:
 
 def _points_after(collection: Collection) -> Select[Any]:
     """Return the statement for the points behind (:generation, :sequence); its order is that of two indexes."""
-    generation, sequence = bindparam("generation"), bindparam("sequence")
+    generation, sequence = bindparam("generation", type_=Integer), bindparam("sequence", type_=Integer)
     return (
         select(
             generations.c.generation_key,
