@@ -1,8 +1,6 @@
 """The qdrant-edge store against the specifications."""
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,6 +9,7 @@ from groundwire.kernel.filters import Comparator, Comparison, Containment, Filte
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.conformance.durable_vector_store import DurableVectorStoreContract
+from tests.conformance.memory_folder import memory_folder
 from tests.conformance.vector_store import VectorStoreContract
 
 pytest.importorskip("qdrant_edge")
@@ -18,10 +17,8 @@ pytest.importorskip("qdrant_edge")
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[VectorStore]:
-    # In memory where there is such a folder: the engine syncs hundreds of files when it closes.
-    memory = Path("/dev/shm")  # noqa: S108 - a folder made by tempfile in it
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        store = QdrantEdgeVectorStore(Path(folder))
+    with memory_folder() as folder:
+        store = QdrantEdgeVectorStore(folder)
         yield store
         store.close()
 

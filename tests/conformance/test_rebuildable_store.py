@@ -17,6 +17,7 @@ from groundwire.kernel.filters import Comparator, Comparison
 from groundwire.kernel.vector_store import PointBatch, Rebuildable, VectorStore
 from groundwire.vectorstores.factory import open_vector_store
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
+from tests.conformance.memory_folder import memory_folder
 from tests.conformance.vector_store import DIMENSIONS, NAME, batch, unit_vectors
 
 pytest.importorskip("qdrant_edge")
@@ -89,8 +90,14 @@ def is_running(pid: int) -> bool:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[QdrantEdgeVectorStore]:
-    store = QdrantEdgeVectorStore(tmp_path, rebuild_after=500, rebuild_growth=0.5)
+def folder() -> Iterator[Path]:
+    with memory_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[QdrantEdgeVectorStore]:
+    store = QdrantEdgeVectorStore(folder, rebuild_after=500, rebuild_growth=0.5)
     store.create_collection(NAME, DIMENSIONS)
     for part in points():
         store.upsert(NAME, part)
@@ -98,19 +105,19 @@ def store(tmp_path: Path) -> Iterator[QdrantEdgeVectorStore]:
     store.close()
 
 
-def test_only_qdrant_edge_needs_rebuilding(store: VectorStore, tmp_path: Path) -> None:
+def test_only_qdrant_edge_needs_rebuilding(store: VectorStore, folder: Path) -> None:
     assert isinstance(store, Rebuildable)
-    assert not isinstance(open_vector_store("memory:", data_dir=tmp_path), Rebuildable)
+    assert not isinstance(open_vector_store("memory:", data_dir=folder), Rebuildable)
 
 
-def test_a_rebuild_changes_no_result_and_leaves_one_copy(store: QdrantEdgeVectorStore, tmp_path: Path) -> None:
-    before, old = results(store), copies(tmp_path)
+def test_a_rebuild_changes_no_result_and_leaves_one_copy(store: QdrantEdgeVectorStore, folder: Path) -> None:
+    before, old = results(store), copies(folder)
     store.rebuild(NAME, points, never)
     assert results(store) == before
-    assert len(copies(tmp_path)) == 1
-    assert copies(tmp_path) != old
+    assert len(copies(folder)) == 1
+    assert copies(folder) != old
     store.close()
-    reopened = open_vector_store(f"qdrant-edge:{tmp_path}", data_dir=tmp_path)
+    reopened = open_vector_store(f"qdrant-edge:{folder}", data_dir=folder)
     assert results(reopened) == before
     reopened.close()
 
@@ -170,8 +177,8 @@ def test_searches_and_writes_go_on_while_a_rebuild_runs(store: QdrantEdgeVectorS
     assert set(store.numbers(NAME)) == {*range(1, COUNT + 1), *range(2000, 2000 + rounds)}
 
 
-def test_a_rebuild_that_is_stopped_leaves_everything_as_it_was(store: QdrantEdgeVectorStore, tmp_path: Path) -> None:
-    before, old = results(store), copies(tmp_path)
+def test_a_rebuild_that_is_stopped_leaves_everything_as_it_was(store: QdrantEdgeVectorStore, folder: Path) -> None:
+    before, old = results(store), copies(folder)
     yielded: list[PointBatch] = []
 
     def counted() -> Iterator[PointBatch]:
@@ -181,13 +188,13 @@ def test_a_rebuild_that_is_stopped_leaves_everything_as_it_was(store: QdrantEdge
 
     store.rebuild(NAME, counted, lambda: len(yielded) >= 2)
     assert len(yielded) == 2
-    assert copies(tmp_path) == old
+    assert copies(folder) == old
     assert results(store) == before
     assert store.needs_rebuild(NAME)
 
 
-def test_a_failing_source_leaves_everything_as_it_was(store: QdrantEdgeVectorStore, tmp_path: Path) -> None:
-    old = copies(tmp_path)
+def test_a_failing_source_leaves_everything_as_it_was(store: QdrantEdgeVectorStore, folder: Path) -> None:
+    old = copies(folder)
 
     def broken() -> Iterator[PointBatch]:
         yield next(points())
@@ -195,11 +202,11 @@ def test_a_failing_source_leaves_everything_as_it_was(store: QdrantEdgeVectorSto
 
     with pytest.raises(StoreUnavailableError, match="catalog"):
         store.rebuild(NAME, broken, never)
-    assert copies(tmp_path) == old
+    assert copies(folder) == old
     assert store.count(NAME) == COUNT
 
 
-def test_dropping_a_collection_ends_its_rebuild(store: QdrantEdgeVectorStore, tmp_path: Path) -> None:
+def test_dropping_a_collection_ends_its_rebuild(store: QdrantEdgeVectorStore, folder: Path) -> None:
     is_building = threading.Event()
 
     def slowly() -> Iterator[PointBatch]:
@@ -214,19 +221,19 @@ def test_dropping_a_collection_ends_its_rebuild(store: QdrantEdgeVectorStore, tm
     store.drop_collection(NAME)
     building.join(30)
     assert not building.is_alive()
-    assert not (tmp_path / NAME).exists()
+    assert not (folder / NAME).exists()
     with pytest.raises(CollectionNotFoundError):
         store.rebuild(NAME, points, never)
 
 
 @pytest.mark.parametrize("moment", ["building", "optimising", "rebuilt"])
 def test_killing_the_owner_leaves_one_whole_copy_and_no_process(
-    store: QdrantEdgeVectorStore, tmp_path: Path, moment: str
+    store: QdrantEdgeVectorStore, folder: Path, moment: str
 ) -> None:
     before = results(store)
     store.close()
     owner = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, str(tmp_path)],
+        [sys.executable, "-c", INTERRUPTED, str(folder)],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -240,10 +247,10 @@ def test_killing_the_owner_leaves_one_whole_copy_and_no_process(
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     owner.stdout.close()
-    reopened = open_vector_store(f"qdrant-edge:{tmp_path}", data_dir=tmp_path)
+    reopened = open_vector_store(f"qdrant-edge:{folder}", data_dir=folder)
     assert results(reopened) == before
     assert list(reopened.numbers(NAME)) == list(range(1, COUNT + 1))
-    assert len(copies(tmp_path)) == 1
+    assert len(copies(folder)) == 1
     reopened.close()
     assert not [pid for pid in helpers if is_running(pid)]
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from groundwire.kernel.errors import StoreMismatchError
+from groundwire.kernel.filters import Payload
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.chroma.client import open_client
 from groundwire.vectorstores.chroma.store import ChromaVectorStore
@@ -43,7 +44,7 @@ def test_a_collection_with_another_metric_is_refused_at_the_start(tmp_path: Path
 def test_only_vectors_ids_and_filter_keys_are_stored(tmp_path: Path) -> None:
     store = ChromaVectorStore(tmp_path)
     store.create_collection("gw-books", 4)
-    payload = {"chapter": "One", "tags": ("a",), "size": 5}
+    payload: Payload = {"chapter": "One", "tags": ("a",), "size": 5}
     store.upsert("gw-books", PointBatch([7], np.eye(4, dtype=np.float32)[:1], [payload]))
     held = store._collections["gw-books"].get(include=["documents", "metadatas", "uris"])
     store.close()

@@ -1,5 +1,6 @@
 """What engines store beside a vector."""
 
+from groundwire.kernel.filters import Scalar
 from groundwire.vectorstores.stored_fields import presence_term, stored_fields, value_term
 
 
@@ -25,7 +26,7 @@ def test_terms_are_equal_exactly_when_values_are() -> None:
     assert value_term("x", 5) == value_term("x", 5.0)
     assert value_term("x", 10**300) != value_term("x", 1e300)
     assert value_term("x", 2**53 + 1) != value_term("x", float(2**53))
-    distinct = [1, True, "1", "true", "1.0", 1.5, "", 0, False, 2**62, 2**62 + 1]
+    distinct: list[Scalar] = [1, True, "1", "true", "1.0", 1.5, "", 0, False, 2**62, 2**62 + 1]
     assert len({value_term("x", value) for value in distinct}) == len(distinct)
 
 
