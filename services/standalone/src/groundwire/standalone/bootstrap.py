@@ -1,8 +1,9 @@
 """Composition root of the embedded process: opens the engines once and hands them to all three services."""
 
-import shutil
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from groundwire.answer import bootstrap as answer_bootstrap
 from groundwire.api.answer.v1 import answer_service_pb2_grpc
@@ -11,16 +12,48 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
 from groundwire.catalog.database import Database
 from groundwire.embedders.factory import open_embedder
 from groundwire.ingest import bootstrap as ingest_bootstrap
+from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
+from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
-from groundwire.standalone.settings import ProcessSettings
+from groundwire.standalone.settings import ProcessSettings, ServerSettings
 from groundwire.vectorstores.factory import open_vector_store
 
 CATALOG_FILE = "catalog.db"
-STAGING = "staging"
+INGEST = "groundwire.api.ingest.v1.IngestService"
+RETRIEVE = "groundwire.api.retrieve.v1.RetrieveService"
+ANSWER = "groundwire.api.answer.v1.AnswerService"
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """What the three services share."""
+
+    catalog: Database
+    vectors: VectorStore
+    embedder: Embedder
+    workers: Workers
+
+
+def open_engines(settings: ServerSettings, stack: ExitStack) -> Engines:
+    """Open the engines; `stack` closes them in reverse order.
+
+    Raises:
+        GroundwireError: one cannot be opened; those opened before are on `stack`.
+    """
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    catalog = Database.open(catalog_url(settings.catalog, settings.data))
+    stack.callback(catalog.close)
+    vectors = open_vector_store(settings.vectors, data_dir=settings.data)
+    stack.callback(vectors.close)
+    embedder = open_embedder(settings.embedder, cache_dir=settings.cache)
+    stack.callback(embedder.close)
+    workers = Workers(settings.workers)
+    stack.callback(workers.close)
+    return Engines(catalog, vectors, embedder, workers)
 
 
 def build_services(settings: ProcessSettings, stack: ExitStack) -> list[Service]:
@@ -29,51 +62,20 @@ def build_services(settings: ProcessSettings, stack: ExitStack) -> list[Service]
     Raises:
         GroundwireError: something cannot be opened; what was opened before is on `stack`.
     """
-    server = settings.server
-    _check_generator(server.generator)
-    server.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    catalog = Database.open(catalog_url(server.catalog, server.data))
-    stack.callback(catalog.close)
-    # Uploads that a dead process left half received; the catalog's lock makes this folder ours alone.
-    shutil.rmtree(server.data / STAGING, ignore_errors=True)
-    vectors = open_vector_store(server.vectors, data_dir=server.data)
-    stack.callback(vectors.close)
-    embedder = open_embedder(server.embedder, cache_dir=server.cache)
-    stack.callback(embedder.close)
-    workers = Workers(server.workers)
-    stack.callback(workers.close)
-    ingest = ingest_bootstrap.build(
-        catalog=catalog, vectors=vectors, embedder=embedder, settings=settings.ingest, workers=workers
-    )
-    retrieve = retrieve_bootstrap.build(
-        catalog=catalog, vectors=vectors, embedder=embedder, settings=settings.retrieve, workers=workers
-    )
-    answer = answer_bootstrap.build(
-        catalog=catalog,
-        embedder=embedder,
-        retriever_stub=InProcessStub(retrieve.servicer),
-        settings=settings.answer,
-        workers=workers,
-    )
+    _check_generator(settings.server.generator)
+    engines = open_engines(settings.server, stack)
+    shared: dict[str, Any] = {"catalog": engines.catalog, "embedder": engines.embedder, "workers": engines.workers}
+    ingest = ingest_bootstrap.build(vectors=engines.vectors, settings=settings.ingest, **shared)
+    retrieve = retrieve_bootstrap.build(vectors=engines.vectors, settings=settings.retrieve, **shared)
+    stub = InProcessStub(retrieve.servicer)
+    answer = answer_bootstrap.build(retriever_stub=stub, settings=settings.answer, **shared)
     for part in (ingest, retrieve, answer):
         part.start()
         stack.callback(part.close)
     return [
-        Service(
-            "groundwire.api.ingest.v1.IngestService",
-            ingest.servicer,
-            ingest_service_pb2_grpc.add_IngestServiceServicer_to_server,
-        ),
-        Service(
-            "groundwire.api.retrieve.v1.RetrieveService",
-            retrieve.servicer,
-            retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server,
-        ),
-        Service(
-            "groundwire.api.answer.v1.AnswerService",
-            answer.servicer,
-            answer_service_pb2_grpc.add_AnswerServiceServicer_to_server,
-        ),
+        Service(INGEST, ingest.servicer, ingest_service_pb2_grpc.add_IngestServiceServicer_to_server),
+        Service(RETRIEVE, retrieve.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server),
+        Service(ANSWER, answer.servicer, answer_service_pb2_grpc.add_AnswerServiceServicer_to_server),
     ]
 
 
