@@ -113,7 +113,7 @@ def _contents(connection: Connection, key: int, numbers: set[int]) -> dict[int, 
     statement = select(text_segments.c.number, text_segments.c.content).where(
         text_segments.c.generation_key == key, text_segments.c.number.in_(select(given.c.value))
     )
-    return dict(connection.execute(statement).tuples().all())
+    return {row.number: row.content for row in connection.execute(statement)}
 
 
 def _join(contents: Mapping[int, str], start: int, end: int) -> str:

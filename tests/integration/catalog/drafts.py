@@ -1,0 +1,159 @@
+"""Collections, chunks and drafts with defaults, and the catalog's parts on one file."""
+
+import hashlib
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from groundwire.catalog.audit import Audit
+from groundwire.catalog.chunks import Chunks
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.database import Database
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.full_text import FullText
+from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipt
+from groundwire.catalog.integrity import Integrity
+from groundwire.catalog.ledger import Ledger
+from groundwire.catalog.outbox import Outbox
+from groundwire.catalog.recovery import Recovery
+from groundwire.catalog.sessions import Sessions
+from groundwire.catalog.texts import Texts
+from groundwire.catalog.vectors import VectorCache
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.collection import PROFILES, Collection, ProfileName
+from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
+from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.spans import OffsetMap
+
+TENANT = "default"
+DIMENSIONS = 4
+IDENTITY = EmbeddingIdentity("test", "tiny", "1", DIMENSIONS, 256, normalized=True, probe_digest="0" * 64)
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class ManualClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.moment = NOON
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def advance(self, **by: float) -> None:
+        self.moment += timedelta(**by)
+
+
+@dataclass
+class Catalog:
+    """Every part of the catalog on one file."""
+
+    database: Database
+    clock: ManualClock
+
+    def __post_init__(self) -> None:
+        self.collections = Collections(self.database, self.clock)
+        self.documents = Documents(self.database, self.clock)
+        self.chunks = Chunks(self.database)
+        self.full_text = FullText(self.database)
+        self.texts = Texts(self.database)
+        self.vectors = VectorCache(self.database, self.clock)
+        self.ledger = Ledger(self.database, self.clock)
+        self.outbox = Outbox(self.database)
+        self.recovery = Recovery(self.database)
+        self.audit = Audit(self.database)
+        self.sessions = Sessions(self.database, self.clock)
+        self.integrity = Integrity(self.database)
+
+    def put(self, collection: Collection, draft: GenerationDraft) -> tuple[Document, PendingGeneration]:
+        """Write and publish a generation with random vectors."""
+        pending = self.documents.begin(collection.tenant, collection, draft)
+        chance = np.random.default_rng(pending.numbers[0] if pending.numbers else 0)
+        vectors = chance.standard_normal((len(pending.numbers), DIMENSIONS)).astype(np.float32)
+        self.vectors.put(collection.identity.digest, [chunk.content_hash for chunk in draft.chunks], vectors)
+        return self.documents.publish(pending), pending
+
+    def numbers_for(self, collection: Collection, word: str) -> list[int]:
+        """Return the numbers of the chunks that full-text search finds, ascending."""
+        found = self.full_text.search(collection.tenant, collection.name, [word], [], 1000)
+        return sorted(match.number for match in found)
+
+
+def open_catalog(path: Path) -> Catalog:
+    return Catalog(Database.open(f"sqlite:{path}"), ManualClock())
+
+
+def make_collection(name: str = "docs", tenant: str = TENANT, uid: str | None = None) -> Collection:
+    profile = PROFILES[ProfileName.DOCUMENTS]
+    uid = uid or f"uid-{tenant}-{name}"
+    return Collection(
+        uid=uid,
+        tenant=tenant,
+        name=name,
+        engine_name=f"gw-{uid}",
+        profile=profile.name,
+        identity=IDENTITY,
+        chunking=profile.chunking,
+        retrieval=profile.retrieval,
+        created_time=NOON,
+    )
+
+
+def make_draft(
+    *parts: str,
+    source: str = "a.md",
+    expected: int = 0,
+    document_id: str | None = None,
+    fields: DocumentFields | None = None,
+    joiner: str = "\n",
+) -> GenerationDraft:
+    """Make a draft whose text is the parts joined, one chunk for each."""
+    text = joiner.join(parts)
+    return GenerationDraft(
+        document_id=document_id,
+        source_uri=source,
+        format=DocumentFormat.MARKDOWN,
+        source_hash=sha256(text),
+        fields=fields or DocumentFields(title="A title"),
+        text=text,
+        chunks=make_chunks(text, parts, joiner),
+        expected_generation=expected,
+    )
+
+
+def make_chunks(text: str, parts: tuple[str, ...], joiner: str = "\n") -> list[Chunk]:
+    offsets, start, chunks = OffsetMap(text), 0, []
+    for number, part in enumerate(parts):
+        chunks.append(
+            Chunk(
+                sequence_num=number,
+                span=offsets.span(start, start + len(part)),
+                content=part,
+                token_count=len(part.split()),
+                chapter="Chapter 1",
+                section="1.1",
+                hierarchy_path=("Chapter 1", f"Heading {number}"),
+                level=2,
+                page_numbers=(number + 1, number + 2),
+            )
+        )
+        start += len(part) + len(joiner)
+    return chunks
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def receipt(request_id: str = "r-1", digest: str = "d", response: bytes = b"answer", method: str = "Ingest") -> Receipt:
+    return Receipt(request_id, method, digest, response)
+
+
+WORDS = "tide moon harbour granite yeast comet lantern orchard compass glacier meadow anvil élan naïve 東京".split()  # noqa: SIM905 - easier to read
+
+
+def random_words(chance: random.Random, count: int) -> str:
+    return " ".join(chance.choices(WORDS, k=count))

@@ -1,0 +1,361 @@
+"""Documents and their generations: written, published, replaced, taken back, deleted."""
+
+from dataclasses import replace
+
+import pytest
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, sha256
+
+from groundwire.catalog.outbox import OutboxKind
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import Document, DocumentFields
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    ChunkNotFoundError,
+    CollectionNotFoundError,
+    DocumentChangedError,
+    DocumentNotFoundError,
+)
+from groundwire.kernel.filters import Exists
+
+FIELDS = DocumentFields(
+    title="Tides",
+    creators=("Ada", "Émile"),
+    subjects=("sea", "moon"),
+    description="What tides are",
+    date_created=NOON,
+    language="fr",
+    category="science",
+    tags=("b", "a"),
+    project="p",
+    metadata={"n": 3, "share": 0.1, "flag": True, "labels": ("x", "y"), "counts": (1, 2)},
+)
+
+
+@pytest.mark.requirement("S1-59")
+@pytest.mark.requirement("S1-60")
+@pytest.mark.requirement("S1-61")
+@pytest.mark.requirement("S1-62")
+@pytest.mark.requirement("S1-63")
+@pytest.mark.requirement("S1-65")
+@pytest.mark.requirement("S1-70")
+def test_every_field_comes_back_as_it_was_given(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("one", "two", fields=FIELDS))
+    assert catalog.documents.get(TENANT, "docs", document.document_id) == document
+    assert document.fields == FIELDS
+    assert (document.source_uri, document.source_hash) == ("a.md", sha256("one\ntwo"))
+    assert (document.generation, document.chunk_count, document.total_chars) == (1, 2, 7)
+    assert document.embedding_model == docs.identity.model_name
+
+
+@pytest.mark.requirement("S1-67")
+def test_lengths_count_code_points_and_bytes(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("naïve 東京 🦀", "é"))
+    assert (document.total_chars, document.total_bytes) == (12, 21)
+
+
+def test_a_pending_generation_is_seen_by_no_reader(catalog: Catalog, docs: Collection) -> None:
+    pending = catalog.documents.begin(TENANT, docs, make_draft("tide one", "tide two", document_id="doc-1"))
+    assert catalog.documents.find_by_source(TENANT, "docs", "a.md") is None
+    assert catalog.documents.find_by_hash(TENANT, "docs", sha256("tide one\ntide two")) is None
+    assert catalog.documents.page(TENANT, "docs", None, 10) == []
+    assert catalog.chunks.live(TENANT, "docs", pending.numbers) == {}
+    assert catalog.chunks.matching(TENANT, "docs", Exists("document_id"), None) == []
+    assert catalog.numbers_for(docs, "tide") == []
+    assert catalog.collections.counts(TENANT, "docs").documents == 0
+    assert list(catalog.vectors.points(docs, 10)) == []
+    for read in (
+        lambda: catalog.documents.get(TENANT, "docs", "doc-1"),
+        lambda: catalog.documents.locate(TENANT, "doc-1"),
+        lambda: catalog.texts.slice(TENANT, "docs", "doc-1", 1, [(0, 1)]),
+        lambda: catalog.texts.parts(TENANT, "docs", "doc-1", None, 10),
+        lambda: catalog.chunks.page(TENANT, "docs", "doc-1", -1, 10),
+    ):
+        with pytest.raises(DocumentNotFoundError):
+            read()
+    for chunk in (pending.numbers[0], pending.chunk_ids[0]):
+        with pytest.raises(ChunkNotFoundError):
+            catalog.chunks.get(TENANT, chunk)
+
+
+@pytest.mark.requirement("S1-51")
+@pytest.mark.requirement("S1-71")
+def test_ids_and_filter_keys_are_made_when_the_generation_begins(catalog: Catalog, docs: Collection) -> None:
+    pending = catalog.documents.begin(TENANT, docs, make_draft("one", "two", document_id="doc-1", fields=FIELDS))
+    assert pending.chunk_ids == ["doc-1#chunk_000", "doc-1#chunk_001"]
+    assert pending.numbers[1] == pending.numbers[0] + 1
+    assert pending.payloads[1]["chunk_number"] == pending.numbers[1]
+    assert pending.payloads[1]["labels"] == ("x", "y")
+    assert catalog.documents.begin(TENANT, docs, make_draft("x", source="b")).document_id.startswith("doc_")
+
+
+@pytest.mark.requirement("C03")
+def test_chunk_numbers_are_never_given_twice(catalog: Catalog, docs: Collection) -> None:
+    first = catalog.documents.begin(TENANT, docs, make_draft("one"))
+    catalog.documents.abandon(first)
+    document, second = catalog.put(docs, make_draft("one"))
+    catalog.documents.delete(TENANT, "docs", document.document_id)
+    _, third = catalog.put(docs, make_draft("one"))
+    assert first.numbers[0] < second.numbers[0] < third.numbers[0]
+
+
+@pytest.mark.requirement("C06")
+@pytest.mark.requirement("S1-66")
+def test_a_new_generation_replaces_the_old_one_at_once(catalog: Catalog, docs: Collection) -> None:
+    document, old = catalog.put(docs, make_draft("tide one", "tide two", "tide three"))
+    catalog.clock.advance(hours=1)
+    draft = make_draft("moon one", "moon two", document_id=document.document_id, expected=1)
+    new = catalog.documents.begin(TENANT, docs, draft)
+    assert catalog.numbers_for(docs, "tide") == list(old.numbers)
+    replaced = catalog.documents.publish(new)
+    assert (replaced.document_id, replaced.generation, replaced.chunk_count) == (document.document_id, 2, 2)
+    assert catalog.numbers_for(docs, "tide") == []
+    assert catalog.numbers_for(docs, "moon") == list(new.numbers)
+    assert list(catalog.chunks.live(TENANT, "docs", [*old.numbers, *new.numbers])) == list(new.numbers)
+    (item,) = catalog.outbox.pending(10)
+    assert (item.kind, item.engine_name, item.numbers) == (
+        OutboxKind.DELETE_POINTS,
+        docs.engine_name,
+        tuple(old.numbers),
+    )
+    assert catalog.integrity.problems() == []
+
+
+@pytest.mark.requirement("S1-69")
+@pytest.mark.requirement("T10")
+def test_times_are_aware_and_only_the_last_change_moves(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("one"))
+    assert document.ingestion_time == document.last_modified_time == NOON
+    catalog.clock.advance(minutes=5)
+    again, _ = catalog.put(docs, make_draft("two", document_id=document.document_id, expected=1))
+    assert again.ingestion_time == NOON
+    assert (again.last_modified_time - again.ingestion_time).total_seconds() == 300
+
+
+def test_the_text_of_a_replaced_generation_can_still_be_verified(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("first text"))
+    catalog.put(docs, make_draft("second text", document_id=document.document_id, expected=1))
+    assert catalog.texts.slice(TENANT, "docs", document.document_id, 1, [(0, 5)]) == ["first"]
+    assert catalog.texts.slice(TENANT, "docs", document.document_id, 2, [(0, 6)]) == ["second"]
+
+
+def test_the_second_of_two_writers_learns_that_the_document_changed(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("one"))
+    mine, theirs = (
+        catalog.documents.begin(TENANT, docs, make_draft(text, document_id=document.document_id, expected=1))
+        for text in ("mine", "theirs")
+    )
+    assert catalog.documents.publish(theirs).generation == theirs.generation
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.publish(mine)
+    catalog.documents.abandon(mine)
+    assert catalog.texts.slice(TENANT, "docs", document.document_id, theirs.generation, [(0, 6)]) == ["theirs"]
+    assert catalog.integrity.problems() == []
+
+
+def test_beginning_on_an_outdated_generation_is_refused(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("one"))
+    for expected in (0, 2):
+        with pytest.raises(DocumentChangedError):
+            catalog.documents.begin(
+                TENANT, docs, make_draft("two", document_id=document.document_id, expected=expected)
+            )
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.begin(TENANT, docs, make_draft("two", source="b", document_id="unknown", expected=1))
+    assert catalog.recovery.leftovers() == []
+
+
+@pytest.mark.requirement("S1-57")
+def test_one_of_two_new_documents_with_one_source_wins(catalog: Catalog, docs: Collection) -> None:
+    first, second = (catalog.documents.begin(TENANT, docs, make_draft(text)) for text in ("one", "two"))
+    winner = catalog.documents.publish(second)
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.publish(first)
+    catalog.documents.abandon(first)
+    assert catalog.documents.find_by_source(TENANT, "docs", "a.md") == winner
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.begin(TENANT, docs, make_draft("three"))
+    assert catalog.integrity.problems() == []
+
+
+def test_the_same_source_may_stand_in_two_collections(catalog: Catalog, docs: Collection) -> None:
+    other = catalog.collections.create(make_collection("other"))
+    catalog.put(docs, make_draft("one"))
+    catalog.put(other, make_draft("one"))
+    with pytest.raises(AlreadyExistsError):
+        document = catalog.documents.find_by_source(TENANT, "docs", "a.md")
+        assert document is not None
+        catalog.documents.begin(TENANT, other, make_draft("x", source="b", document_id=document.document_id))
+
+
+def test_an_abandoned_generation_leaves_nothing_but_its_points_to_delete(catalog: Catalog, docs: Collection) -> None:
+    pending = catalog.documents.begin(TENANT, docs, make_draft("tide", "moon"))
+    catalog.documents.abandon(pending)
+    catalog.documents.abandon(pending)
+    items = catalog.outbox.pending(10)
+    assert {item.numbers for item in items} == {tuple(pending.numbers)}
+    with catalog.database.read() as connection:
+        for table in ("documents", "generations", "chunks", "text_segments", "chunk_pages"):
+            assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0  # noqa: S608 - our names
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.publish(pending)
+
+
+def test_abandoning_after_an_unnoticed_success_changes_nothing(catalog: Catalog, docs: Collection) -> None:
+    document, pending = catalog.put(docs, make_draft("tide"))
+    catalog.documents.abandon(pending)
+    assert catalog.documents.get(TENANT, "docs", document.document_id) == document
+    assert catalog.outbox.pending(10) == []
+
+
+@pytest.mark.requirement("S1-84")
+@pytest.mark.requirement("T13")
+def test_deleting_removes_every_part_of_a_document(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("tide one", fields=FIELDS))
+    document, pending = catalog.put(
+        docs, make_draft("tide two", "moon", document_id=document.document_id, expected=1, fields=FIELDS)
+    )
+    catalog.documents.add_alias(TENANT, "docs", document.document_id, "alias.md")
+    catalog.outbox.done([item.id for item in catalog.outbox.pending(10)])
+    counts = catalog.documents.delete(TENANT, "docs", document.document_id)
+    assert (counts.generations, counts.chunks, counts.last_generation, counts.source_uri) == (2, 2, 2, "a.md")
+    assert catalog.numbers_for(docs, "tide") == []
+    assert catalog.documents.find_by_source(TENANT, "docs", "alias.md") is None
+    for generation in (1, 2):
+        with pytest.raises(DocumentNotFoundError):
+            catalog.texts.slice(TENANT, "docs", document.document_id, generation, [(0, 1)])
+    with pytest.raises(DocumentNotFoundError):
+        catalog.documents.delete(TENANT, "docs", document.document_id)
+    assert [item.numbers for item in catalog.outbox.pending(10)] == [tuple(pending.numbers)]
+    with catalog.database.read() as connection:
+        for table in ("documents", "generations", "chunks", "text_segments", "chunk_pages", "document_tags"):
+            assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table  # noqa: S608 - our names
+    assert catalog.vectors.get(docs.identity.digest, [sha256("tide two"), sha256("moon")]) == {}
+    assert catalog.integrity.problems() == []
+
+
+def test_a_vector_that_another_document_uses_survives_a_deletion(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("shared", "mine"))
+    catalog.put(docs, make_draft("shared", source="b.md"))
+    catalog.documents.delete(TENANT, "docs", document.document_id)
+    assert set(catalog.vectors.get(docs.identity.digest, [sha256("shared"), sha256("mine")])) == {sha256("shared")}
+
+
+def test_a_document_that_comes_back_goes_on_counting_generations(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("one", document_id="doc-1"))
+    catalog.documents.delete(TENANT, "docs", "doc-1")
+    again, _ = catalog.put(docs, make_draft("two", document_id="doc-1"))
+    assert (document.generation, again.generation) == (1, 2)
+    with pytest.raises(DocumentNotFoundError):
+        catalog.texts.slice(TENANT, "docs", "doc-1", 1, [(0, 1)])
+
+
+def test_a_deletion_during_an_update_wins_and_leaves_nothing(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("secret", fields=FIELDS))
+    pending = catalog.documents.begin(TENANT, docs, make_draft("new", document_id=document.document_id, expected=1))
+    catalog.documents.delete(TENANT, "docs", document.document_id)
+    assert catalog.documents.page(TENANT, "docs", None, 10) == []
+    assert [left.key for left in catalog.recovery.leftovers()] == [pending.key]
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.publish(pending)
+    catalog.documents.abandon(pending)
+    with catalog.database.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM documents").scalar() == 0
+    assert catalog.integrity.problems() == []
+
+
+def test_an_alias_finds_its_document_until_a_document_takes_the_name(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("one"))
+    catalog.documents.add_alias(TENANT, "docs", document.document_id, "b.md")
+    catalog.documents.add_alias(TENANT, "docs", document.document_id, "b.md")
+    catalog.documents.add_alias(TENANT, "docs", document.document_id, "a.md")
+    assert catalog.documents.find_by_source(TENANT, "docs", "b.md") == document
+    other, _ = catalog.put(docs, make_draft("two", source="b.md"))
+    assert catalog.documents.find_by_source(TENANT, "docs", "b.md") == other
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.add_alias(TENANT, "docs", document.document_id, "b.md")
+    with pytest.raises(DocumentNotFoundError):
+        catalog.documents.add_alias(TENANT, "docs", "unknown", "c.md")
+
+
+def test_an_alias_is_not_taken_from_the_document_that_has_it(catalog: Catalog, docs: Collection) -> None:
+    first, _ = catalog.put(docs, make_draft("one"))
+    second, _ = catalog.put(docs, make_draft("two", source="b.md"))
+    catalog.documents.add_alias(TENANT, "docs", first.document_id, "c.md")
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.add_alias(TENANT, "docs", second.document_id, "c.md")
+
+
+def test_the_oldest_document_of_equal_bytes_is_found(catalog: Catalog, docs: Collection) -> None:
+    first, _ = catalog.put(docs, make_draft("same"))
+    catalog.put(docs, make_draft("same", source="b.md"))
+    assert catalog.documents.find_by_hash(TENANT, "docs", first.source_hash) == first
+    assert catalog.documents.find_by_hash(TENANT, "docs", "0" * 64) is None
+
+
+def test_pages_go_through_all_documents_in_order(catalog: Catalog, docs: Collection) -> None:
+    for source in ("c", "a", "e", "b", "d"):
+        catalog.put(docs, make_draft(f"text {source}", source=source))
+    seen: list[Document] = []
+    after = None
+    while page := catalog.documents.page(TENANT, "docs", after, 2):
+        assert len(page) <= 2
+        seen += page
+        after = (page[-1].source_uri, page[-1].document_id)
+    assert [document.source_uri for document in seen] == ["a", "b", "c", "d", "e"]
+    with pytest.raises(CollectionNotFoundError):
+        catalog.documents.page(TENANT, "unknown", None, 2)
+
+
+@pytest.mark.parametrize("damage", ["content", "bytes", "sequence", "outside"])
+def test_a_chunk_that_is_not_its_text_is_never_stored(catalog: Catalog, docs: Collection, damage: str) -> None:
+    draft = make_draft("naïve", "tide")
+    chunk = draft.chunks[1]
+    broken = {
+        "content": replace(chunk, content="tid3"),
+        "bytes": replace(chunk, span=replace(chunk.span, start_byte=6, end_byte=10)),
+        "sequence": replace(chunk, sequence_num=2),
+        "outside": replace(chunk, span=replace(chunk.span, end=99, end_byte=100)),
+    }[damage]
+    with pytest.raises(ValueError, match="chunk 1"):
+        catalog.documents.begin(TENANT, docs, replace(draft, chunks=[draft.chunks[0], broken]))
+    assert catalog.recovery.leftovers() == []
+
+
+def test_leftovers_are_found_and_taken_back(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("one"))
+    new = catalog.documents.begin(TENANT, docs, make_draft("tide", "moon", source="b.md"))
+    update = catalog.documents.begin(TENANT, docs, make_draft("two", document_id=document.document_id, expected=1))
+    left = catalog.recovery.leftovers()
+    assert [(each.document_id, list(each.numbers), each.collection) for each in left] == [
+        (each.document_id, list(each.numbers), docs) for each in (new, update)
+    ]
+    for each in left:
+        catalog.documents.abandon(each)
+    assert catalog.recovery.leftovers() == []
+    assert catalog.documents.page(TENANT, "docs", None, 10) == [document]
+    assert catalog.integrity.problems() == []
+
+
+def test_a_generation_cannot_begin_in_a_deleted_collection(catalog: Catalog, docs: Collection) -> None:
+    pending = catalog.documents.begin(TENANT, docs, make_draft("one"))
+    catalog.collections.delete(TENANT, "docs")
+    catalog.collections.create(make_collection(uid="another"))
+    with pytest.raises(CollectionNotFoundError):
+        catalog.documents.begin(TENANT, docs, make_draft("one"))
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.publish(pending)
+    catalog.documents.abandon(pending)
+
+
+def test_the_position_counts_what_readers_can_see_change(catalog: Catalog, docs: Collection) -> None:
+    def position() -> int:
+        with catalog.database.read() as connection:
+            return catalog.database.position(connection)
+
+    before = position()
+    document, _ = catalog.put(docs, make_draft("one"))
+    assert position() == before + 1
+    catalog.documents.begin(TENANT, docs, make_draft("two", source="b"))
+    assert position() == before + 1
+    catalog.documents.delete(TENANT, "docs", document.document_id)
+    assert position() == before + 2
