@@ -1,5 +1,6 @@
 """What the use cases of ingest need from outside."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,20 @@ class Original:
     def read(self) -> bytes:
         """Return all bytes."""
         return self.path.read_bytes() if self.path else self.content
+
+    def head(self, size_bytes: int) -> bytes:
+        """Return the first bytes, at most `size_bytes`."""
+        if self.path is None:
+            return self.content[:size_bytes]
+        with self.path.open("rb") as file:
+            return file.read(size_bytes)
+
+    def sha256(self) -> str:
+        """Return the SHA-256 of all bytes in lower-case hex."""
+        if self.path is None:
+            return hashlib.sha256(self.content).hexdigest()
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class Parser(Protocol):

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import structlog
 
@@ -22,6 +22,7 @@ from groundwire.ingest.domain.parse_messages import (
 from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules
 from groundwire.ingest.ports import Original
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import TokenizerDefinition
 from groundwire.kernel.errors import InvalidRequestError, UnavailableError
 
 _START = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from {module} import main; main(int(sys.argv[1]))"
@@ -58,8 +59,8 @@ class ParserProcess:
     next document starts another.
     """
 
-    def __init__(self, tokenizer_json: str, limits: ParserLimits) -> None:
-        self._tokenizer_json = tokenizer_json
+    def __init__(self, tokenizer: TokenizerDefinition, limits: ParserLimits) -> None:
+        self._tokenizer = tokenizer
         self._limits = limits
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -141,7 +142,7 @@ class ParserProcess:
                 env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
             )
         self._end = end
-        hello = {"tokenizer": self._tokenizer_json, "memory_bytes": self._limits.memory_bytes}
+        hello = {"tokenizer": asdict(self._tokenizer), "memory_bytes": self._limits.memory_bytes}
         send_frame(end, hello, b"", lambda: None)
         return end
 

@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Tokenizer
-
+from groundwire.embedders.tokenization import load_tokenizer
 from groundwire.ingest.adapters.frames import receive_frame, send_frame
 from groundwire.ingest.adapters.markdown_outline import markdown_outline
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
 from groundwire.ingest.domain.parse_messages import parsed_to_message, refusal_to_message, rules_from_message
 from groundwire.ingest.domain.parsing import parse_document
+from groundwire.kernel.embedder import Tokenizer, TokenizerDefinition, TokenizerFormat
 from groundwire.kernel.errors import InvalidRequestError
 
 _NICENESS = 5
@@ -40,9 +40,8 @@ def _serve(parent: socket.socket) -> None:
     start, _ = receive_frame(parent, _never)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (start["memory_bytes"], start["memory_bytes"]))
-    tokenizer = Tokenizer.from_str(start["tokenizer"])
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+    given = start["tokenizer"]
+    tokenizer = load_tokenizer(TokenizerDefinition(given["name"], TokenizerFormat(given["format"]), given["content"]))
     send_frame(parent, {"ready": True}, b"", _never)
     while True:
         message, body = receive_frame(parent, _never)

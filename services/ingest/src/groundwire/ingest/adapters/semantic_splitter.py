@@ -5,16 +5,15 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
-from tokenizers import Tokenizer
 
 from groundwire.ingest.domain.graphemes import cut_before
 from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.embedder import Tokenizer
 
 _BLOCK_CHARS = 8192
 _LAST_BLANK_LINE = re.compile(r"(?s).*(?:\n|\r)[ \t]*(?:\r\n|\n|\r)")
 _LAST_LINE = re.compile(r"(?s).*(?:\n|\r)")
 _LAST_SPACE = re.compile(r"(?s).*\s")
-_BATCH_CHARS = 1 << 20
 
 
 class SemanticSplitter:
@@ -25,7 +24,6 @@ class SemanticSplitter:
 
     def __init__(self, tokenizer: Tokenizer, document_format: DocumentFormat) -> None:
         self._tokenizer = tokenizer
-        self.special_tokens: int = tokenizer.num_special_tokens_to_add(is_pair=False)
         self._is_markdown = document_format is DocumentFormat.MARKDOWN
 
     def split(self, text: str, max_chars: int) -> list[str]:
@@ -35,18 +33,7 @@ class SemanticSplitter:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, without special tokens."""
-        counts: list[int] = []
-        for batch in _batches(texts):
-            encodings = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-            counts.extend(len(encoding) for encoding in encodings)
-        return counts
-
-    def locate_tokens(self, text: str) -> tuple[list[int], list[bool]]:
-        """Return the code point of each token, ascending, and whether a word begins with it."""
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
-        starts = [start for start, _ in encoding.offsets]
-        words = [start == 0 or text[start - 1].isspace() for start in starts]
-        return starts, words
+        return [self._tokenizer.count(text) for text in texts]
 
 
 @lru_cache(maxsize=64)
@@ -72,17 +59,3 @@ def _block_end(text: str, start: int) -> int:
         if found is not None:
             return cut_before(text, found.end())
     return cut_before(text, limit)
-
-
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Group texts so that the tokenizer's results for one group stay small."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size >= _BATCH_CHARS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

@@ -9,11 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 _BLOCK = re.compile(r"---[ \t]*(?:\r\n|\n|\r)(.*?)^(?:---|\.\.\.)[ \t]*(?:\r\n|\n|\r|\Z)", re.DOTALL | re.MULTILINE)
 _KEY = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)$")
-_MAX_BLOCK_CHARS = 65_536
+MAX_BLOCK_CHARS = 65_536
+"""A longer block is no front matter."""
 _ALIASES = {"author": "creators", "authors": "creators", "creator": "creators", "keywords": "subjects"}
 _ALIASES |= {"subject": "subjects", "lang": "language", "summary": "description", "date_created": "date"}
 _ISO_639_1 = re.compile(r"[a-z]{2}")
@@ -52,7 +54,7 @@ class _Values:
 
 def read_front_matter(text: str) -> FrontMatter:
     """Return the fields of the block at the top of `text`, or an empty result when there is none."""
-    block = _BLOCK.match(text, 0, _MAX_BLOCK_CHARS)
+    block = _BLOCK.match(text, 0, MAX_BLOCK_CHARS)
     if block is None or not any(_KEY.match(line) for line in block.group(1).splitlines()):
         return FrontMatter()
     values = _Values(_read_pairs(block.group(1)))
@@ -106,7 +108,7 @@ def _read_date(value: str | None) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def fields_of(front_matter: FrontMatter) -> Mapping[str, object]:
+def fields_of(front_matter: FrontMatter) -> Mapping[str, Any]:
     """Return the values that are present, by their names in `DocumentFields`."""
     names = FrontMatter.__dataclass_fields__.keys() - {"end"}
     return {name: value for name in names if (value := getattr(front_matter, name))}

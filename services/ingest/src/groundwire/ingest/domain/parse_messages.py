@@ -43,7 +43,7 @@ def parsed_to_message(parsed: ParsedDocument) -> Message:
         span = chunk.span
         offsets = [span.start, span.end, span.start_byte, span.end_byte]
         overlaps = [chunk.overlap_prev_chars, chunk.overlap_next_chars]
-        rows.append([*offsets, chunk.token_count, *overlaps, int(chunk.undersized), place, list(chunk.windows)])
+        rows.append([*offsets, chunk.token_count, *overlaps, int(chunk.undersized), place])
     return {
         "places": [[place.chapter, place.section, list(place.path), place.level] for place in places],
         "chunks": rows,
@@ -57,7 +57,7 @@ def parsed_from_message(message: Mapping[str, Any]) -> ParsedDocument:
 
 
 def _chunk(row: list[Any], place: Place) -> ParsedChunk:
-    return ParsedChunk(Span(*row[:4]), row[4], place, row[5], row[6], bool(row[7]), tuple(row[9]))
+    return ParsedChunk(Span(*row[:4]), row[4], place, row[5], row[6], bool(row[7]))
 
 
 def refusal_to_message(error: InvalidRequestError) -> Message:

@@ -3,11 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 from groundwire.ingest.domain.chunking import Chunker, Cut
 from groundwire.ingest.domain.decoding import checked_text
-from groundwire.ingest.domain.embedding_text import window_starts
 from groundwire.ingest.domain.front_matter import read_front_matter
 from groundwire.ingest.domain.outline import Outline
 from groundwire.ingest.domain.pieces import Splitter
@@ -22,21 +20,20 @@ from groundwire.kernel.spans import OffsetMap, Span
 class ParseRules:
     """How one document is taken apart.
 
-    `title` is that of the document, `file_name` the last resort for a chapter; `max_tokens` is what the
-    model reads, 0 for no limit; `field` names the request field in errors.
+    `title` is that of the document, `file_name` the last resort for a chapter; `field` names the request field
+    in errors.
     """
 
     format: DocumentFormat
     policy: ChunkingPolicy
     title: str | None
     file_name: str
-    max_tokens: int
     field: str
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedChunk:
-    """A chunk without its content; `windows` are code points of the content where embedding windows begin."""
+    """A chunk without its content."""
 
     span: Span
     token_count: int
@@ -44,7 +41,6 @@ class ParsedChunk:
     overlap_prev_chars: int
     overlap_next_chars: int
     undersized: bool
-    windows: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +50,8 @@ class ParsedDocument:
     chunks: tuple[ParsedChunk, ...]
 
 
-class TokenLocator(Splitter, Protocol):
-    """A splitter that can also say where tokens begin."""
-
-    special_tokens: int
-
-    def locate_tokens(self, text: str) -> tuple[list[int], list[bool]]:
-        """Return the code point of each token, ascending, and whether a word begins with it."""
-        ...
-
-
 def parse_document(
-    data: bytes, rules: ParseRules, locator: TokenLocator, markdown_outline: Callable[[str, int], Outline]
+    data: bytes, rules: ParseRules, splitter: Splitter, markdown_outline: Callable[[str, int], Outline]
 ) -> ParsedDocument:
     """Check and take apart the bytes of a document.
 
@@ -78,25 +64,20 @@ def parse_document(
     is_markdown = rules.format is DocumentFormat.MARKDOWN
     body_start = read_front_matter(text).end if is_markdown else 0
     outline = markdown_outline(text, body_start) if is_markdown else Outline()
-    cuts = Chunker(rules.policy, locator).cut(text, outline, body_start)
+    cuts = Chunker(rules.policy, splitter).cut(text, outline, body_start)
     if not cuts:
         raise EmptyDocumentError([FieldViolation(rules.field, "has no text after its front matter")])
-    return ParsedDocument(_describe(text, cuts, outline, rules, locator))
+    return ParsedDocument(_describe(text, cuts, outline, rules))
 
 
-def _describe(
-    text: str, cuts: Sequence[Cut], outline: Outline, rules: ParseRules, locator: TokenLocator
-) -> tuple[ParsedChunk, ...]:
+def _describe(text: str, cuts: Sequence[Cut], outline: Outline, rules: ParseRules) -> tuple[ParsedChunk, ...]:
     offsets = OffsetMap(text)
     fallback = outline.headings[0].text if outline.headings else rules.title or rules.file_name
     overlaps = [0, *(max(0, cut.end - after.start) for cut, after in pairwise(cuts)), 0]
-    capacity = max(1, rules.max_tokens - locator.special_tokens) if rules.max_tokens else 0
     chunks = []
     for index, cut in enumerate(cuts):
         place = place_of(cut.path, fallback)
-        fits = capacity == 0 or cut.token_count <= capacity
-        windows = [0] if fits else window_starts(*locator.locate_tokens(text[cut.start : cut.end]), capacity)
         span = offsets.span(cut.start, cut.end)
         before, after = overlaps[index], overlaps[index + 1]
-        chunks.append(ParsedChunk(span, cut.token_count, place, before, after, cut.undersized, tuple(windows)))
+        chunks.append(ParsedChunk(span, cut.token_count, place, before, after, cut.undersized))
     return tuple(chunks)

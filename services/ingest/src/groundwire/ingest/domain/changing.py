@@ -1,0 +1,37 @@
+"""What changing calls ask and return."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from groundwire.kernel.collection import ChunkingPolicy, ProfileName, RetrievalDefaults
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """What a call is known by: its request id, its method, and a SHA-256 of its body without the id."""
+
+    request_id: str
+    method: str
+    body_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewCollection:
+    """What a collection is to be; the rules are the profile's with the caller's overrides."""
+
+    tenant: str
+    name: str
+    profile: ProfileName
+    chunking: ChunkingPolicy
+    retrieval: RetrievalDefaults
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What was deleted. The catalog is clean at once; the points of `chunks` chunks are removed afterwards."""
+
+    deletion_id: str
+    documents: int
+    chunks: int
+    texts: int
+    hidden_time: datetime

@@ -1,0 +1,81 @@
+"""What is asked of an ingest and what it answers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
+
+
+class DuplicatePolicy(StrEnum):
+    """What to do with bytes that are stored under another source (requirement C06)."""
+
+    REJECT = "REJECT"
+    REUSE = "REUSE"
+    ALLOW = "ALLOW"
+
+
+class IngestOutcome(StrEnum):
+    """What an ingest did."""
+
+    CREATED = "CREATED"
+    REPLACED = "REPLACED"
+    UNCHANGED = "UNCHANGED"
+    REUSED = "REUSED"
+
+
+class Stage(StrEnum):
+    """Stages of an ingest, in their order."""
+
+    RECEIVING = "RECEIVING"
+    PARSING = "PARSING"
+    CHUNKING = "CHUNKING"
+    EMBEDDING = "EMBEDDING"
+    WRITING = "WRITING"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a stage is; counts bytes when receiving, documents when parsing, else chunks."""
+
+    stage: Stage
+    done: int
+    total: int
+
+
+Report: TypeAlias = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRequest:
+    """One document to ingest.
+
+    `fields` None keeps what is stored. `source_hash` is what the caller computed, lower-case hex, or None.
+    `content_field` names the field of the request that holds the bytes, for errors.
+    """
+
+    tenant: str
+    collection: str
+    source_uri: str
+    format: DocumentFormat | None
+    document_id: str | None
+    source_hash: str | None
+    fields: DocumentFields | None
+    duplicate_policy: DuplicatePolicy
+    content_field: str
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """What was done, and to how many chunks; `embedded` + `reused` are all of them when something was written.
+
+    `undersized` chunks are shorter than the minimum; of those `beyond_model` the vector ignores the end.
+    """
+
+    document: Document
+    outcome: IngestOutcome
+    embedded: int = 0
+    reused: int = 0
+    undersized: int = 0
+    beyond_model: int = 0

@@ -1,0 +1,84 @@
+"""The threads that sweep and rebuild behind the calls."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import structlog
+
+from groundwire.ingest.rebuild_index import RebuildIndex
+from groundwire.ingest.sweep_leftovers import SweepLeftovers
+from groundwire.kernel.collection import Collection
+
+_FORGET_EVERY_S = 3600.0
+_STOP_LIMIT_S = 5.0
+
+_log = structlog.get_logger(__name__)
+
+
+class Housekeeping:
+    """Sweeps after every write and on a timer, and rebuilds indexes of collections that were written to.
+
+    A failure is logged and tried again with the next turn; it never reaches a caller.
+    """
+
+    def __init__(self, sweep: SweepLeftovers, rebuild: RebuildIndex, every_s: float) -> None:
+        self._sweep = sweep
+        self._rebuild = rebuild
+        self._every_s = every_s
+        self._wake = {name: threading.Event() for name in ("sweep", "rebuild")}
+        self._closing = threading.Event()
+        self._written: dict[str, Collection] = {}
+        self._forgotten_at = float("-inf")
+        self._threads = [
+            threading.Thread(target=self._loop, args=("sweep", self._sweep_turn), name="sweeper", daemon=True),
+            threading.Thread(target=self._loop, args=("rebuild", self._rebuild_turn), name="rebuilder", daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Take back what a dead process left, then work in the background."""
+        self._sweep.recover()
+        for thread in self._threads:
+            thread.start()
+
+    def wrote(self, collection: Collection) -> None:
+        """Take note that a collection was written to; returns at once."""
+        self._written[collection.engine_name] = collection
+        self._wake["sweep"].set()
+        self._wake["rebuild"].set()
+
+    def nudge(self) -> None:
+        """Sweep soon; returns at once."""
+        self._wake["sweep"].set()
+
+    def close(self) -> None:
+        """Stop; a sweep or rebuild under way ends at its next step."""
+        self._closing.set()
+        for event in self._wake.values():
+            event.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(_STOP_LIMIT_S)
+
+    def _loop(self, name: str, turn: Callable[[], None]) -> None:
+        while not self._closing.is_set():
+            try:
+                turn()
+            except Exception:  # noqa: BLE001 - the thread must outlive any failure of a turn
+                _log.exception("housekeeping failed", turn=name)
+            self._wake[name].wait(self._every_s)
+            self._wake[name].clear()
+
+    def _sweep_turn(self) -> None:
+        self._sweep()
+        if time.monotonic() - self._forgotten_at > _FORGET_EVERY_S:
+            self._sweep.forget()
+            self._forgotten_at = time.monotonic()
+
+    def _rebuild_turn(self) -> None:
+        for engine_name, collection in list(self._written.items()):
+            if self._closing.is_set():
+                return
+            self._rebuild(collection, self._closing.is_set)
+            if self._written.get(engine_name) is collection:
+                del self._written[engine_name]

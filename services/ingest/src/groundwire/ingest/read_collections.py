@@ -1,0 +1,49 @@
+"""Read collections with their figures."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from groundwire.catalog.collections import Collections
+from groundwire.ingest.domain.reading import CollectionFigures
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import CollectionNotFoundError
+
+
+def figures_of(collections: Collections, collection: Collection) -> CollectionFigures:
+    """Return a collection with its figures.
+
+    Raises:
+        CollectionNotFoundError: it was deleted meanwhile.
+    """
+    counts = collections.counts(collection.tenant, collection.name)
+    return CollectionFigures(collection, counts.documents, counts.chunks, counts.total_chars)
+
+
+@dataclass(frozen=True, slots=True)
+class GetCollection:
+    """Returns one collection."""
+
+    collections: Collections
+
+    def __call__(self, tenant: str, name: str) -> CollectionFigures:
+        """Return the collection.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+        """
+        return figures_of(self.collections, self.collections.get(tenant, name))
+
+
+@dataclass(frozen=True, slots=True)
+class ListCollections:
+    """Returns collections page by page."""
+
+    collections: Collections
+
+    def __call__(self, tenant: str, after_name: str, limit: int) -> list[CollectionFigures]:
+        """Return up to `limit` collections with names above `after_name`, by name."""
+        found = []
+        for each in self.collections.page(tenant, after_name, limit):
+            with suppress(CollectionNotFoundError):  # deleted meanwhile
+                found.append(figures_of(self.collections, each))
+        return found

@@ -1,0 +1,202 @@
+"""Check and translate the descriptive fields of documents."""
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from groundwire.api.common.v1 import metadata_value_pb2
+from groundwire.api.ingest.v1 import document_pb2
+from groundwire.kernel.clock import epoch_ms
+from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
+from groundwire.kernel.filters import Scalar, Value
+
+_MAX_TITLE_CHARS = 1024
+_MAX_TEXT_CHARS = 8192
+_MAX_ENTRIES = 64
+_MAX_LIST = 256
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_ISO_639_1 = re.compile(r"[a-z]{2}")
+_ALLOWED_CONTROLS = "\t\n\r"
+
+
+class _Checks:
+    """Collects every violation, so that the caller learns of all at once."""
+
+    def __init__(self) -> None:
+        self.violations: list[FieldViolation] = []
+
+    def refuse(self, field: str, description: str) -> None:
+        self.violations.append(FieldViolation(field, description))
+
+    def text(self, field: str, value: str, max_chars: int = _MAX_TITLE_CHARS) -> str | None:
+        """Return the text, None for empty."""
+        if len(value) > max_chars:
+            self.refuse(field, f"must have at most {max_chars} characters")
+        if any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in value):
+            self.refuse(field, "must not contain control characters except tab, newline and return")
+        return value or None
+
+    def texts(self, field: str, values: Sequence[str]) -> tuple[str, ...]:
+        """Return the texts in order."""
+        if len(values) > _MAX_ENTRIES:
+            self.refuse(field, f"must have at most {_MAX_ENTRIES} entries")
+        for number, value in enumerate(values):
+            if not value.strip():
+                self.refuse(f"{field}[{number}]", "must not be blank")
+            self.text(f"{field}[{number}]", value)
+        return tuple(values)
+
+    def tags(self, field: str, values: Sequence[str]) -> tuple[str, ...]:
+        """Return the tags trimmed and unique, in order (requirement C12)."""
+        for number, value in enumerate(values):
+            if "," in value:
+                self.refuse(f"{field}[{number}]", "must not contain a comma")
+        return tuple(dict.fromkeys(value.strip() for value in self.texts(field, values)))
+
+    def language(self, field: str, value: str) -> str:
+        """Return the ISO 639-1 code, `en` for empty."""
+        if value and _ISO_639_1.fullmatch(value) is None:
+            self.refuse(field, "must be an ISO 639-1 code of two lower-case letters")
+        return value or "en"
+
+    def time(self, field: str, value: Timestamp) -> datetime | None:
+        """Return the aware UTC time, to the millisecond."""
+        try:
+            moment = value.ToDatetime(UTC)
+        except (ValueError, OverflowError):
+            self.refuse(field, "is not a time between the years 1 and 9999")
+            return None
+        return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def parse_fields(message: document_pb2.DocumentFields, path: str = "fields") -> DocumentFields:
+    """Return the fields of a request.
+
+    Raises:
+        InvalidRequestError: naming every field that breaks a rule.
+    """
+    checks = _Checks()
+    parsed = DocumentFields(
+        title=checks.text(f"{path}.title", message.title),
+        creators=checks.texts(f"{path}.creators", message.creators),
+        subjects=checks.texts(f"{path}.subjects", message.subjects),
+        description=checks.text(f"{path}.description", message.description, _MAX_TEXT_CHARS),
+        date_created=(
+            checks.time(f"{path}.date_created", message.date_created) if message.HasField("date_created") else None
+        ),
+        language=checks.language(f"{path}.language", message.language),
+        category=checks.text(f"{path}.category", message.category),
+        tags=checks.tags(f"{path}.tags", message.tags),
+        project=checks.text(f"{path}.project", message.project),
+        metadata=_parse_metadata(checks, f"{path}.metadata", message.metadata),
+    )
+    if checks.violations:
+        raise InvalidRequestError(checks.violations)
+    return parsed
+
+
+def _parse_metadata(
+    checks: _Checks, path: str, messages: Mapping[str, metadata_value_pb2.MetadataValue]
+) -> dict[str, Value]:
+    if len(messages) > _MAX_ENTRIES:
+        checks.refuse(path, f"must have at most {_MAX_ENTRIES} keys")
+    parsed: dict[str, Value] = {}
+    for key in sorted(messages):
+        place = f"{path}[{key!r}]"
+        if _KEY.fullmatch(key) is None:
+            checks.refuse(place, "the key must be 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'")
+        elif key in BUILT_IN_FIELDS or key in ALIASES:
+            checks.refuse(place, "is the name of a built-in field")
+        value = _parse_value(checks, place, messages[key])
+        if value is not None:
+            parsed[key] = value
+    return parsed
+
+
+def _parse_value(checks: _Checks, place: str, message: metadata_value_pb2.MetadataValue) -> Value | None:
+    kind = message.WhichOneof("value")
+    if kind is None:
+        checks.refuse(place, "must have a value")
+        return None
+    if kind == "timestamp_value":
+        moment = checks.time(place, message.timestamp_value)
+        return None if moment is None else epoch_ms(moment)
+    if not kind.endswith("_list"):
+        value: Scalar = getattr(message, kind)
+        _check_scalar(checks, place, value)
+        return value
+    values = tuple(getattr(message, kind).values)
+    if not 1 <= len(values) <= _MAX_LIST:
+        checks.refuse(place, f"must have 1 to {_MAX_LIST} values")
+    for number, each in enumerate(values):
+        _check_scalar(checks, f"{place}[{number}]", each)
+    return values
+
+
+def _check_scalar(checks: _Checks, place: str, value: Scalar) -> None:
+    if isinstance(value, str):
+        if len(value) > _MAX_TEXT_CHARS or "\x00" in value:
+            checks.refuse(place, f"must have at most {_MAX_TEXT_CHARS} characters and no NUL")
+    elif isinstance(value, float) and not math.isfinite(value):
+        checks.refuse(place, "must be a finite number")
+
+
+def to_fields_message(fields: DocumentFields) -> document_pb2.DocumentFields:
+    """Return the message of the fields; absent values are left out."""
+    return document_pb2.DocumentFields(
+        title=fields.title or "",
+        creators=fields.creators,
+        subjects=fields.subjects,
+        description=fields.description or "",
+        date_created=to_timestamp(fields.date_created) if fields.date_created else None,
+        language=fields.language,
+        category=fields.category or "",
+        tags=fields.tags,
+        project=fields.project or "",
+        metadata=to_metadata(fields.metadata),
+    )
+
+
+def to_metadata(metadata: Mapping[str, Value]) -> dict[str, metadata_value_pb2.MetadataValue]:
+    """Return the messages of free metadata."""
+    return {key: _to_value(value) for key, value in metadata.items()}
+
+
+def to_timestamp(moment: datetime) -> Timestamp:
+    """Return the message of an aware time."""
+    message = Timestamp()
+    message.FromDatetime(moment)
+    return message
+
+
+def _to_value(value: Value) -> metadata_value_pb2.MetadataValue:
+    message = metadata_value_pb2.MetadataValue
+    match value:
+        case bool():
+            return message(bool_value=value)
+        case int():
+            return message(int64_value=value)
+        case float():
+            return message(double_value=value)
+        case str():
+            return message(string_value=value)
+        case _:
+            return _to_list(value)
+
+
+def _to_list(values: Iterable[Scalar]) -> metadata_value_pb2.MetadataValue:
+    message = metadata_value_pb2.MetadataValue
+    entries = list(values)
+    if all(isinstance(value, str) for value in entries):
+        return message(string_list=metadata_value_pb2.StringList(values=map(str, entries)))
+    if all(isinstance(value, bool) for value in entries):
+        return message(bool_list=metadata_value_pb2.BoolList(values=map(bool, entries)))
+    if all(isinstance(value, int) for value in entries):
+        return message(int64_list=metadata_value_pb2.Int64List(values=map(int, entries)))
+    return message(double_list=metadata_value_pb2.DoubleList(values=map(float, entries)))

@@ -1,0 +1,137 @@
+"""Check requests and translate them into what the use cases take."""
+
+import hashlib
+import re
+
+from google.protobuf.message import Message
+
+from groundwire.api.common.v1 import document_format_pb2
+from groundwire.api.ingest.v1 import collection_pb2, document_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.domain.changing import NewCollection, RequestKey
+from groundwire.ingest.domain.decoding import check_size
+from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest
+from groundwire.ingest.ports import Original
+from groundwire.ingest.wire_collections import parse_chunking, parse_retrieval, refuse_unavailable_settings
+from groundwire.ingest.wire_fields import parse_fields
+from groundwire.kernel.collection import PROFILES, ProfileName
+from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
+from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_source_uri, parse_uuid
+
+FORMATS = {
+    document_format_pb2.DOCUMENT_FORMAT_UNSPECIFIED: None,
+    document_format_pb2.DOCUMENT_FORMAT_TEXT: DocumentFormat.TEXT,
+    document_format_pb2.DOCUMENT_FORMAT_MARKDOWN: DocumentFormat.MARKDOWN,
+    document_format_pb2.DOCUMENT_FORMAT_HTML: DocumentFormat.HTML,
+    document_format_pb2.DOCUMENT_FORMAT_PDF: DocumentFormat.PDF,
+}
+_POLICIES = {
+    document_pb2.DUPLICATE_POLICY_UNSPECIFIED: DuplicatePolicy.REUSE,
+    document_pb2.DUPLICATE_POLICY_REJECT: DuplicatePolicy.REJECT,
+    document_pb2.DUPLICATE_POLICY_REUSE: DuplicatePolicy.REUSE,
+    document_pb2.DUPLICATE_POLICY_ALLOW: DuplicatePolicy.ALLOW,
+}
+_PROFILES = {
+    collection_pb2.PROFILE_UNSPECIFIED: ProfileName.DOCUMENTS,
+    collection_pb2.PROFILE_DOCUMENTS: ProfileName.DOCUMENTS,
+    collection_pb2.PROFILE_CONVERSATIONS: ProfileName.CONVERSATIONS,
+    collection_pb2.PROFILE_MEMORY: ProfileName.MEMORY,
+    collection_pb2.PROFILE_WEB: ProfileName.WEB,
+    collection_pb2.PROFILE_BOOK: ProfileName.BOOK,
+}
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def request_key(method: str, request: Message, content_hash: str = "") -> RequestKey | None:
+    """Return what a mutating request is known by, None without `request_id`.
+
+    `content_hash` stands for content that is not in the message.
+
+    Raises:
+        InvalidRequestError: the id is no UUID.
+    """
+    request_id: str = getattr(request, "request_id", "")
+    if not request_id:
+        return None
+    body = type(request)()
+    body.CopyFrom(request)
+    body.ClearField("request_id")
+    digest = hashlib.sha256(body.SerializeToString(deterministic=True) + content_hash.encode()).hexdigest()
+    return RequestKey(parse_uuid(request_id, "request_id"), method, digest)
+
+
+def parse_create_collection(request: pb.CreateCollectionRequest, tenant: str) -> NewCollection:
+    """Return the collection that is wanted.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
+        NotAvailableError: naming a setting that this version does not offer.
+    """
+    name = parse_collection_name(request.collection)
+    if request.profile not in _PROFILES:
+        raise InvalidRequestError.of("profile", f"unknown value {request.profile}")
+    profile = PROFILES[_PROFILES[request.profile]]
+    refuse_unavailable_settings(request.settings)
+    return NewCollection(
+        tenant=tenant,
+        name=name,
+        profile=profile.name,
+        chunking=parse_chunking(request.settings.chunking, profile.chunking),
+        retrieval=parse_retrieval(request.settings.retrieval, profile.retrieval),
+    )
+
+
+def parse_ingest_document(request: pb.IngestDocumentRequest, tenant: str) -> tuple[IngestRequest, Original]:
+    """Return what is to be ingested.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
+    """
+    body = request.WhichOneof("body")
+    if body is None:
+        raise InvalidRequestError.of("body", "must be given: either text or content")
+    if body == "text" and request.text.startswith(_BYTE_ORDER_MARK):
+        raise InvalidRequestError.of("text", "must not begin with a byte order mark; send the bytes as content")
+    content = request.text.encode("utf-8") if body == "text" else request.content
+    return _parse(request, tenant, body), Original(len(content), content)
+
+
+def parse_upload_header(header: pb.UploadHeader, tenant: str, limit_bytes: int) -> IngestRequest:
+    """Return what is to be ingested once its bytes are here.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
+        DocumentTooLargeError: it announces more bytes than are allowed.
+    """
+    if header.total_bytes == 0:
+        raise InvalidRequestError.of("header.total_bytes", "must be at least 1")
+    check_size(header.total_bytes, limit_bytes, "header.total_bytes")
+    return _parse(header, tenant, "part.data")
+
+
+def _parse(message: pb.IngestDocumentRequest | pb.UploadHeader, tenant: str, content_field: str) -> IngestRequest:
+    if message.format not in FORMATS:
+        raise InvalidRequestError.of("format", f"unknown value {message.format}")
+    if message.duplicate_policy not in _POLICIES:
+        raise InvalidRequestError.of("duplicate_policy", f"unknown value {message.duplicate_policy}")
+    if message.HasField("chunking"):
+        raise NotAvailableError("chunking is that of the collection in this version", feature="chunking")
+    return IngestRequest(
+        tenant=tenant,
+        collection=parse_collection_name(message.collection),
+        source_uri=parse_source_uri(message.source_uri),
+        format=FORMATS[message.format],
+        document_id=parse_caller_id(message.document_id, "document_id") if message.document_id else None,
+        source_hash=_parse_hash(message.source_hash),
+        fields=parse_fields(message.fields) if message.HasField("fields") else None,
+        duplicate_policy=_POLICIES[message.duplicate_policy],
+        content_field=content_field,
+    )
+
+
+def _parse_hash(value: str) -> str | None:
+    if value and _SHA256.fullmatch(value) is None:
+        raise InvalidRequestError.of("source_hash", "must be 64 hexadecimal digits")
+    return value.lower() or None

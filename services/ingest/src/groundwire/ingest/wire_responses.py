@@ -1,0 +1,159 @@
+"""Translate what the use cases return into the messages of the contract."""
+
+from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, record_pb2, span_pb2
+from groundwire.api.ingest.v1 import deletion_pb2, document_pb2, progress_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.domain.changing import Deletion
+from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress
+from groundwire.ingest.domain.reading import ChunkWithVector, TextSlice
+from groundwire.ingest.wire_fields import to_fields_message, to_metadata, to_timestamp
+from groundwire.kernel.document import Document
+from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.identifiers import prefixed_chunk_id
+from groundwire.kernel.spans import Span
+
+
+def to_document_message(document: Document) -> document_pb2.Document:
+    """Return the message of a document."""
+    return document_pb2.Document(
+        document_id=document.document_id,
+        collection=document.collection,
+        source_uri=document.source_uri,
+        format=document_format_pb2.DocumentFormat.Value(f"DOCUMENT_FORMAT_{document.format.name}"),
+        source_hash=document.source_hash,
+        fields=to_fields_message(document.fields),
+        generation=document.generation,
+        chunk_count=document.chunk_count,
+        total_chars=document.total_chars,
+        total_bytes=document.total_bytes,
+        embedding_model=document.embedding_model,
+        ingestion_time=to_timestamp(document.ingestion_time),
+        last_modified_time=to_timestamp(document.last_modified_time),
+        display_title=document.display_title,
+        record_type=record_pb2.RECORD_TYPE_DOCUMENT,
+    )
+
+
+def to_ingest_result(result: IngestResult) -> document_pb2.IngestResult:
+    """Return the message of what an ingest did."""
+    wrote = result.outcome in {IngestOutcome.CREATED, IngestOutcome.REPLACED}
+    return document_pb2.IngestResult(
+        document=to_document_message(result.document),
+        outcome=document_pb2.IngestOutcome.Value(f"INGEST_OUTCOME_{result.outcome.name}"),
+        counts=document_pb2.IngestCounts(
+            chunk_count=result.document.chunk_count,
+            embedded_count=result.embedded,
+            reused_embedding_count=result.reused if wrote else result.document.chunk_count,
+        ),
+        warnings=_to_warnings(result),
+    )
+
+
+def _to_warnings(result: IngestResult) -> list[document_pb2.IngestWarning]:
+    warnings = []
+    if result.undersized:
+        warnings.append(
+            document_pb2.IngestWarning(
+                kind=document_pb2.INGEST_WARNING_KIND_CHUNK_UNDERSIZED,
+                message="chunks are shorter than the minimum and could not be merged",
+                occurrence_count=result.undersized,
+            )
+        )
+    if result.beyond_model:
+        warnings.append(
+            document_pb2.IngestWarning(
+                kind=document_pb2.INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL,
+                message="the model does not read the end of these chunks",
+                occurrence_count=result.beyond_model,
+            )
+        )
+    return warnings
+
+
+def to_progress(progress: Progress) -> progress_pb2.Progress:
+    """Return the message of how far a call is."""
+    return progress_pb2.Progress(
+        stage=progress_pb2.ProgressStage.Value(f"PROGRESS_STAGE_{progress.stage.name}"),
+        done_count=progress.done,
+        total_count=progress.total,
+    )
+
+
+def to_span(span: Span) -> span_pb2.Span:
+    """Return the message of a span."""
+    return span_pb2.Span(start=span.start, end=span.end, start_byte=span.start_byte, end_byte=span.end_byte)
+
+
+def to_text_message(part: TextSlice) -> pb.GetDocumentTextResponse:
+    """Return the message of a part of a text."""
+    return pb.GetDocumentTextResponse(
+        text=part.text, span=to_span(part.span), generation=part.generation, total_chars=part.total_chars
+    )
+
+
+def to_chunk_message(found: ChunkWithVector, tokenizer: str) -> chunk_pb2.Chunk:
+    """Return the message of a chunk; `tokenizer` names the counter of its tokens."""
+    stored, chunk, document = found.stored, found.stored.chunk, found.stored.document
+    unique_start = min(chunk.span.start + chunk.overlap_prev_chars, chunk.span.end)
+    return chunk_pb2.Chunk(
+        chunk_id=stored.chunk_id,
+        chunk_number=stored.chunk_number,
+        document_id=document.document_id,
+        generation=stored.generation,
+        sequence_num=chunk.sequence_num,
+        span=to_span(chunk.span),
+        content=chunk.content,
+        content_hash=chunk.content_hash,
+        chapter=chunk.chapter,
+        section=chunk.section or "",
+        section_heading=chunk.section_title,
+        page_numbers=chunk.page_numbers,
+        hierarchy_path=chunk.hierarchy_path,
+        level=chunk.level,
+        source_uri=document.source_uri,
+        token_count=chunk.token_count,
+        tokenizer=tokenizer,
+        word_count=len(chunk.content.split()),
+        char_count=len(chunk.content),
+        overlap_prev_chars=chunk.overlap_prev_chars,
+        overlap_next_chars=chunk.overlap_next_chars,
+        unique_content_start=unique_start,
+        unique_content_end=max(unique_start, chunk.span.end - chunk.overlap_next_chars),
+        prev_chunk_id=_neighbour(stored, -1),
+        next_chunk_id=_neighbour(stored, +1),
+        undersized=chunk.undersized,
+        tags=document.fields.tags,
+        metadata=to_metadata(document.fields.metadata),
+        record_type=record_pb2.RECORD_TYPE_DOCUMENT,
+        embedding_model=document.embedding_model,
+        embedding_time=to_timestamp(document.last_modified_time),
+        created_time=to_timestamp(document.last_modified_time),
+        embedding=() if found.vector is None else found.vector.tolist(),
+    )
+
+
+def _neighbour(stored: StoredChunk, step: int) -> str:
+    document, number = stored.document, stored.chunk.sequence_num + step
+    return prefixed_chunk_id(document.document_id, number) if 0 <= number < document.chunk_count else ""
+
+
+def to_deletion_receipt(deletion: Deletion) -> deletion_pb2.DeletionReceipt:
+    """Return the receipt of a deletion: catalog stores are clean, the vectors follow."""
+    store = deletion_pb2.StoreDeletion
+    removed = {
+        "catalog": deletion.documents,
+        "texts": deletion.texts,
+        "full_text": deletion.chunks,
+    }
+    return deletion_pb2.DeletionReceipt(
+        receipt_id=deletion.deletion_id,
+        state=deletion_pb2.DELETION_STATE_HIDDEN,
+        permanent=True,
+        document_count=deletion.documents,
+        chunk_count=deletion.chunks,
+        stores=[
+            *(store(store=name, removed_count=count, complete=True) for name, count in removed.items()),
+            store(store="vectors", removed_count=0, leftover_count=deletion.chunks, complete=deletion.chunks == 0),
+        ],
+        hidden_time=to_timestamp(deletion.hidden_time),
+    )
