@@ -1,0 +1,164 @@
+"""Filters in SQL mean what the reference evaluator means."""
+
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Column, Connection, Integer, MetaData, Table, insert, select
+from tests.conformance.filters import random_filter, random_payload
+from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
+
+from groundwire.catalog.column_types import BinaryJson
+from groundwire.catalog.connections import writing_engine
+from groundwire.catalog.filters_sql import to_sql
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.kernel.filter_evaluator import matches
+from groundwire.kernel.filter_fields import FieldKind
+from groundwire.kernel.filters import (
+    And,
+    Comparator,
+    Comparison,
+    Containment,
+    Exists,
+    Filter,
+    Like,
+    Membership,
+    Not,
+    Or,
+    Payload,
+)
+
+PAYLOADS = Table("payloads", MetaData(), Column("id", Integer, primary_key=True), Column("payload", BinaryJson))
+HUGE = (2**63, -(2**63) - 1, 2**64, 2**70 + 1, 10**400, -(10**400))
+ODD = (math.inf, -math.inf, math.nan, -0.0, 5e-324, 1e308, 0.1 + 0.2, 9007199254740993.0)
+PATTERNS = ("%", "_%", "a\\%b", "\\", "%\\", "a*b", "[a]", "?", "A%", "é_", "a_c", "%\n%", "\\\\%", "a[]", "^", "*")
+TEXTS = ("a%b", "a*b", "aXb", "[a]", "a", "A", "é!", "abc", "x\ny", "\\", "?", "東京", "🦀", "", "a[]", "' OR 1=1 --", "*")
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    engine = writing_engine(tmp_path / "payloads.db")
+    with engine.begin() as opened:
+        PAYLOADS.create(opened)
+        yield opened
+    engine.dispose()
+
+
+def _assert_agree(connection: Connection, payloads: list[Payload], filters: list[Filter]) -> None:
+    connection.execute(insert(PAYLOADS), [{"id": i, "payload": dict(each)} for i, each in enumerate(payloads)])
+    for condition in filters:
+        statement = select(PAYLOADS.c.id).where(to_sql(condition, PAYLOADS.c.payload)).order_by(PAYLOADS.c.id)
+        expected = [i for i, each in enumerate(payloads) if matches(condition, each)]
+        assert list(connection.execute(statement).scalars()) == expected, condition
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.requirement("C12")
+def test_random_filters_agree_with_the_reference(connection: Connection, seed: int) -> None:
+    rng = random.Random(seed)
+    payloads = [random_payload(rng) for _ in range(150)]
+    filters = [random_filter(rng) for _ in range(250)]
+    _assert_agree(connection, payloads, filters)
+
+
+def test_every_ordering_of_odd_numbers_agrees_with_the_reference(connection: Connection) -> None:
+    finite = [value for value in ODD if math.isfinite(value)]
+    whole = (0, 1, -1, 2**53 + 1, 2**63 - 1, -(2**63), 2**62 + 1)
+    payloads: list[Payload] = [{"f": value} for value in (*finite, *whole, True, False, "1", "")]
+    payloads += [{}, {"f": (1, 2**63 - 1)}, {"f": (0.5, 1e300)}, {"f": (True, False)}, {"f": float(2**63)}]
+    bounds = (*ODD, *whole, *HUGE, True, False, "1")
+    filters: list[Filter] = [Comparison("f", comparator, bound) for comparator in Comparator for bound in bounds]
+    filters += [Membership("f", (bound,), negated=negated) for bound in bounds for negated in (True, False)]
+    filters += [Containment("f", bound, negated=negated) for bound in bounds for negated in (True, False)]
+    _assert_agree(connection, payloads, filters)
+
+
+def test_patterns_and_substrings_agree_with_the_reference(connection: Connection) -> None:
+    payloads: list[Payload] = [{"f": text} for text in TEXTS]
+    payloads += [{"f": (left, right)} for left in TEXTS for right in TEXTS[:4]]
+    payloads += [{"f": 1}, {"f": True}, {}]
+    filters: list[Filter] = [Like("f", pattern) for pattern in (*PATTERNS, *TEXTS)]
+    filters += [Containment("f", text, negated=negated) for text in TEXTS for negated in (True, False)]
+    filters += [Not(each) for each in filters]
+    _assert_agree(connection, payloads, filters)
+
+
+@pytest.mark.parametrize("field", ['a"b', "a.b", "a[0]", "é", "a\\b", "$", "'", "a b", "#-1", "", '"', "🦀", "\t"])
+def test_a_field_name_is_a_name_whatever_its_characters(connection: Connection, field: str) -> None:
+    _assert_agree(
+        connection,
+        [{field: 1}, {field: "x"}, {"other": 1}, {"a": (1, 2)}],
+        [Exists(field), Comparison(field, Comparator.EQ, 1), Like(field, "%"), Exists(field, present=False)],
+    )
+
+
+def test_empty_trees_agree_with_the_reference(connection: Connection) -> None:
+    _assert_agree(
+        connection,
+        [{"f": 1}, {}],
+        [And(()), Or(()), Not(And(())), Not(Or(())), Membership("f", ()), Membership("f", (), negated=True), And((Or(()),))],
+    )
+
+
+def test_matching_finds_the_live_chunks_that_the_reference_finds(catalog: Catalog, docs: Collection) -> None:
+    rng = random.Random(5)
+    payloads: dict[int, Payload] = {}
+    for number in range(25):
+        fields = DocumentFields(
+            title=rng.choice((None, "One", "Two")),
+            category=rng.choice((None, "a", "b")),
+            tags=tuple(rng.sample(("x", "y", "z"), rng.randrange(3))),
+            project=rng.choice((None, "p")),
+            metadata={"size": rng.choice((1, 1.0, "1", True)), "labels": ("k", rng.choice("mn"))},
+        )
+        parts = [f"part {number}.{part}" for part in range(rng.randrange(1, 4))]
+        _, pending = catalog.put(docs, make_draft(*parts, source=f"{number}.md", fields=fields))
+        payloads |= dict(zip(pending.numbers, pending.payloads, strict=True))
+    catalog.documents.begin(TENANT, docs, make_draft("pending", source="pending.md"))
+    clauses: list[Filter] = [
+        Comparison("category", Comparator.EQ, "a"),
+        Comparison("category", Comparator.NE, "a"),
+        Comparison("sequence_num", Comparator.GT, 0),
+        Comparison("size", Comparator.EQ, 1),
+        Membership("tags", ("x", "z")),
+        Membership("tags", ("x",), negated=True),
+        Containment("labels", "m"),
+        Like("title", "T%"),
+        Exists("project", present=False),
+        Comparison("section_title", Comparator.EQ, "Heading 1"),
+        Comparison("page_numbers", Comparator.GTE, 3),
+    ]
+    for _ in range(150):
+        some = tuple(rng.sample(clauses, rng.randrange(4)))
+        condition: Filter = rng.choice((And(some), Or(some), Not(Or(some)), And((Or(some), rng.choice(clauses)))))
+        expected = sorted(number for number, payload in payloads.items() if matches(condition, payload))
+        assert catalog.chunks.matching(TENANT, "docs", condition, None) == expected, condition
+        assert catalog.chunks.matching(TENANT, "docs", condition, 3) == expected[:3]
+
+
+def test_matching_in_an_unknown_collection_is_an_error(catalog: Catalog) -> None:
+    with pytest.raises(CollectionNotFoundError):
+        catalog.chunks.matching(TENANT, "unknown", And(()), None)
+
+
+def test_fields_are_those_that_visible_documents_brought(catalog: Catalog, docs: Collection) -> None:
+    assert catalog.chunks.fields(TENANT, "docs") == {}
+    given = {"n": 1, "word": "w", "words": ("a", "b"), "counts": (1, 2), "mixed": 1}
+    first, _ = catalog.put(docs, make_draft("one", fields=DocumentFields(metadata=given)))
+    expected = {
+        "n": FieldKind.INTEGER,
+        "word": FieldKind.TEXT,
+        "words": FieldKind.TEXT_LIST,
+        "counts": FieldKind.INTEGER_LIST,
+        "mixed": FieldKind.INTEGER,
+    }
+    assert catalog.chunks.fields(TENANT, "docs") == expected
+    for source in ("b", "c"):
+        catalog.put(docs, make_draft(source, source=source, fields=DocumentFields(metadata={"mixed": "text"})))
+    assert catalog.chunks.fields(TENANT, "docs") == expected | {"mixed": FieldKind.TEXT}
+    catalog.documents.delete(TENANT, "docs", first.document_id)
+    assert catalog.chunks.fields(TENANT, "docs") == {"mixed": FieldKind.TEXT}

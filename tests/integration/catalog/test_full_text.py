@@ -1,0 +1,173 @@
+"""The full-text index: what it finds, in what order, and that user text means nothing but itself."""
+
+import random
+import string
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft
+
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.kernel.filters import Comparator, Comparison, Exists
+
+AWKWARD = (
+    "C++",
+    "it's",
+    "OPS-306",
+    "-x",
+    '"',
+    "*",
+    "tide AND",
+    "NEAR(",
+    "",
+    "title:tide",
+    "ti*",
+    "^tide",
+    "{content scope}: tide",
+    "tide OR moon",
+    "NOT tide",
+    '") OR scope : ("c1',
+    "tide\x00moon",
+    "++ --",
+    "scope:c1",
+)
+
+
+def _found(catalog: Catalog, *terms: str, phrases: tuple[str, ...] = ()) -> list[int]:
+    return [match.number for match in catalog.full_text.search(TENANT, "docs", terms, phrases, 100)]
+
+
+@pytest.mark.requirement("S1-87")
+def test_words_are_found_in_any_form_and_case(catalog: Catalog, docs: Collection) -> None:
+    _, pending = catalog.put(docs, make_draft("Running waters", "An ÉLAN of tides", "nothing"))
+    one, two, _ = pending.numbers
+    assert _found(catalog, "run") == [one]
+    assert _found(catalog, "water") == [one]
+    assert _found(catalog, "elan") == [two]
+    assert sorted(_found(catalog, "élan", "RUNS")) == [one, two]
+    assert _found(catalog, "absent") == []
+
+
+def test_scores_are_positive_and_best_first_and_limited(catalog: Catalog, docs: Collection) -> None:
+    catalog.put(docs, make_draft("tide", "tide tide moon", "moon and much else that dilutes it", "granite"))
+    matches = catalog.full_text.search(TENANT, "docs", ["tide", "moon"], [], 10)
+    scores = [match.score for match in matches]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+    assert min(scores) > 0
+    assert catalog.full_text.search(TENANT, "docs", ["tide", "moon"], [], 1) == matches[:1]
+
+
+def test_a_word_in_the_heading_counts_more_than_in_the_text(catalog: Catalog, docs: Collection) -> None:
+    _, pending = catalog.put(docs, make_draft("about heading things", "some other text"))
+    # "Heading 0" and "Heading 1" are the headings, the first chunk also says the word.
+    assert _found(catalog, "heading") == [pending.numbers[0], pending.numbers[1]]
+
+
+def test_a_phrase_needs_its_words_side_by_side(catalog: Catalog, docs: Collection) -> None:
+    _, pending = catalog.put(docs, make_draft("full moon tide", "moon at full tide"))
+    assert _found(catalog, phrases=("full moon",)) == [pending.numbers[0]]
+    assert _found(catalog, "moon", phrases=("full moon",))[0] == pending.numbers[0]
+    assert _found(catalog, "full-moon") == [pending.numbers[0]]
+
+
+def test_the_filter_of_a_search_is_obeyed(catalog: Catalog, docs: Collection) -> None:
+    _, first = catalog.put(docs, make_draft("tide one", fields=DocumentFields(category="a", metadata={"n": 1})))
+    catalog.put(docs, make_draft("tide two", source="b", fields=DocumentFields(category="b", metadata={"n": 2})))
+    for where in (Comparison("category", Comparator.EQ, "a"), Comparison("n", Comparator.LT, 2)):
+        matches = catalog.full_text.search(TENANT, "docs", ["tide"], [], 10, where)
+        assert [match.number for match in matches] == list(first.numbers)
+    assert catalog.full_text.search(TENANT, "docs", ["tide"], [], 10, Exists("absent")) == []
+
+
+@pytest.mark.requirement("T21")
+@pytest.mark.parametrize("text", AWKWARD)
+def test_no_user_text_is_an_operator_or_an_error(catalog: Catalog, docs: Collection, text: str) -> None:
+    _, pending = catalog.put(docs, make_draft("tide", "moon", "x of c1", "ops 306"))
+    other = catalog.collections.create(make_collection("other"))
+    catalog.put(other, make_draft("tide moon x c1 c2"))
+    words = catalog.full_text.terms(text)
+    expected = {
+        number
+        for number, content in zip(pending.numbers, ("tide", "moon", "x of c1", "ops 306"), strict=True)
+        if words and f" {' '.join(words)} " in f" {content} "
+    }
+    assert set(_found(catalog, text)) == expected
+    assert set(_found(catalog, phrases=(text,))) == expected
+    assert catalog.full_text.document_frequencies(TENANT, "docs", [text]) == {text: len(expected)}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), max_size=4))
+def test_any_unicode_is_searched_as_words(catalog: Catalog, docs: Collection, terms: list[str]) -> None:
+    catalog.full_text.search(TENANT, "docs", terms, terms, 5)
+    assert set(catalog.full_text.document_frequencies(TENANT, "docs", terms)) == set(terms)
+
+
+def test_terms_are_cut_as_the_index_cuts_them(catalog: Catalog) -> None:
+    assert catalog.full_text.terms("It's C++ élan, OPS-306! It's") == "it s c elan ops 306 it s".split()
+    assert catalog.full_text.terms("") == []
+    assert catalog.full_text.terms("?!") == []
+
+
+def test_frequencies_count_live_chunks_of_the_collection(catalog: Catalog, docs: Collection) -> None:
+    other = catalog.collections.create(make_collection("other"))
+    document, _ = catalog.put(docs, make_draft("tide tide", "tides", "moon"))
+    catalog.put(other, make_draft("tide"))
+    catalog.documents.begin(TENANT, docs, make_draft("tide", source="pending"))
+    frequencies = catalog.full_text.document_frequencies(TENANT, "docs", ["tide", "tide", "moon", "granite", "?"])
+    assert frequencies == {"tide": 2, "moon": 1, "granite": 0, "?": 0}
+    assert catalog.full_text.live_chunks(TENANT, "docs") == 3
+    catalog.put(docs, make_draft("granite", document_id=document.document_id, expected=1))
+    assert catalog.full_text.document_frequencies(TENANT, "docs", ["tide", "granite"]) == {"tide": 0, "granite": 1}
+    assert catalog.full_text.live_chunks(TENANT, "docs") == 1
+
+
+def test_a_search_sees_every_write_that_was_acknowledged_before_it(catalog: Catalog, docs: Collection) -> None:
+    for number in range(30):
+        _, pending = catalog.put(docs, make_draft(f"word{number} common", source=f"{number}.md"))
+        assert _found(catalog, f"word{number}") == list(pending.numbers)
+        assert len(_found(catalog, "common")) == number + 1
+
+
+def test_collections_that_begin_alike_are_kept_apart(catalog: Catalog) -> None:
+    # Scope tokens c1 and c10 … must not be prefixes of one another's matches.
+    made = [catalog.collections.create(make_collection(f"c{number}")) for number in range(12)]
+    for collection in made:
+        catalog.put(collection, make_draft("tide"))
+    for collection in made:
+        assert len(catalog.numbers_for(collection, "tide")) == 1
+
+
+def test_searching_an_unknown_collection_is_an_error(catalog: Catalog) -> None:
+    with pytest.raises(CollectionNotFoundError):
+        catalog.full_text.search(TENANT, "unknown", ["x"], [], 1)
+    with pytest.raises(CollectionNotFoundError):
+        catalog.full_text.document_frequencies(TENANT, "unknown", ["x"])
+    with pytest.raises(CollectionNotFoundError):
+        catalog.full_text.live_chunks(TENANT, "unknown")
+
+
+def test_the_index_equals_the_live_chunks_after_many_changes(catalog: Catalog, docs: Collection) -> None:
+    chance = random.Random(3)
+    live: dict[str, tuple[str, int]] = {}
+    for step in range(60):
+        source = chance.choice("abcdef")
+        parts = ["".join(chance.choices(string.ascii_lowercase[:4], k=3)) for _ in range(chance.randrange(1, 5))]
+        document_id, generation = live.get(source, (None, 0))
+        match chance.randrange(4):
+            case 0 if document_id is not None:
+                catalog.documents.delete(TENANT, "docs", document_id)
+                del live[source]
+            case 1:
+                draft = make_draft(*parts, source=source, document_id=document_id, expected=generation)
+                catalog.documents.abandon(catalog.documents.begin(TENANT, docs, draft))
+            case _:
+                draft = make_draft(*parts, source=source, document_id=document_id, expected=generation)
+                document, _ = catalog.put(docs, draft)
+                live[source] = (document.document_id, document.generation)
+        if step % 20 == 19:
+            assert catalog.integrity.problems() == []

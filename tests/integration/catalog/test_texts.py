@@ -1,0 +1,96 @@
+"""Canonical texts: exact, whatever the characters and wherever the segments end."""
+
+import random
+
+import pytest
+from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
+
+from groundwire.catalog.segments import SEGMENT_CHARS
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import DataLossError, DocumentNotFoundError
+
+ALPHABET = "ab é\n東🦀e\u0301\r\t'"
+
+
+@pytest.fixture(scope="module")
+def long_text() -> str:
+    return "".join(random.Random(1).choices(ALPHABET, k=SEGMENT_CHARS * 3 + 1234))
+
+
+def test_slices_are_exact_also_across_segments(catalog: Catalog, docs: Collection, long_text: str) -> None:
+    document, _ = catalog.put(docs, make_draft(long_text))
+    chance = random.Random(2)
+    spans = [(0, len(long_text)), (0, 0), (len(long_text), len(long_text))]
+    spans += [(SEGMENT_CHARS - 1, SEGMENT_CHARS + 1), (SEGMENT_CHARS, 2 * SEGMENT_CHARS), (SEGMENT_CHARS, SEGMENT_CHARS)]
+    spans += [tuple(sorted((chance.randrange(len(long_text)), chance.randrange(len(long_text))))) for _ in range(50)]
+    found = catalog.texts.slice(TENANT, "docs", document.document_id, 1, spans)
+    assert found == [long_text[start:end] for start, end in spans]
+
+
+@pytest.mark.parametrize("part_chars", [1000, SEGMENT_CHARS, SEGMENT_CHARS + 1, 10**9])
+def test_parts_join_to_the_text_with_offsets_in_both_units(
+    catalog: Catalog, docs: Collection, long_text: str, part_chars: int
+) -> None:
+    document, _ = catalog.put(docs, make_draft(long_text))
+    parts = list(catalog.texts.parts(TENANT, "docs", document.document_id, None, part_chars))
+    assert "".join(part.text for part in parts) == long_text
+    assert all(len(part.text) == part_chars for part in parts[:-1])
+    encoded = long_text.encode()
+    for part in parts:
+        assert long_text[part.start : part.start + len(part.text)] == part.text
+        assert encoded[part.start_byte :].startswith(part.text.encode())
+
+
+@pytest.mark.parametrize("span", [(-1, 2), (2, 1), (0, 6), (5, 9)])
+def test_a_span_outside_the_text_is_data_loss(catalog: Catalog, docs: Collection, span: tuple[int, int]) -> None:
+    document, _ = catalog.put(docs, make_draft("tides"))
+    with pytest.raises(DataLossError):
+        catalog.texts.slice(TENANT, "docs", document.document_id, 1, [(0, 5), span])
+
+
+def test_unknown_texts_are_not_found(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("tides"))
+    for collection, document_id, generation in (
+        ("docs", document.document_id, 2),
+        ("docs", "unknown", 1),
+        ("unknown", document.document_id, 1),
+    ):
+        with pytest.raises(DocumentNotFoundError):
+            catalog.texts.slice(TENANT, collection, document_id, generation, [(0, 1)])
+        with pytest.raises(DocumentNotFoundError):
+            catalog.texts.parts(TENANT, collection, document_id, generation, 10)
+
+
+def test_a_text_deleted_while_it_is_read_ends_with_an_error(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("tides and moons"))
+    parts = catalog.texts.parts(TENANT, "docs", document.document_id, None, 5)
+    assert next(parts).text == "tides"
+    catalog.documents.delete(TENANT, "docs", document.document_id)
+    with pytest.raises(DocumentNotFoundError):
+        next(parts)
+
+
+def test_a_text_replaced_while_it_is_read_goes_on_as_it_began(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("tides and moons"))
+    parts = catalog.texts.parts(TENANT, "docs", document.document_id, None, 5)
+    first = next(parts).text
+    catalog.put(docs, make_draft("quite another text", document_id=document.document_id, expected=1))
+    assert first + "".join(part.text for part in parts) == "tides and moons"
+
+
+def test_a_lost_segment_is_data_loss(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("x" * (SEGMENT_CHARS + 10)))
+    catalog.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM text_segments WHERE number = 1"))
+    with pytest.raises(DataLossError):
+        catalog.texts.slice(TENANT, "docs", document.document_id, 1, [(0, SEGMENT_CHARS + 5)])
+    assert any("text" in problem for problem in catalog.integrity.problems())
+
+
+def test_a_slice_of_a_large_text_reads_only_its_segments(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("0123456789" * 700_000))
+    statements: list[str] = []
+    with catalog.database.read() as connection:
+        connection.connection.driver_connection.set_trace_callback(statements.append)
+    read = catalog.texts.slice(TENANT, "docs", document.document_id, 1, [(6_000_000, 6_000_005)])
+    assert read == ["01234"]
+    assert any("text_segments" in statement and "[91]" in statement for statement in statements)
