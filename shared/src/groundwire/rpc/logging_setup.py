@@ -1,5 +1,6 @@
 """How the process logs: one JSON object a line on stderr, or readable lines for a person."""
 
+import json
 import logging
 import sys
 from collections.abc import MutableMapping
@@ -38,7 +39,8 @@ def configure_logging(log_format: LogFormat = "json", level: int = logging.INFO)
 def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:
     if log_format == "console":
         return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
-    return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    encode = json.JSONEncoder(ensure_ascii=False, default=repr).encode  # made once: json.dumps makes one a line
+    return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(lambda event, **_: encode(event))]
 
 
 def _add_request_id(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -18,9 +18,9 @@ from groundwire.rpc.health import HealthBoard
 from groundwire.rpc.interceptors.access_log import log_access
 from groundwire.rpc.interceptors.admission import Admission
 from groundwire.rpc.interceptors.chain import Chain
-from groundwire.rpc.interceptors.deadline import Deadline
+from groundwire.rpc.interceptors.deadline import enforce_deadline
 from groundwire.rpc.interceptors.errors import translate_errors
-from groundwire.rpc.interceptors.request_id import identify_request
+from groundwire.rpc.interceptors.request_id import Identification
 from groundwire.rpc.lag import LagGauge
 
 MAX_RECEIVE_BYTES = 4 * 1024 * 1024 + 64 * 1024
@@ -93,7 +93,7 @@ class GrpcServer:
         self.health = HealthBoard(service.name for service in services)
         self.admission = Admission(options.max_concurrent_calls)
         self.lag = LagGauge()
-        chain = Chain(identify_request, log_access, translate_errors, self.admission, Deadline(options.deadlines))
+        chain = Chain(Identification(options.deadlines), log_access, translate_errors, self.admission, enforce_deadline)
         self._server = grpc.aio.server(
             interceptors=[chain],
             options=options.channel_arguments(),
