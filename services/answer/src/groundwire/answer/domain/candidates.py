@@ -26,6 +26,8 @@ class Candidate:
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
 _TABLE_RULE = re.compile(r"[\s|:+=-]*")
 _LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
+# A quote with `[1]` in it could not be told from the answer's own markers.
+_LIKE_A_MARKER = re.compile(r"\[\d+\]")
 _DIRECTIVE = re.compile(r"\{\{.*?\}\}")
 
 
@@ -62,7 +64,7 @@ def _with_table_rows(content: str) -> Iterator[Sentence]:
 
 
 def _is_statement(text: str, sentence: Sentence, question: Question) -> bool:
-    if sentence.kind in {BlockKind.HEADING, BlockKind.MARKUP}:
+    if sentence.kind in {BlockKind.HEADING, BlockKind.MARKUP} or _LIKE_A_MARKER.search(text):
         return False
     if sentence.kind is BlockKind.CODE:
         return question.wants_code and len(text) <= MAX_CODE_CHARS and not _DIRECTIVE.search(text)

@@ -64,8 +64,8 @@ SCORE_DROP = 0.10
 NEAR_DUPLICATE = 0.7
 """Share of common stems (Jaccard) from which two sentences say the same."""
 
-MAX_CANDIDATES = 96
-"""Sentences that are embedded for one answer: about 80 ms on two cores; the best by words and rank are kept."""
+MAX_CANDIDATES = 64
+"""Sentences that are embedded for one answer, the best by words and relevance: embedding them is most of its time."""
 
 MIN_SENTENCE_WORDS = 3
 MAX_SENTENCE_CHARS = 700

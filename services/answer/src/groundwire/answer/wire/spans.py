@@ -32,10 +32,12 @@ def parse_time(message: Timestamp) -> datetime:
 
 
 def to_duration(seconds: float) -> Duration:
-    """Return the message of a number of seconds, to the nanosecond."""
-    return Duration(seconds=int(seconds), nanos=int((seconds - int(seconds)) * 1e9))
+    """Return the message of a number of seconds, rounded to microseconds so that it survives the way back."""
+    message = Duration()
+    message.FromTimedelta(timedelta(seconds=seconds))
+    return message
 
 
 def parse_duration(message: Duration) -> timedelta:
     """Return the timedelta of a message."""
-    return timedelta(seconds=message.seconds, microseconds=message.nanos / 1000)
+    return message.ToTimedelta()

@@ -1,0 +1,113 @@
+"""The answer service over a real catalog, a real engine and the real retrieve service of the same process."""
+
+import uuid
+from collections.abc import AsyncGenerator, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from groundwire.answer.bootstrap import build
+from groundwire.answer.domain.draft import Statement
+from groundwire.answer.domain.passage import Passage
+from groundwire.answer.ports import Generator
+from groundwire.answer.settings import AnswerSettings
+from groundwire.api.answer.v1 import answer_pb2
+from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.rpc.in_process import InProcessStub
+from tests.integration.retrieve.library import Library
+
+FOXES = [
+    "Red foxes eat small mice. The red fox hunts at night.",
+    "Bread is made of flour and water. A baker kneads the dough by hand.",
+    "The borrow checker is a part of the compiler. It compares scopes of references.",
+]
+"""Three chunks about three subjects."""
+
+
+class SettableClock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def advance(self, **parts: float) -> None:
+        self.time += timedelta(**parts)
+
+
+class Rig:
+    """A library and an answer service that reads it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: AnswerSettings | None = None,
+        generator: Generator | None = None,
+        retriever_stub: Any = None,
+    ) -> None:
+        self.library = Library(folder)
+        self.clock = SettableClock()
+        self.collections: list[str] = []
+        self.service = build(
+            catalog=self.library.database,
+            embedder=self.library.embedder,
+            retriever_stub=retriever_stub or InProcessStub(self.library.service.servicer),
+            settings=settings or AnswerSettings(min_support=0.3),
+            workers=self.library.workers,
+            clock=self.clock,
+            generator=generator,
+        )
+        self.service.start()
+        self.stub = InProcessStub(self.service.servicer)
+
+    async def ask(self, question: str, **fields: Any) -> answer_pb2.Answer:
+        response: pb.AskResponse = await self.stub.Ask(make_ask(question, **fields))
+        return response.answer
+
+    async def stream(self, question: str, **fields: Any) -> list[pb.AnswerEvent]:
+        request = pb.AskStreamRequest(ask=make_ask(question, **fields))
+        return [message.event async for message in self.stub.AskStream(request)]
+
+    async def session(self, **fields: Any) -> str:
+        response = await self.stub.CreateSession(pb.CreateSessionRequest(collection="docs", **fields))
+        session_id: str = response.session.session_id
+        return session_id
+
+    async def messages(self, session_id: str) -> Sequence[Any]:
+        response = await self.stub.GetSession(pb.GetSessionRequest(session_id=session_id))
+        found: Sequence[Any] = response.session.messages
+        return found
+
+    def close(self) -> None:
+        self.service.close()
+        self.library.close()
+
+
+def make_ask(question: str, **fields: Any) -> pb.AskRequest:
+    """Make a request; in a session a message id is added."""
+    if "session_id" in fields:
+        fields.setdefault("message_id", str(uuid.uuid4()))
+    else:
+        fields.setdefault("collection", "docs")
+    return pb.AskRequest(question=question, **fields)
+
+
+class ScriptedGenerator:
+    """Hands in what a function makes of the passages, batch by batch."""
+
+    name = "scripted"
+
+    def __init__(self, write: Callable[[Sequence[Passage]], Sequence[Sequence[Statement]]]) -> None:
+        self._write = write
+        self.closed = 0
+
+    async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
+        assert question
+        try:
+            for batch in self._write(passages):
+                yield batch
+        finally:
+            self.closed += 1

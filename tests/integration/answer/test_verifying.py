@@ -1,0 +1,181 @@
+"""Citations verify whatever the text is made of, and say why when they do not."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from groundwire.answer.settings import AnswerSettings
+from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.api.answer.v1 import citation_pb2
+from groundwire.kernel.document import Document
+from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from tests.integration.answer.rig import Rig
+
+_FAILURE = citation_pb2.VerificationFailure.Name
+
+
+async def _verify(rig: Rig, *citations: citation_pb2.Citation) -> pb.VerifyCitationsResponse:
+    response: pb.VerifyCitationsResponse = await rig.stub.VerifyCitations(
+        pb.VerifyCitationsRequest(citations=citations)
+    )
+    return response
+
+
+async def _cited(rig: Rig, question: str = "What do red foxes eat?") -> citation_pb2.Citation:
+    return (await rig.ask(question)).citations[0]
+
+
+def _changed(citation: citation_pb2.Citation, **fields: object) -> citation_pb2.Citation:
+    copy = citation_pb2.Citation.FromString(citation.SerializeToString())
+    for name, value in fields.items():
+        target = copy.span if name in {"start", "end", "start_byte", "end_byte"} else copy
+        setattr(target, name, value)
+    return copy
+
+
+async def test_a_citation_of_an_answer_verifies(rig: Rig) -> None:
+    citation = await _cited(rig)
+    response = await _verify(rig, citation)
+    found = response.verifications[0]
+    assert response.all_verified
+    assert found.verdict == citation_pb2.CITATION_VERDICT_EXACT
+    assert found.generation_live
+    assert found.current_generation == 1
+    assert found.stored_text == citation.quote
+    assert found.current_span == citation.span
+
+
+async def test_a_citation_needs_no_more_than_document_generation_quote_and_span(rig: Rig) -> None:
+    whole = await _cited(rig)
+    bare = citation_pb2.Citation(document_id=whole.document_id, generation=1, quote=whole.quote, span=whole.span)
+    assert (await _verify(rig, bare)).all_verified
+
+
+@pytest.mark.parametrize(
+    ("changes", "failure"),
+    [
+        ({"quote": "Red foxes eat big mice."}, "TEXT_DIFFERS"),
+        ({"start": 1}, "SPAN_INVALID"),
+        ({"start": 1, "start_byte": 1}, "TEXT_DIFFERS"),
+        ({"end_byte": 999_999}, "SPAN_INVALID"),
+        ({"end": 999_999, "end_byte": 999_999}, "SPAN_INVALID"),
+        ({"start": 0, "end": 0, "start_byte": 0, "end_byte": 0}, "SPAN_INVALID"),
+        ({"quote_sha256": "0" * 64}, "DIGEST_DIFFERS"),
+        ({"chunk_id": "doc_x#chunk_000"}, "CHUNK_MISMATCH"),
+        ({"chunk_number": 999_999}, "CHUNK_MISMATCH"),
+        ({"chunk_number": 2**60}, "CHUNK_MISMATCH"),
+        ({"document_id": "doc_x"}, "DOCUMENT_NOT_FOUND"),
+        ({"document_id": ""}, "DOCUMENT_NOT_FOUND"),
+        ({"collection": "nowhere"}, "DOCUMENT_NOT_FOUND"),
+        ({"generation": 7}, "GENERATION_NOT_FOUND"),
+        ({"generation": 0}, "GENERATION_NOT_FOUND"),
+    ],
+)
+async def test_a_citation_that_was_changed_fails_and_says_why(
+    rig: Rig, changes: dict[str, object], failure: str
+) -> None:
+    citation = await _cited(rig)
+    response = await _verify(rig, _changed(citation, **changes), citation)
+    wrong, right = response.verifications
+    assert wrong.verdict == citation_pb2.CITATION_VERDICT_FAILED
+    assert _FAILURE(wrong.failure) == f"VERIFICATION_FAILURE_{failure}"
+    assert wrong.message
+    assert right.verdict == citation_pb2.CITATION_VERDICT_EXACT
+    assert not response.all_verified
+
+
+async def test_an_older_generation_still_verifies_and_is_known_to_be_old(rig: Rig) -> None:
+    first = rig.library.put("news.txt", ["Old opening line. Grey wolves eat large deer."])
+    citation = await _cited(rig, "What do grey wolves eat?")
+    rig.library.put("news.txt", ["New. Grey wolves eat large deer. More follows."], replaces=first)
+    found = (await _verify(rig, citation)).verifications[0]
+    assert found.verdict == citation_pb2.CITATION_VERDICT_EXACT
+    assert not found.generation_live
+    assert found.current_generation == 2
+    assert (found.current_span.start, found.current_span.end_byte) == (5, 32)
+
+
+async def test_citations_of_a_deleted_document_fail(rig: Rig) -> None:
+    document: Document = rig.library.put("gone.txt", ["Grey wolves eat large deer."])
+    citation = await _cited(rig, "What do grey wolves eat?")
+    rig.library.documents.delete(DEFAULT_TENANT, "docs", document.document_id)
+    found = (await _verify(rig, citation)).verifications[0]
+    assert _FAILURE(found.failure) == "VERIFICATION_FAILURE_DOCUMENT_NOT_FOUND"
+
+
+@pytest.mark.parametrize("count", [0, 1001])
+async def test_the_batch_has_limits(rig: Rig, count: int) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        await _verify(rig, *[citation_pb2.Citation()] * count)
+    assert caught.value.violations[0].field == "citations"
+
+
+_WORDS = st.sampled_from(
+    [
+        "fox",
+        "eats",
+        "the",
+        "mouse",
+        "café",
+        "e\u0301clair",
+        "👩\u200d🚀",
+        "\u4f60\u597d\u3002",
+        "**bold**",
+        "`code.x`",
+        "[link](a.md)",
+        "naïve\u00a0x",
+        "Dr.",
+        "e.g.",
+        "\U0001f98a",
+    ]
+)
+_SENTENCE = st.lists(_WORDS, min_size=4, max_size=12).map(lambda parts: f"Fox {' '.join(parts)}.")
+_LINE = st.one_of(
+    _SENTENCE,
+    _SENTENCE.map("- {}".format),
+    _SENTENCE.map("> {}".format),
+    _SENTENCE.map("1. **{}**".format),
+    st.just("# Heading\u0301 👩\u200d🚀"),
+    st.just("| a | fox eats mouse |"),
+    st.just("```\ncode. Here it is.\n```"),
+)
+_CHUNK = st.lists(_LINE, min_size=1, max_size=5).flatmap(
+    lambda lines: st.sampled_from(["\n", "\r\n", "\n\n", "\r\n\r\n"]).map(lambda end: end.join(lines))
+)
+
+
+@pytest.fixture(scope="module")
+def shared_rig() -> Iterator[Rig]:
+    with TemporaryDirectory() as folder:
+        rig = Rig(Path(folder), settings=AnswerSettings(min_support=0.0))
+        yield rig
+        rig.close()
+
+
+@pytest.mark.requirement("S1-94")
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    chunks=st.lists(_CHUNK, min_size=1, max_size=4), question=st.sampled_from(["What does the fox eat?", "fox café"])
+)
+def test_every_citation_of_any_text_verifies_and_is_its_slice(
+    shared_rig: Rig, chunks: list[str], question: str
+) -> None:
+    name = f"c{len(shared_rig.collections)}"
+    shared_rig.collections.append(name)
+    collection = shared_rig.library.create(name)
+    shared_rig.library.put("any.md", chunks, collection=collection)
+    text = "\n".join(chunks)
+    answer = asyncio.run(shared_rig.ask(question, collection=name))
+    for citation in answer.citations:
+        span = citation.span
+        assert text[span.start : span.end] == citation.quote
+        assert text.encode()[span.start_byte : span.end_byte].decode() == citation.quote
+        assert citation.quote in answer.content
+    if answer.citations:
+        assert asyncio.run(_verify(shared_rig, *answer.citations)).all_verified

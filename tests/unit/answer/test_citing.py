@@ -1,0 +1,57 @@
+"""Only sources that are exactly what is stored keep a statement alive."""
+
+from dataclasses import replace
+
+import pytest
+
+from groundwire.answer.domain.citing import StoredChunkText, agrees, keep_supported
+from groundwire.answer.domain.draft import Source, Statement
+from groundwire.kernel.spans import Span
+from tests.unit.answer.builders import make_passage, make_statement
+
+_CONTENT = "Ünïcode opens. The fact is here."
+_PASSAGE = make_passage(_CONTENT, start=5, start_byte=7)
+_SOURCE = make_statement(_PASSAGE, "The fact is here.").sources[0]
+_STORED = StoredChunkText(
+    chunk_id=_PASSAGE.chunk_id,
+    document_id=_PASSAGE.document_id,
+    generation=1,
+    chunk_span=_PASSAGE.span,
+    chunk_content=_CONTENT,
+    text="The fact is here.",
+)
+
+
+def _shifted(span: Span, **offsets: int) -> Span:
+    return replace(span, **{name: getattr(span, name) + by for name, by in offsets.items()})
+
+
+def test_a_true_source_agrees() -> None:
+    assert agrees(_SOURCE, _STORED)
+
+
+@pytest.mark.requirement("S4-13")
+@pytest.mark.parametrize(
+    ("source", "stored"),
+    [
+        (_SOURCE, None),
+        (replace(_SOURCE, quote="The fact is there."), _STORED),
+        (replace(_SOURCE, span=_shifted(_SOURCE.span, start_byte=1, end_byte=1)), _STORED),
+        (replace(_SOURCE, span=_shifted(_SOURCE.span, end_byte=1)), _STORED),
+        (replace(_SOURCE, span=_shifted(_SOURCE.span, start=-30)), _STORED),
+        (_SOURCE, replace(_STORED, text="The fact was here.")),
+        (_SOURCE, replace(_STORED, chunk_id="doc_9#chunk_000")),
+        (_SOURCE, replace(_STORED, document_id="doc_9")),
+        (_SOURCE, replace(_STORED, generation=2)),
+    ],
+)
+def test_anything_that_differs_does_not(source: Source, stored: StoredChunkText | None) -> None:
+    assert not agrees(source, stored)
+
+
+def test_a_statement_keeps_its_true_sources_and_goes_without_any() -> None:
+    false = replace(_SOURCE, quote="Invented.")
+    half, none = Statement("Half.", (false, _SOURCE)), Statement("None.", (false,))
+    bare = Statement("Bare.", ())
+    kept = keep_supported([half, none, bare], [[_STORED, _STORED], [_STORED], []])
+    assert kept == [Statement("Half.", (_SOURCE,))]

@@ -1,0 +1,93 @@
+"""The text of an answer and its markers always agree."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groundwire.answer.domain.composing import Composer
+from groundwire.answer.domain.draft import Statement
+from tests.unit.answer.builders import make_passage, make_statement
+
+_MARKER = re.compile(r" \[(\d+)\]")
+
+
+@pytest.mark.requirement("S1-96")
+def test_markers_are_numbered_in_order_of_first_use() -> None:
+    one, two = make_passage("First fact."), make_passage("Second fact. Third fact.", rank=2)
+    composer = Composer("docs", 2000)
+    for statement in [make_statement(two, "Third fact."), make_statement(one, "First fact.")]:
+        composer.add(statement)
+    assert composer.content == "Third fact. [1] First fact. [2]"
+    assert [citation.quote for citation in composer.citations] == ["Third fact.", "First fact."]
+
+
+def test_the_same_span_has_the_same_marker_and_two_answer_spans() -> None:
+    passage = make_passage("A fact.")
+    composer = Composer("docs", 2000)
+    composer.add(make_statement(passage, "A fact."))
+    addition = composer.add(make_statement(passage, "A fact.", "\n"))
+    assert composer.content == "A fact. [1]\nA fact. [1]"
+    assert addition is not None
+    assert addition.citations == ()
+    assert [(span.start, span.end) for span in composer.citations[0].answer_spans] == [(0, 7), (12, 19)]
+
+
+@pytest.mark.requirement("S1-101")
+def test_a_statement_with_two_sources_has_two_markers_and_a_joint_confidence() -> None:
+    one, two = make_passage("Same fact.", relevance=0.5), make_passage("Same fact.", rank=2, relevance=0.4)
+    sources = (*make_statement(one, "Same fact.").sources, *make_statement(two, "Same fact.").sources)
+    composer = Composer("docs", 2000)
+    composer.add(Statement("Same fact.", sources))
+    assert composer.content == "Same fact. [1] [2]"
+    assert composer.claims[0].markers == (1, 2)
+    assert composer.claims[0].confidence == pytest.approx(1 - 0.5 * 0.6)
+
+
+@pytest.mark.requirement("T43")
+@pytest.mark.requirement("S4-06")
+def test_what_does_not_fit_is_left_out_whole() -> None:
+    passage = make_passage(f"{'long ' * 30}end. Short.")
+    composer = Composer("docs", 30)
+    assert composer.add(make_statement(passage, "Short.")) is not None
+    assert composer.add(make_statement(passage, f"{'long ' * 30}end.")) is None
+    assert composer.content == "Short. [1]"
+    assert composer.is_cut
+    assert len(composer.citations) == 1
+
+
+def test_a_first_statement_that_is_too_long_is_cut_at_a_word_and_still_a_quote() -> None:
+    passage = make_passage("é" + " wörd" * 60, start=10, start_byte=13)
+    composer = Composer("docs", 100)
+    composer.add(make_statement(passage, passage.content))
+    citation = composer.citations[0]
+    assert len(composer.content) <= 100
+    assert composer.content == f"{citation.quote} [1]"
+    assert citation.quote.endswith("wörd")
+    assert passage.content[: citation.span.end - 10] == citation.quote
+    assert citation.span.end_byte - citation.span.start_byte == len(citation.quote.encode())
+
+
+_SENTENCES = st.lists(
+    st.text(st.sampled_from("aé👩 \u0301x"), min_size=1, max_size=60).map(lambda s: f"S{s}."), max_size=12
+)
+
+
+@given(_SENTENCES, st.integers(100, 300))
+def test_spans_markers_and_limit_hold_for_any_statements(sentences: list[str], limit: int) -> None:
+    composer = Composer("docs", limit)
+    streamed = ""
+    for rank, sentence in enumerate(sentences, 1):
+        addition = composer.add(make_statement(make_passage(sentence, rank=rank), sentence))
+        if addition is not None:
+            assert addition.start == len(streamed)
+            streamed += addition.text
+    assert streamed == composer.content
+    assert len(composer.content) <= limit
+    used = list(dict.fromkeys(int(number) for number in _MARKER.findall(composer.content)))
+    assert used == list(range(1, len(composer.citations) + 1))
+    utf8 = composer.content.encode()
+    for claim in composer.claims:
+        span = claim.answer_span
+        assert composer.content[span.start : span.end] == claim.text == utf8[span.start_byte : span.end_byte].decode()

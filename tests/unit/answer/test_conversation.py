@@ -1,0 +1,68 @@
+"""When a question leans on what was said, and what that adds to the search."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from groundwire.answer.domain.conversation import is_topic_shift, leans_on_context, search_text
+from groundwire.answer.domain.session import Message, Role
+
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _window(*questions: str) -> list[Message]:
+    messages = []
+    for number, question in enumerate(questions):
+        messages.append(Message(f"q{number}", Role.USER, question, _NOW))
+        messages.append(Message(f"a{number}", Role.ASSISTANT, "It is as it is.", _NOW, f"q{number}"))
+    return messages
+
+
+@pytest.mark.requirement("S4-41")
+@pytest.mark.parametrize(
+    "question", ["Tell me more about it", "Why?", "How does it work?", "What about them?", "And then?", "Is that safe?"]
+)
+def test_questions_that_lean_get_the_earlier_subject(question: str) -> None:
+    assert search_text(question, _window("What is the borrow checker?"), 500) == f"borrow checker {question}"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is a trait?",
+        "How do I create a project with Cargo?",
+        "Is it possible to borrow a value mutably twice in one scope?",
+        "Can threads share data?",
+    ],
+)
+def test_questions_that_stand_alone_stay_as_they_are(question: str) -> None:
+    assert not leans_on_context(question)
+    assert search_text(question, _window("What is the borrow checker?"), 500) == question
+
+
+def test_the_last_question_with_a_subject_counts() -> None:
+    window = _window("What is ownership?", "What is a trait?", "Tell me more")
+    assert search_text("Why?", window, 500) == "trait Why?"
+
+
+def test_nothing_to_lean_on_changes_nothing() -> None:
+    assert search_text("Why?", [], 500) == "Why?"
+
+
+@pytest.mark.requirement("C15")
+def test_the_search_text_fits_its_limit_in_whole_words() -> None:
+    window = _window(" ".join(f"subject{number}" for number in range(60)))
+    found = search_text("Tell me more about it", window, 100)
+    assert len(found) <= 100
+    assert found.endswith(" Tell me more about it")
+    assert all(word.startswith("subject") for word in found.split()[:5])
+    assert len(search_text("x" * 500, window, 500)) == 500
+
+
+@pytest.mark.requirement("S4-35")
+def test_a_question_without_a_common_key_word_is_a_topic_shift() -> None:
+    window = _window("What is the borrow checker?")
+    assert is_topic_shift("How do I bake bread?", window)
+    assert not is_topic_shift("Does the checker run at compile time?", window)
+    assert not is_topic_shift("Tell me more about it", window)
+    assert not is_topic_shift("How do I bake bread?", [])

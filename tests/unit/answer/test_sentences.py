@@ -1,0 +1,125 @@
+"""Sentences are exact ranges, never run across structure, and leave markers outside."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groundwire.answer.domain.blocks import BlockKind, split_blocks
+from groundwire.answer.domain.sentences import split_sentences
+
+
+def _texts(text: str) -> list[str]:
+    return [text[sentence.start : sentence.end] for sentence in split_sentences(text)]
+
+
+def _kinds(text: str) -> list[BlockKind]:
+    return [sentence.kind for sentence in split_sentences(text)]
+
+
+def test_a_paragraph_is_split_at_full_stops_also_across_lines() -> None:
+    assert _texts("One is\nhere. Two is! Is three? Yes.") == ["One is\nhere.", "Two is!", "Is three?", "Yes."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dr. Smith wrote it, e.g. in Fig. 3 of the book.",
+        "It costs 3.14 dollars at J. R. Miller & Co. in town.",
+        "Call `foo. Bar` now.",
+        "See i.e. The Book for more.",
+        "He waited... and left.",
+        "Version 1.2.3 of node.js works.",
+    ],
+)
+def test_stops_inside_a_sentence_do_not_end_it(text: str) -> None:
+    assert _texts(text) == [text]
+
+
+def test_an_abbreviation_that_may_end_a_sentence_does_before_a_capital() -> None:
+    assert _texts("Apples, pears, etc. Bread is extra.") == ["Apples, pears, etc.", "Bread is extra."]
+
+
+def test_closing_marks_belong_to_the_sentence_before() -> None:
+    assert _texts('He said "Stop." (Really.) Then **he left.** Silence.') == [
+        'He said "Stop."',
+        "(Really.)",
+        "Then **he left.**",
+        "Silence.",
+    ]
+
+
+def test_full_width_stops_end_sentences_without_white_space() -> None:
+    assert _texts("\u4f60\u597d\u3002\u518d\u89c1\u3002") == ["\u4f60\u597d\u3002", "\u518d\u89c1\u3002"]
+
+
+def test_headings_lists_tables_code_and_prose_stay_apart() -> None:
+    text = "# Title\nText here.\n- one item\n- two item\n\n| a | b |\n|---|---|\n\n```rust\nlet x = 1. + 2.;\n```\nEnd."
+    assert _kinds(text) == [
+        BlockKind.HEADING,
+        BlockKind.PROSE,
+        BlockKind.LIST_ITEM,
+        BlockKind.LIST_ITEM,
+        BlockKind.TABLE,
+        BlockKind.CODE,
+        BlockKind.PROSE,
+    ]
+
+
+def test_list_markers_and_whole_emphasis_are_left_outside() -> None:
+    assert _texts("1. **Bold whole.**\n* _Quiet one._\n- [x] Done task.") == ["Bold whole.", "Quiet one.", "Done task."]
+
+
+def test_emphasis_of_a_part_stays_whole() -> None:
+    assert _texts("**Term:** its meaning.") == ["**Term:** its meaning."]
+
+
+def test_quote_marks_are_outside_and_quoted_structure_counts() -> None:
+    text = "> ## Note\n>\n> First line\n> goes on. Second.\n>\n> - item one"
+    assert _texts(text) == ["## Note", "First line\n> goes on.", "Second.", "item one"]
+    assert _kinds(text)[0] is BlockKind.HEADING
+
+
+def test_an_underlined_line_is_a_heading() -> None:
+    assert _kinds("Title\n=====\n\nText.") == [BlockKind.HEADING, BlockKind.PROSE]
+
+
+def test_code_is_one_block_even_when_the_text_begins_inside_it() -> None:
+    text = "let a = 1;\n```\nProse here.\n\n```rust\nlet b = 2;\n```\n"
+    assert _kinds(text) == [BlockKind.CODE, BlockKind.PROSE, BlockKind.CODE]
+
+
+def test_a_longer_fence_is_not_closed_by_a_shorter_one() -> None:
+    assert _kinds("````\n```\ncode\n```\n````\nProse.") == [BlockKind.CODE, BlockKind.PROSE]
+
+
+def test_comments_and_layout_tags_are_markup_over_several_lines() -> None:
+    text = "<!-- one\ntwo. Three.\n-->\nProse here.\n<Listing number='1'>\n{{#include x}}\n[link]: http://x"
+    kinds = _kinds(text)
+    assert kinds[0] is BlockKind.MARKUP
+    assert kinds.count(BlockKind.PROSE) == 1
+
+
+def test_carriage_returns_end_lines() -> None:
+    assert _texts("# A\r\nOne.\r\n\r\n- two\r\n") == ["# A", "One.", "two"]
+
+
+_PIECES = st.sampled_from(
+    ["# H", "- item", "> quote.", "```", "```py", "| a |", "Word. Next", "é\u0301.", "👩\u200d🚀!", "\r\n", "\n", " ", "<!--",
+     "-->", "**b.**", "1. x", "a.b", "---", "\t", "\u3002", "`c. D`", "[1]: u"]
+)  # fmt: skip
+
+
+@given(st.lists(_PIECES, max_size=30).map("".join))
+def test_ranges_are_inside_ordered_disjoint_and_without_white_space_at_the_ends(text: str) -> None:
+    end = 0
+    for sentence in split_sentences(text):
+        assert end <= sentence.start <= sentence.end <= len(text)
+        piece = text[sentence.start : sentence.end]
+        assert piece == piece.strip()
+        end = sentence.end
+
+
+@given(st.lists(_PIECES, max_size=30).map("".join))
+def test_blocks_leave_out_only_white_space_and_quote_marks(text: str) -> None:
+    covered = {index for block in split_blocks(text) for index in range(block.start, block.end)}
+    assert all(char.isspace() or char == ">" for index, char in enumerate(text) if index not in covered)

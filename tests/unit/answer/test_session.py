@@ -1,0 +1,81 @@
+"""The window of a session and its states."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from groundwire.answer.domain.session import (
+    MAX_TRANSITIONS,
+    Message,
+    Role,
+    Session,
+    SessionState,
+    aged,
+    moved,
+    start_session,
+    with_exchange,
+)
+
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _session(exchanges: int = 0) -> Session:
+    session = start_session("s", "docs", timedelta(minutes=30), _START)
+    for number in range(exchanges):
+        session = with_exchange(session, *_exchange(number))
+    return session
+
+
+def _exchange(number: int) -> tuple[Message, Message]:
+    moment = _START + timedelta(seconds=number)
+    question = Message(f"q{number}", Role.USER, f"question {number}", moment)
+    return question, Message(f"a{number}", Role.ASSISTANT, f"answer {number}", moment, f"q{number}")
+
+
+@pytest.mark.requirement("S4-30")
+@pytest.mark.requirement("S4-31")
+@pytest.mark.requirement("T42")
+def test_the_oldest_pair_leaves_when_the_sixth_comes() -> None:
+    assert len(_session(5).messages) == 10
+    session = _session(6)
+    assert [message.message_id for message in session.messages][:2] == ["q1", "a1"]
+    assert len(session.messages) == 10
+    assert session.message_count == 12
+    assert session.head == "a5"
+
+
+@pytest.mark.requirement("S4-32")
+def test_messages_are_in_order_of_time() -> None:
+    times = [message.time for message in _session(8).messages]
+    assert times == sorted(times)
+
+
+@pytest.mark.requirement("S4-36")
+def test_states_are_created_active_pruning_active_and_expired() -> None:
+    session = aged(_session(6), _START + timedelta(hours=2))
+    states = [transition.after for transition in session.transitions]
+    assert states == [
+        SessionState.CREATED,
+        SessionState.ACTIVE,
+        SessionState.PRUNING,
+        SessionState.ACTIVE,
+        SessionState.EXPIRED,
+    ]
+    assert [transition.before for transition in session.transitions] == [None, *states[:-1]]
+
+
+@pytest.mark.requirement("S4-37")
+def test_it_expires_at_its_idle_time_and_not_before() -> None:
+    session = _session(1)
+    assert aged(session, session.expire_time - timedelta(milliseconds=1)) is session
+    assert aged(session, session.expire_time).state is SessionState.EXPIRED
+    assert aged(session, session.expire_time).is_closed
+
+
+def test_an_ended_session_does_not_expire() -> None:
+    ended = moved(_session(1), SessionState.ENDED, _START)
+    assert aged(ended, _START + timedelta(days=9)) is ended
+
+
+def test_transitions_are_bounded() -> None:
+    assert len(_session(60).transitions) == MAX_TRANSITIONS
