@@ -105,12 +105,28 @@ class IngestDocument:
             raise EmbeddingMismatchError(message, expected=expected, got=got)
         return collection
 
-    def find(self, request: IngestRequest) -> Document | None:
-        """Return the document that the source belongs to, itself or as an alias."""
+    def unchanged(self, request: IngestRequest) -> IngestResult | None:
+        """Return the result if the hash that the caller gives shows that there is nothing to do, without the bytes.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            EmbeddingMismatchError: the collection belongs to another model.
+        """
+        self.writable(request)
+        existing = self._find(request)
+        if existing is None or existing.source_uri != request.source_uri or existing.source_hash != request.source_hash:
+            return None
+        same_id = request.document_id in {None, existing.document_id}
+        same_format = existing.format is detect_format(request.format, request.source_uri)
+        same_fields = request.fields is None or request.fields == existing.fields
+        is_same = same_id and same_format and same_fields
+        return IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
+
+    def _find(self, request: IngestRequest) -> Document | None:
         return self.documents.find_by_source(request.tenant, request.collection, request.source_uri)
 
     def _task(self, request: IngestRequest, original: Original, collection: Collection, source_hash: str) -> _Task:
-        existing = self.find(request)
+        existing = self._find(request)
         if existing is not None and existing.source_uri != request.source_uri and existing.source_hash != source_hash:
             existing = None  # the alias got bytes of its own and becomes a document of its own
         if existing is not None and request.document_id not in {None, existing.document_id}:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.vectors import VectorCache
-from groundwire.ingest.domain.reading import ChunkQuery, ChunkWithVector
+from groundwire.ingest.domain.reading import ChunkQuery, ChunkWithVector, Page
 from groundwire.kernel.errors import ChunkNotFoundError, DataLossError
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like
 from groundwire.kernel.hit import StoredChunk
@@ -45,7 +45,7 @@ class ListChunks:
     chunks: Chunks
     cache: VectorCache
 
-    def __call__(self, query: ChunkQuery, after: int | None, limit: int) -> list[ChunkWithVector]:
+    def __call__(self, query: ChunkQuery, after: int | None, limit: int) -> Page[ChunkWithVector]:
         """Return up to `limit` chunks after the given sequence number (of a document) or chunk number.
 
         Raises:
@@ -54,10 +54,13 @@ class ListChunks:
         """
         collection = self.collections.get(query.tenant, query.collection)
         in_document = bool(query.document_id) and not query.chunk_id_prefix
-        found = self._of_document(query, after, limit) if in_document else self._matching(query, after, limit)
+        rows = self._of_document(query, after, limit + 1) if in_document else self._matching(query, after, limit + 1)
+        found = rows[:limit]
+        last = found[-1] if len(rows) > limit else None
+        position = None if last is None else (last.chunk.sequence_num if in_document else last.chunk_number,)
         if not query.include_embedding:
-            return [ChunkWithVector(stored) for stored in found]
-        return _with_vectors(found, self.cache, collection.identity.digest)
+            return Page(tuple(ChunkWithVector(stored) for stored in found), position)
+        return Page(tuple(_with_vectors(found, self.cache, collection.identity.digest)), position)
 
     def _of_document(self, query: ChunkQuery, after: int | None, limit: int) -> list[StoredChunk]:
         start = -1 if after is None else after

@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from groundwire.catalog.collections import Collections
-from groundwire.ingest.domain.reading import CollectionFigures
+from groundwire.ingest.domain.reading import CollectionFigures, Page
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import CollectionNotFoundError
 
@@ -40,10 +40,11 @@ class ListCollections:
 
     collections: Collections
 
-    def __call__(self, tenant: str, after_name: str, limit: int) -> list[CollectionFigures]:
+    def __call__(self, tenant: str, after_name: str, limit: int) -> Page[CollectionFigures]:
         """Return up to `limit` collections with names above `after_name`, by name."""
+        rows = self.collections.page(tenant, after_name, limit + 1)
         found = []
-        for each in self.collections.page(tenant, after_name, limit):
+        for each in rows[:limit]:
             with suppress(CollectionNotFoundError):  # deleted meanwhile
                 found.append(figures_of(self.collections, each))
-        return found
+        return Page(tuple(found), (rows[limit - 1].name,) if len(rows) > limit else None)

@@ -1,12 +1,23 @@
 """What reading calls ask and return."""
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
+
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[ItemT]):
+    """Entries in order, and where the next page begins; None on the last page."""
+
+    items: tuple[ItemT, ...]
+    next_position: tuple[str | int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

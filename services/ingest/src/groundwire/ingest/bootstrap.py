@@ -1,0 +1,182 @@
+"""Composition root of the ingest service."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from groundwire.catalog.chunks import Chunks
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.database import Database
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.ledger import Ledger
+from groundwire.catalog.outbox import Outbox
+from groundwire.catalog.recovery import Recovery
+from groundwire.catalog.texts import Texts
+from groundwire.catalog.vectors import VectorCache
+from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
+from groundwire.ingest.adapters.staged_upload import StagedUpload
+from groundwire.ingest.calls import Calls, UseCases
+from groundwire.ingest.create_collection import CreateCollection
+from groundwire.ingest.delete_document import DeleteCollection, DeleteDocument
+from groundwire.ingest.embed_chunks import EmbedChunks
+from groundwire.ingest.housekeeping import Housekeeping
+from groundwire.ingest.ingest_document import IngestDocument
+from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.list_documents import ListDocuments
+from groundwire.ingest.ports import Parser
+from groundwire.ingest.read_chunks import GetChunk, ListChunks
+from groundwire.ingest.read_collections import GetCollection, ListCollections
+from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
+from groundwire.ingest.rebuild_index import RebuildIndex
+from groundwire.ingest.remember_request import RememberRequest
+from groundwire.ingest.servicer import IngestServicer
+from groundwire.ingest.settings import IngestSettings
+from groundwire.ingest.sweep_leftovers import SweepLeftovers
+from groundwire.ingest.upload_stream import UploadStream
+from groundwire.ingest.write_generation import WriteGeneration
+from groundwire.kernel.clock import Clock, SystemClock
+from groundwire.kernel.embedder import Embedder
+from groundwire.kernel.vector_store import VectorStore
+from groundwire.rpc.pagination import PageTokens, load_key
+from groundwire.rpc.workers import Workers
+
+STAGING_FOLDER = "staging"
+PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class IngestService:
+    """The running service. Catalog, engine, embedder and `workers` belong to whoever built it."""
+
+    servicer: IngestServicer
+    use_cases: UseCases
+    housekeeping: Housekeeping
+    parser: ParserProcess
+    ingest_workers: Workers
+
+    def start(self) -> None:
+        """Take back what a dead process left half written, start the parser process and the sweeper."""
+        self.parser.start()
+        self.housekeeping.start()
+
+    def close(self) -> None:
+        """End the parser process and the threads; a document that is being ingested fails."""
+        self.parser.close()
+        self.ingest_workers.close()
+        self.housekeeping.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stores:
+    """The aggregates of the catalog that ingest uses."""
+
+    collections: Collections
+    documents: Documents
+    chunks: Chunks
+    texts: Texts
+    cache: VectorCache
+    ledger: Ledger
+    outbox: Outbox
+    recovery: Recovery
+
+
+def build(
+    *,
+    catalog: Database,
+    vectors: VectorStore,
+    embedder: Embedder,
+    settings: IngestSettings,
+    workers: Workers,
+    clock: Clock | None = None,
+) -> IngestService:
+    """Wire the service up; nothing runs before `start()`."""
+    clock = clock or SystemClock()
+    stores = _stores(catalog, clock)
+    parser = ParserProcess(
+        embedder.tokenizer.definition,
+        ParserLimits(settings.parser_base_s, settings.parser_s_per_mib, settings.parser_memory_mib * _MIB),
+    )
+    sweep = SweepLeftovers(stores.documents, stores.recovery, stores.outbox, stores.cache, stores.ledger, vectors)
+    housekeeping = Housekeeping(sweep, RebuildIndex(vectors, stores.cache), settings.sweep_every_s)
+    ingest = _ingest_document(stores, vectors, embedder, parser, settings, housekeeping)
+    use_cases = _use_cases(stores, vectors, embedder, ingest, housekeeping, clock)
+    folder = catalog.path.resolve().parent
+    ingest_workers = Workers(settings.concurrent_documents, "ingest")
+    upload = UploadStream(
+        ingest, use_cases.remember, partial(StagedUpload, folder / STAGING_FOLDER), workers, ingest_workers
+    )
+    calls = _calls(use_cases, folder, embedder, vectors)
+    servicer = IngestServicer(calls, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
+    return IngestService(servicer, use_cases, housekeeping, parser, ingest_workers)
+
+
+def _stores(catalog: Database, clock: Clock) -> _Stores:
+    return _Stores(
+        collections=Collections(catalog, clock),
+        documents=Documents(catalog, clock),
+        chunks=Chunks(catalog),
+        texts=Texts(catalog),
+        cache=VectorCache(catalog, clock),
+        ledger=Ledger(catalog, clock),
+        outbox=Outbox(catalog),
+        recovery=Recovery(catalog),
+    )
+
+
+def _ingest_document(
+    stores: _Stores,
+    vectors: VectorStore,
+    embedder: Embedder,
+    parser: Parser,
+    settings: IngestSettings,
+    housekeeping: Housekeeping,
+) -> IngestDocument:
+    embed = EmbedChunks(stores.cache, embedder, settings.embed_batch_tokens)
+    return IngestDocument(
+        collections=stores.collections,
+        documents=stores.documents,
+        texts=stores.texts,
+        parser=parser,
+        write_generation=WriteGeneration(stores.documents, vectors, embed),
+        locks=KeyedLocks(),
+        identity=embedder.identity,
+        max_bytes=settings.max_document_bytes,
+        after_write=housekeeping.wrote,
+    )
+
+
+def _use_cases(
+    stores: _Stores,
+    vectors: VectorStore,
+    embedder: Embedder,
+    ingest: IngestDocument,
+    housekeeping: Housekeeping,
+    clock: Clock,
+) -> UseCases:
+    return UseCases(
+        create_collection=CreateCollection(stores.collections, vectors, embedder.identity, clock),
+        get_collection=GetCollection(stores.collections),
+        list_collections=ListCollections(stores.collections),
+        delete_collection=DeleteCollection(stores.collections, clock, housekeeping.nudge),
+        ingest_document=ingest,
+        get_document=GetDocument(stores.collections, stores.documents, stores.chunks, stores.texts),
+        list_documents=ListDocuments(stores.documents),
+        read_document_text=ReadDocumentText(stores.collections, stores.documents, stores.texts),
+        delete_document=DeleteDocument(stores.collections, stores.documents, clock, housekeeping.nudge),
+        get_chunk=GetChunk(stores.collections, stores.chunks, stores.cache),
+        list_chunks=ListChunks(stores.collections, stores.chunks, stores.cache),
+        remember=RememberRequest(stores.ledger),
+    )
+
+
+def _calls(use_cases: UseCases, folder: Path, embedder: Embedder, vectors: VectorStore) -> Calls:
+    tokens = PageTokens(load_key(folder / PAGE_TOKEN_KEY_FILE))
+    return Calls(use_cases, tokens, embedder.tokenizer.name, _engine_name(vectors))
+
+
+def _engine_name(vectors: VectorStore) -> str:
+    """Return the name of the adapter's module, such as `qdrant-edge`."""
+    path = type(vectors).__module__.split(".")
+    package = path.index("vectorstores") + 1 if "vectorstores" in path else len(path) - 1
+    return path[package].replace("_", "-")

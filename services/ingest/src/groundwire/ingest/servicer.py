@@ -1,0 +1,99 @@
+"""gRPC edge of the ingest service; calls it does not define answer UNIMPLEMENTED."""
+# ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.ingest.calls import Calls
+from groundwire.ingest.domain.reading import TextSlice
+from groundwire.ingest.upload_stream import UploadStream
+from groundwire.ingest.wire_responses import to_text_message
+from groundwire.rpc import request_context
+from groundwire.rpc.workers import Workers
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+
+@dataclass(frozen=True)
+class IngestServicer(pb_grpc.IngestServiceServicer):
+    """Runs each call in one worker thread; the event loop only hands messages over.
+
+    Documents are ingested by `ingest_workers`, few enough that reading calls always find a free one of `workers`.
+    """
+
+    calls: Calls
+    upload: UploadStream
+    workers: Workers
+    ingest_workers: Workers
+
+    async def CreateCollection(self, request: pb.CreateCollectionRequest, context: Any) -> pb.CreateCollectionResponse:
+        """Create a collection."""
+        return await self._run(self.calls.create_collection, request)
+
+    async def GetCollection(self, request: pb.GetCollectionRequest, context: Any) -> pb.GetCollectionResponse:
+        """Return a collection."""
+        return await self._run(self.calls.get_collection, request)
+
+    async def ListCollections(self, request: pb.ListCollectionsRequest, context: Any) -> pb.ListCollectionsResponse:
+        """Return a page of collections."""
+        return await self._run(self.calls.list_collections, request)
+
+    async def DeleteCollection(self, request: pb.DeleteCollectionRequest, context: Any) -> pb.DeleteCollectionResponse:
+        """Delete a collection."""
+        return await self._run(self.calls.delete_collection, request)
+
+    async def IngestDocument(self, request: pb.IngestDocumentRequest, context: Any) -> pb.IngestDocumentResponse:
+        """Ingest a document."""
+        budget = request_context.current().budget
+        return await self.ingest_workers.run(budget, self.calls.ingest_document, request)
+
+    async def UploadDocument(
+        self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any
+    ) -> AsyncGenerator[pb.UploadDocumentResponse, None]:
+        """Receive and ingest a document, telling how far it is."""
+        current = request_context.current()
+        async with aclosing(self.upload(request_iterator, current.tenant, current.budget)) as events:
+            async for event in events:
+                yield event
+
+    async def GetDocument(self, request: pb.GetDocumentRequest, context: Any) -> pb.GetDocumentResponse:
+        """Return a document."""
+        return await self._run(self.calls.get_document, request)
+
+    async def ListDocuments(self, request: pb.ListDocumentsRequest, context: Any) -> pb.ListDocumentsResponse:
+        """Return a page of documents."""
+        return await self._run(self.calls.list_documents, request)
+
+    async def GetDocumentText(
+        self, request: pb.GetDocumentTextRequest, context: Any
+    ) -> AsyncIterator[pb.GetDocumentTextResponse]:
+        """Return the parts of a text."""
+
+        def work(report: Callable[[TextSlice], None]) -> None:
+            for part in self.calls.read_document_text(request):
+                report(part)
+
+        async with aclosing(self.workers.stream(request_context.current().budget, work)) as parts:
+            async for part in parts:
+                if part is not None:
+                    yield to_text_message(part)
+
+    async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Any) -> pb.DeleteDocumentResponse:
+        """Delete a document."""
+        return await self._run(self.calls.delete_document, request)
+
+    async def GetChunk(self, request: pb.GetChunkRequest, context: Any) -> pb.GetChunkResponse:
+        """Return a chunk."""
+        return await self._run(self.calls.get_chunk, request)
+
+    async def ListChunks(self, request: pb.ListChunksRequest, context: Any) -> pb.ListChunksResponse:
+        """Return a page of chunks."""
+        return await self._run(self.calls.list_chunks, request)
+
+    async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
+        return await self.workers.run(request_context.current().budget, call, request)
