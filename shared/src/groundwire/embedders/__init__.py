@@ -1,0 +1,1 @@
+"""Adapters of the Embedder port; `factory.open_embedder` makes one from a URL."""

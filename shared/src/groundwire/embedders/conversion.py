@@ -1,0 +1,175 @@
+"""Convert a loaded model to OpenVINO once, and keep the result on disk for later starts without torch."""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from groundwire.embedders.engine import Frame, LanguageModel
+from groundwire.embedders.model_files import ModelFiles
+from groundwire.embedders.openvino_engine import import_openvino
+from groundwire.embedders.probe import CHECK_TEXTS
+from groundwire.embedders.sentence_transformer import encoded, quiet_libraries
+from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
+from groundwire.kernel.errors import PreconditionError
+
+_LOG = logging.getLogger(__name__)
+
+_FORMAT: Final = 1
+"""Raise it when the layout of an entry or the way to convert changes."""
+
+_MANIFEST = "manifest.json"
+_REFERENCE = "reference.npy"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A converted model on disk.
+
+    `reference` holds the library's own fp32 vectors of CHECK_TEXTS (unit rows), made when it was converted.
+    """
+
+    folder: Path
+    model: LanguageModel
+    reference: Vectors
+
+    @property
+    def model_xml(self) -> Path:
+        """Return the file that OpenVINO reads."""
+        return self.folder / "model.xml"
+
+    def noted(self, name: str) -> dict[str, Any]:
+        """Return what `note` kept under this name, empty when nothing or nothing readable."""
+        try:
+            note = json.loads((self.folder / _note_file(name)).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return note if isinstance(note, dict) else {}
+
+    def note(self, name: str, content: dict[str, Any]) -> None:
+        """Keep figures measured with this model, for instance on one processor."""
+        _write_atomically(self.folder / _note_file(name), json.dumps({"of": name, **content}))
+
+    def discard(self) -> None:
+        """Remove it, so that the next start converts again."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def find_conversion(files: ModelFiles, cache_dir: Path) -> Conversion | None:
+    """Return the conversion of exactly these files by this version of OpenVINO, if there is a complete one."""
+    folder = _entry(files, cache_dir)
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        model = _read_model(manifest, files.model_name)
+        reference = np.load(folder / _REFERENCE, allow_pickle=False)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _LOG.warning("the converted model in %s cannot be read (%s); converting again", folder, error)
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+    return Conversion(folder, model, reference)
+
+
+def convert(module: Any, model: LanguageModel, files: ModelFiles, cache_dir: Path) -> Conversion:
+    """Convert a loaded model and keep it; when another process was quicker, its result counts.
+
+    Raises:
+        PreconditionError: OpenVINO cannot convert this model.
+    """
+    folder = _entry(files, cache_dir)
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=".converting-", dir=folder.parent))
+    reference = encoded(module, CHECK_TEXTS)
+    try:
+        _save(module, staging / "model.xml", files)
+        np.save(staging / _REFERENCE, reference, allow_pickle=False)
+        (staging / _MANIFEST).write_text(json.dumps(asdict(model)), encoding="utf-8")
+        # Renaming a folder fails when the target has files: then another process has put the same there.
+        try:
+            staging.rename(folder)
+        except OSError:
+            if not (folder / _MANIFEST).is_file():
+                raise
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return Conversion(folder, model, reference)
+
+
+def _save(module: Any, model_xml: Path, files: ModelFiles) -> None:
+    openvino = import_openvino()
+    with quiet_libraries():
+        try:
+            converted = openvino.convert_model(_traceable(module), example_input=_example(), input=_inputs(openvino))
+        except Exception as error:
+            # OpenVINO and the tracing of torch raise whatever they like for a model they do not know.
+            raise PreconditionError(f"OpenVINO cannot convert {files.model_name}: {error}") from error
+        openvino.save_model(converted, str(model_xml), compress_to_fp16=False)
+
+
+def _traceable(module: Any) -> Any:
+    """Return a torch module of positional inputs around all modules of the model (transformer, pooling, …)."""
+    import torch  # noqa: PLC0415 - heavy, loaded by now
+
+    class Whole(torch.nn.Module):  # type: ignore[misc]  # torch ships no types here
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = module
+
+        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
+            return self.inner({"input_ids": input_ids, "attention_mask": attention_mask})["sentence_embedding"]
+
+    return Whole().eval()
+
+
+def _example() -> tuple[Any, Any]:
+    """Return two sequences of different lengths: with a mask of ones alone, the mask would not be traced."""
+    import torch  # noqa: PLC0415 - heavy, loaded by now
+
+    attention_mask = torch.ones(2, 16, dtype=torch.long)
+    attention_mask[1, 9:] = 0
+    return torch.full((2, 16), 5, dtype=torch.long), attention_mask
+
+
+def _inputs(openvino: Any) -> list[Any]:
+    shape = openvino.PartialShape([-1, -1])
+    return [(name, shape, openvino.Type.i64) for name in ("input_ids", "attention_mask")]
+
+
+def _entry(files: ModelFiles, cache_dir: Path) -> Path:
+    key = hashlib.sha256(f"{_FORMAT}\0{files.revision}\0{import_openvino().get_version()}".encode()).hexdigest()
+    return cache_dir / "openvino" / key[:32]
+
+
+def _read_model(manifest: dict[str, Any], model_name: str) -> LanguageModel:
+    """Return the model of a manifest under the name it has now: a copied folder keeps its conversion."""
+    definition = manifest["tokenizer"]
+    return LanguageModel(
+        identity=replace(EmbeddingIdentity(**manifest["identity"]), model_name=model_name),
+        tokenizer=TokenizerDefinition(model_name, TokenizerFormat(definition["format"]), definition["content"]),
+        document_frame=_read_frame(manifest["document_frame"]),
+        query_frame=_read_frame(manifest["query_frame"]),
+        pad_id=manifest["pad_id"],
+    )
+
+
+def _read_frame(written: dict[str, list[int]]) -> Frame:
+    return Frame(tuple(written["prefix"]), tuple(written["suffix"]))
+
+
+def _note_file(name: str) -> str:
+    return f"note-{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=".note-", dir=path.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(temporary).replace(path)

@@ -1,0 +1,92 @@
+"""Vectors without a model: hashed words, for tests only."""
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundwire.embedders.engine import unit_rows
+from groundwire.embedders.probe import PROBE_TEXTS, probe_digest
+from groundwire.embedders.tokenization import ModelTokenizer, check_unicode, load_tokenizer
+from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
+
+_PARTS_PER_WORD = 4
+"""Each word falls on four dimensions, so that two words rarely look alike."""
+
+_MAX_TOKENS = 1_000_000
+_WORD = r"\w+"
+
+
+class HashingEmbedder:
+    """Adds up hashed directions of the words; texts that share words are near each other.
+
+    Deterministic on every machine, any dimension, reads the whole text. Not a substitute for a model.
+    """
+
+    def __init__(self, dimensions: int) -> None:
+        unproven = EmbeddingIdentity(
+            provider="hashing",
+            model_name="hashing-words",
+            revision="1",
+            dimensions=dimensions,
+            max_tokens=_MAX_TOKENS,
+            normalized=True,
+            probe_digest="",
+        )
+        self._dimensions = dimensions
+        self._tokenizer = load_tokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
+        self._identity = replace(unproven, probe_digest=probe_digest(self.embed_documents(PROBE_TEXTS)))
+
+    @property
+    def identity(self) -> EmbeddingIdentity:
+        """Return the identity of the vectors it makes."""
+        return self._identity
+
+    @property
+    def tokenizer(self) -> ModelTokenizer:
+        """Return the counter of words and punctuation marks."""
+        return self._tokenizer
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions), rows L2-normalised.
+
+        Raises:
+            InvalidRequestError: a text has lone surrogates.
+        """
+        check_unicode(texts)
+        vectors = np.zeros((len(texts), self._dimensions), np.float32)
+        for row, text in enumerate(texts):
+            # The empty word keeps a text without words from having no direction.
+            words = Counter(re.findall(_WORD, text.casefold())) or Counter([""])
+            for word, times in words.items():
+                places, signs = _hashed(word, self._dimensions)
+                np.add.at(vectors[row], places, signs * (1.0 + math.log(times)))
+        return unit_rows(_with_direction(vectors))
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return float32 of shape (dimensions,)."""
+        vector: Vectors = self.embed_documents([text])[0]
+        return vector
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _with_direction(vectors: Vectors) -> Vectors:
+    """Give rows whose words cancelled out the first axis as direction."""
+    vectors[~vectors.any(axis=1), 0] = 1.0
+    return vectors
+
+
+@lru_cache(maxsize=65_536)
+def _hashed(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    digest = hashlib.blake2b(word.encode(), digest_size=8 * _PARTS_PER_WORD).digest()
+    numbers = np.frombuffer(digest, "<u8")
+    signs = np.where(numbers >> np.uint64(63), -1.0, 1.0).astype(np.float32)
+    return (numbers % np.uint64(dimensions)).astype(np.intp), signs

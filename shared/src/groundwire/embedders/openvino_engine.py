@@ -1,0 +1,86 @@
+"""Run a converted model with OpenVINO: one stream for each core, without torch."""
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import MissingExtraError
+
+_MAX_STREAMS = 8
+
+
+class OpenVinoEngine:
+    """Runs the model with one single-threaded stream for each core.
+
+    Streams that need not meet at barriers use the cores best, also when other work shares them: one
+    stream over both of two busy cores was half as fast (measured).
+    """
+
+    def __init__(self, model_xml: Path, precision: str) -> None:
+        """Compile; precision is `f32` or `bf16`."""
+        cores = len(os.sched_getaffinity(0))
+        self.name = f"openvino {precision}"
+        self.parallelism = min(cores, _MAX_STREAMS)
+        openvino = import_openvino()
+        self._compiled: Any = openvino.Core().compile_model(
+            str(model_xml),
+            "CPU",
+            {
+                "INFERENCE_PRECISION_HINT": precision,
+                "PERFORMANCE_HINT": "THROUGHPUT",
+                "NUM_STREAMS": str(self.parallelism),
+                "INFERENCE_NUM_THREADS": cores,
+                "ENABLE_CPU_PINNING": False,
+            },
+        )
+        self._requests = threading.local()
+
+    def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
+        """Return float32 of shape (n, dimensions); each calling thread has a request of its own."""
+        request = getattr(self._requests, "own", None)
+        if request is None:
+            request = self._requests.own = self._compiled.create_infer_request()
+        request.infer([input_ids, attention_mask])
+        vectors: Vectors = request.get_output_tensor(0).data.copy()
+        return vectors
+
+    def close(self) -> None:
+        """Let go of the compiled model."""
+        self._compiled = None
+        self._requests = threading.local()
+
+
+def import_openvino() -> Any:
+    """Return the openvino module, its telemetry off.
+
+    OpenVINO reports conversions over the network when the package openvino_telemetry can be imported,
+    and has a silent stub for when it cannot.
+
+    Raises:
+        MissingExtraError: openvino is not installed.
+    """
+    if "openvino" not in sys.modules:
+        sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # None blocks the import
+    try:
+        import openvino  # noqa: PLC0415 - heavy, only where this engine runs
+    except ImportError as error:
+        raise MissingExtraError("openvino is not installed", extra="models") from error
+    return openvino
+
+
+def processor() -> str:
+    """Return what OpenVINO says of the processor: a name for figures measured on it."""
+    core = import_openvino().Core()
+    abilities = ",".join(sorted(core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")))
+    return f"{core.get_property('CPU', 'FULL_DEVICE_NAME')} {abilities} x{len(os.sched_getaffinity(0))}"
+
+
+def has_bfloat16() -> bool:
+    """Return whether the processor has bfloat16 units (AMX or AVX-512) that OpenVINO uses."""
+    return "BF16" in import_openvino().Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
