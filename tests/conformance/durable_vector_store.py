@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.kernel.errors import StoreMismatchError, StoreOwnedError
+from groundwire.kernel.errors import StoreMismatchError, StoreOwnedError, StoreUnavailableError
 from groundwire.kernel.filters import Comparator, Comparison
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.factory import open_vector_store
+from tests.conformance.processes import descendants
 from tests.conformance.vector_store import DIMENSIONS, NAME, batch, found, unit_vectors
 
 WRITER = """
 import sys
 from pathlib import Path
 from groundwire.vectorstores.factory import open_vector_store
+from tests.conformance.processes import descendants
 from tests.conformance.vector_store import DIMENSIONS, NAME, batch, unit_vectors
 
 store = open_vector_store(sys.argv[1], data_dir=Path())
@@ -68,6 +70,31 @@ class DurableVectorStoreContract:
         store.create_collection(NAME, DIMENSIONS)
         store.close()
         self.open(tmp_path).close()
+
+    def test_a_closed_store_is_unavailable(self, tmp_path: Path) -> None:
+        store = self.open(tmp_path)
+        store.create_collection(NAME, DIMENSIONS)
+        store.close()
+        with pytest.raises(StoreUnavailableError):
+            store.count(NAME)
+        with pytest.raises(StoreUnavailableError):
+            store.upsert(NAME, batch([1], unit_vectors(1)))
+
+    def test_an_engine_that_dies_is_replaced_and_has_lost_nothing(self, tmp_path: Path) -> None:
+        others = descendants(os.getpid())
+        store = self.open(tmp_path)
+        store.create_collection(NAME, DIMENSIONS)
+        vectors = unit_vectors(100)
+        store.upsert(NAME, batch(range(1, 101), vectors))
+        for pid in sorted(descendants(os.getpid()) - others, reverse=True):
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(StoreUnavailableError):
+            store.count(NAME)
+        assert store.count(NAME) == 100
+        assert found(store, vectors[9], 1) == [10]
+        store.upsert(NAME, batch([101], vectors[:1]))
+        assert list(store.numbers(NAME)) == list(range(1, 102))
+        store.close()
 
     def test_a_folder_of_another_engine_is_refused(self, tmp_path: Path) -> None:
         self.open(tmp_path).close()

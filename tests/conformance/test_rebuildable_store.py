@@ -18,6 +18,7 @@ from groundwire.kernel.vector_store import PointBatch, Rebuildable, VectorStore
 from groundwire.vectorstores.factory import open_vector_store
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.conformance.memory_folder import memory_folder
+from tests.conformance.processes import descendants, is_running
 from tests.conformance.vector_store import DIMENSIONS, NAME, batch, unit_vectors
 
 pytest.importorskip("qdrant_edge")
@@ -71,22 +72,6 @@ def results(store: VectorStore) -> list[list[tuple[int, float]]]:
 
 def copies(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / NAME).iterdir() if path.is_dir())
-
-
-def descendants(pid: int) -> set[int]:
-    """Return the ids of all processes below one."""
-    found: set[int] = set()
-    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, listing.read_text().split()):
-            found |= {child} | descendants(child)
-    return found
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.fixture
@@ -253,20 +238,3 @@ def test_killing_the_owner_leaves_one_whole_copy_and_no_process(
     assert len(copies(folder)) == 1
     reopened.close()
     assert not [pid for pid in helpers if is_running(pid)]
-
-
-def test_an_engine_that_dies_is_replaced(store: QdrantEdgeVectorStore) -> None:
-    before = results(store)
-    for pid in sorted(descendants(os.getpid()), reverse=True):
-        os.kill(pid, signal.SIGKILL)
-    with pytest.raises(StoreUnavailableError):
-        store.count(NAME)
-    assert results(store) == before
-    store.upsert(NAME, batch([COUNT + 1], VECTORS[COUNT : COUNT + 1]))
-    assert store.count(NAME) == COUNT + 1
-
-
-def test_a_closed_store_is_unavailable(store: QdrantEdgeVectorStore) -> None:
-    store.close()
-    with pytest.raises(StoreUnavailableError):
-        store.count(NAME)

@@ -3,37 +3,39 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import pytest
 
 from groundwire.kernel.errors import StoreMismatchError
-from groundwire.kernel.filters import Payload
-from groundwire.kernel.vector_store import PointBatch
-from groundwire.vectorstores.chroma.client import open_client
+from groundwire.vectorstores.chroma.collections import Facts, open_client
+from groundwire.vectorstores.chroma.engine import Engine
 from groundwire.vectorstores.chroma.store import ChromaVectorStore
 
 pytest.importorskip("chromadb")
 
+VECTORS = np.eye(4, dtype=np.float32)
+
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[Any]:
-    client = open_client(tmp_path)
-    yield client
-    client.close()
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """The engine in this process, where it can be looked at."""
+    engine = Engine()
+    assert engine.open(str(tmp_path)) == {}
+    yield engine
+    engine.close_all()
 
 
 @pytest.mark.requirement("S1-27")
-def test_the_metric_is_cosine_and_is_what_chroma_says(tmp_path: Path) -> None:
-    store = ChromaVectorStore(tmp_path)
-    store.create_collection("gw-books", 4)
-    assert store._collections["gw-books"].configuration_json["hnsw"]["space"] == "cosine"
-    store.close()
+def test_the_metric_is_cosine_and_is_what_chroma_says(engine: Engine, tmp_path: Path) -> None:
+    assert engine.create("gw-books", 4) == Facts("cosine", 4)
+    assert engine.open(str(tmp_path)) == {"gw-books": Facts("cosine", 4)}
 
 
 @pytest.mark.requirement("S1-27")
-def test_a_collection_with_another_metric_is_refused_at_the_start(tmp_path: Path, client: Any) -> None:
+def test_a_collection_with_another_metric_is_refused_at_the_start(tmp_path: Path) -> None:
+    client = open_client(str(tmp_path))
     client.create_collection("gw-old", embedding_function=None)
     client.close()
     with pytest.raises(StoreMismatchError) as refused:
@@ -41,19 +43,14 @@ def test_a_collection_with_another_metric_is_refused_at_the_start(tmp_path: Path
     assert refused.value.metadata == {"setting": "metric", "expected": "cosine", "got": "l2"}
 
 
-def test_only_vectors_ids_and_filter_keys_are_stored(tmp_path: Path) -> None:
-    store = ChromaVectorStore(tmp_path)
-    store.create_collection("gw-books", 4)
-    payload: Payload = {"chapter": "One", "tags": ("a",), "size": 5}
-    store.upsert("gw-books", PointBatch([7], np.eye(4, dtype=np.float32)[:1], [payload]))
-    held = store._collections["gw-books"].get(include=["documents", "metadatas", "uris"])
-    store.close()
+def test_only_vectors_ids_and_filter_keys_are_stored(engine: Engine) -> None:
+    engine.create("gw-books", 4)
+    engine.upsert("gw-books", [7], VECTORS[:1], [{"chapter": "One", "tags": ["a"]}])
+    held = engine._collections["gw-books"].get(include=["documents", "metadatas", "uris"])
     assert held["ids"] == ["7"]
     assert held["documents"] == [None]
     assert held["uris"] == [None]
-    metadata = held["metadatas"][0]
-    assert sorted(metadata) == ["chapter", "tags", "terms"]
-    assert (metadata["chapter"], metadata["tags"]) == ("One", ["a"])
+    assert held["metadatas"] == [{"chapter": "One", "tags": ["a"]}]
 
 
 @pytest.mark.requirement("R26")
@@ -64,9 +61,11 @@ def test_nothing_connects_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket.socket, "connect_ex", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    store = ChromaVectorStore(tmp_path)
-    store.create_collection("gw-books", 4)
-    store.upsert("gw-books", PointBatch([1], np.eye(4, dtype=np.float32)[:1], [{"chapter": "One"}]))
-    assert [hit.number for hit in store.search("gw-books", np.ones(4, dtype=np.float32), 1)] == [1]
-    store.delete("gw-books", [1])
-    store.close()
+    engine = Engine()
+    engine.open(str(tmp_path))
+    engine.create("gw-books", 4)
+    engine.upsert("gw-books", [1], VECTORS[:1], [{"chapter": "One"}])
+    assert [number for number, _ in engine.search("gw-books", VECTORS[0], 1, None, None)] == [1]
+    engine.delete("gw-books", [1])
+    assert engine.count("gw-books") == 0
+    engine.close_all()

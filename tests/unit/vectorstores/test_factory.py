@@ -11,6 +11,16 @@ import pytest
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError, NotAvailableError
 from groundwire.vectorstores.factory import open_vector_store
 
+OPEN_BOTH = """
+import sys
+from pathlib import Path
+from groundwire.vectorstores.factory import open_vector_store
+for scheme in ("chroma", "qdrant-edge"):
+    store = open_vector_store(f"{scheme}:{scheme}", data_dir=Path(sys.argv[1]))
+    store.create_collection("gw-books", 4)
+    store.close()
+print([name for name in ("chromadb", "qdrant_edge") if name in sys.modules])
+"""
 NO_VENDORS = """
 import sys
 import groundwire.vectorstores.factory
@@ -62,6 +72,14 @@ def test_a_missing_package_is_reported_with_its_extra(
 
 def test_the_factory_imports_no_engine() -> None:
     shown = subprocess.run([sys.executable, "-c", NO_VENDORS], env=_environment(), capture_output=True, check=True)
+    assert shown.stdout.strip() == b"[]"
+
+
+def test_no_engine_is_loaded_into_the_serving_process(tmp_path: Path) -> None:
+    pytest.importorskip("qdrant_edge")
+    pytest.importorskip("chromadb")
+    arguments = [sys.executable, "-c", OPEN_BOTH, str(tmp_path)]
+    shown = subprocess.run(arguments, env=_environment(), capture_output=True, check=True)
     assert shown.stdout.strip() == b"[]"
 
 

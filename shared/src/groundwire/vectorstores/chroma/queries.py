@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.vector_store import ScoredPoint
 
 _SPARE = 16
 """Results fetched beyond the limit, so that ties at the cut are usually all seen."""
@@ -13,8 +12,8 @@ _MAX_TIES = 4096
 _PAGE = 5000
 
 
-def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, Any]) -> list[ScoredPoint]:
-    """Return the most similar records, best first, ties by number.
+def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, Any]) -> list[tuple[int, float]]:
+    """Return (number, cosine) of the most similar records, best first, ties by number.
 
     Args:
         collection: of Chroma.
@@ -29,7 +28,7 @@ def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, A
         cut_is_clean = len(numbers) < fetch or distances[-1] > distances[limit - 1]
         if cut_is_clean or fetch >= limit + _MAX_TIES:
             ranked = sorted((distance, int(number)) for number, distance in zip(numbers, distances, strict=True))
-            return [ScoredPoint(number, min(1.0, max(0.0, 1.0 - distance))) for distance, number in ranked[:limit]]
+            return [(number, 1.0 - distance) for distance, number in ranked[:limit]]
         fetch = limit + 4 * (fetch - limit)
 
 

@@ -1,4 +1,7 @@
-"""VectorStore on embedded Chroma: vectors, ids and filter keys; never documents, never a model of Chroma's."""
+"""VectorStore on embedded Chroma: vectors, ids and filter keys; never documents, never a model of Chroma's.
+
+The library runs in an engine process, because it holds the interpreter lock while it writes to disk.
+"""
 
 import importlib.util
 import threading
@@ -6,25 +9,29 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import CollectionNotFoundError, MissingExtraError, StoreMismatchError
+from groundwire.kernel.errors import (
+    CollectionNotFoundError,
+    MissingExtraError,
+    StoreMismatchError,
+    StoreUnavailableError,
+)
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
-from groundwire.vectorstores.chroma.client import dimensions_of, make_collection, open_client, open_collections
-from groundwire.vectorstores.chroma.errors import translated_errors
+from groundwire.vectorstores.chroma.collections import Facts
 from groundwire.vectorstores.chroma.filters import compile_filter
-from groundwire.vectorstores.chroma.queries import all_numbers, existing, nearest
-from groundwire.vectorstores.chroma.writes import put
+from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.folder_format import claim_folder
+from groundwire.vectorstores.owned_engine import OwnedEngine
 from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
 from groundwire.vectorstores.slicing import batches, slices
+from groundwire.vectorstores.stored_fields import stored_fields
 
 _ENGINE = "chroma"
+_METRIC = "cosine"
 _BATCH = 64
-"""Writing holds the interpreter lock for about 0.4 ms a record."""
+"""Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record."""
 
 
 class ChromaVectorStore:
@@ -37,20 +44,20 @@ class ChromaVectorStore:
         MissingExtraError: chromadb is not installed.
         StoreOwnedError: another process has the folder open.
         StoreMismatchError: the folder was written by another engine, in another layout or with another metric.
+        StoreUnavailableError: Chroma cannot open the folder.
     """
 
     def __init__(self, folder: Path) -> None:
         if importlib.util.find_spec("chromadb") is None:
             raise MissingExtraError("chroma needs the package chromadb: groundwire[chroma]", extra="chroma")
+        self._folder = folder
         self._lock = threading.Lock()
         self._writing = threading.Lock()
+        self._dimensions: dict[str, int] = {}
         self._owner = OwnerLock(folder)
-        self._collections: dict[str, Any] = {}
         try:
             claim_folder(folder, _ENGINE)
-            with translated_errors("*"):
-                self._client = open_client(folder)
-                self._collections = open_collections(self._client)
+            self._engine = OwnedEngine(self._start)
         except BaseException:
             self._owner.release()
             raise
@@ -59,50 +66,46 @@ class ChromaVectorStore:
         """Make a collection; see the port."""
         checked_name(collection)
         checked_dimensions(dimensions)
-        with self._lock, translated_errors(collection):
-            existing_one = self._collections.get(collection)
-            if existing_one is None:
-                self._collections[collection] = make_collection(self._client, collection, dimensions)
-            elif dimensions_of(existing_one) != dimensions:
-                got = dimensions_of(existing_one)
+        with self._lock:
+            existing = self._dimensions.get(collection)
+            if existing is None:
+                facts = self._engine.live().write("create", collection, dimensions)
+                self._dimensions[collection] = _checked_dimensions_of(collection, facts)
+            elif existing != dimensions:
                 raise StoreMismatchError(
-                    f"collection {collection} has {got} dimensions, not {dimensions}",
+                    f"collection {collection} has {existing} dimensions, not {dimensions}",
                     setting="dimensions",
                     expected=dimensions,
-                    got=got,
+                    got=existing,
                 )
 
     def drop_collection(self, collection: str) -> None:
-        """Remove a collection; see the port."""
-        with self._lock, self._writing, translated_errors(collection):
-            held = self._collections.pop(collection, None)
-            if held is None:
-                return
-            # Dropping alone leaves the list values behind, and later records of any collection inherit them.
-            for batch in batches(all_numbers(held), _BATCH):
-                held.delete(ids=[str(number) for number in batch])
-            self._client.delete_collection(collection)
+        """Remove a collection, record by record first; see the port."""
+        with self._lock, self._writing:
+            if self._dimensions.pop(collection, None) is not None:
+                self._engine.live().write("drop", collection)
 
     def collections(self) -> list[str]:
         """Return the names of all collections, sorted."""
         with self._lock:
-            return sorted(self._collections)
+            return sorted(self._dimensions)
 
     def upsert(self, collection: str, points: PointBatch) -> None:
         """Insert or replace points, in Chroma's log when it returns; see the port."""
-        held = self._held(collection)
-        check_points(points, dimensions_of(held))
-        vectors = np.ascontiguousarray(points.vectors, dtype=np.float32)
-        for part in slices(PointBatch(points.numbers, vectors, points.payloads), _BATCH):
-            with self._writing, translated_errors(collection):
-                put(held, part)
+        check_points(points, self._dimensions_of(collection))
+        for part in slices(points, _BATCH):
+            stored = [stored_fields(payload) for payload in part.payloads]
+            with self._writing:
+                self._dimensions_of(collection)
+                self._engine.live().write("upsert", collection, list(part.numbers), part.vectors, stored)
 
     def delete(self, collection: str, numbers: Sequence[int]) -> None:
         """Remove points; see the port."""
-        held = self._held(collection)
+        self._dimensions_of(collection)
         for batch in batches(numbers, _BATCH):
-            with self._writing, translated_errors(collection):
-                held.delete(ids=[str(number) for number in batch])
+            with self._writing:
+                self._dimensions_of(collection)
+                self._engine.live().write("delete", collection, batch)
 
     def search(
         self,
@@ -113,38 +116,61 @@ class ChromaVectorStore:
         within: Sequence[int] | None = None,
     ) -> list[ScoredPoint]:
         """Return the most similar points, approximately above some hundred; see the port."""
-        held = self._held(collection)
-        check_query(vector, limit, dimensions_of(held))
+        check_query(vector, limit, self._dimensions_of(collection))
         condition = True if where is None else compile_filter(where)
-        selection: dict[str, Any] = {} if isinstance(condition, bool) else {"where": condition}
-        with translated_errors(collection):
-            if within is not None:
-                selection["ids"] = existing(held, [str(number) for number in dict.fromkeys(within)])
-            if condition is False or selection.get("ids") == []:
-                return []
-            return nearest(held, vector, limit, selection)
+        if condition is False or (within is not None and len(within) == 0):
+            return []
+        selection = None if condition is True else condition
+        numbers = None if within is None else list(within)
+        found = self._read("search", collection, vector, limit, selection, numbers)
+        return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
 
     def numbers(self, collection: str) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending."""
-        held = self._held(collection)
-        with self._writing, translated_errors(collection):
-            return iter(all_numbers(held))
+        self._dimensions_of(collection)
+        with self._writing:
+            return iter(self._read("numbers", collection))
 
     def count(self, collection: str) -> int:
         """Return the exact number of points."""
-        held = self._held(collection)
-        with translated_errors(collection):
-            return int(held.count())
+        self._dimensions_of(collection)
+        return int(self._read("count", collection))
 
     def close(self) -> None:
-        """Close the library and let others own the folder; idempotent."""
+        """End the engine and let others own the folder; idempotent."""
         with self._lock, self._writing:
-            self._collections.clear()
-            self._client.close()
+            self._engine.close()
             self._owner.release()
 
-    def _held(self, collection: str) -> Any:
-        held = self._collections.get(collection)
-        if held is None:
+    def _read(self, method: str, collection: str, *arguments: Any) -> Any:
+        try:
+            return self._engine.live().read(method, collection, *arguments)
+        except StoreUnavailableError:
+            self._dimensions_of(collection)  # it may have been dropped meanwhile
+            raise
+
+    def _start(self) -> EngineProcess:
+        """Start an engine on the folder and learn its collections."""
+        module = "groundwire.vectorstores.chroma.engine"
+        engine = EngineProcess(_ENGINE, module, kept_open=(self._owner.descriptor,))
+        try:
+            found = engine.write("open", str(self._folder))
+            self._dimensions = {name: _checked_dimensions_of(name, facts) for name, facts in found.items()}
+        except BaseException:
+            engine.close()
+            raise
+        return engine
+
+    def _dimensions_of(self, collection: str) -> int:
+        dimensions = self._dimensions.get(collection)
+        if dimensions is None:
             raise CollectionNotFoundError(collection)
-        return held
+        return dimensions
+
+
+def _checked_dimensions_of(collection: str, facts: Facts) -> int:
+    """Return the vector length of a collection if its metric is cosine: Chroma ignores ours without a word."""
+    if facts.metric != _METRIC:
+        message = f"collection {collection} was made with metric {facts.metric}, not {_METRIC}"
+        raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=facts.metric)
+    return facts.dimensions

@@ -1,14 +1,8 @@
-"""What the engine process does: it holds open shards and answers the store's requests over pipes.
+"""What the engine process of qdrant-edge does: it holds open shards and searches and changes them."""
 
-Each pipe has a thread of its own, so searches run side by side.
-"""
-
-import os
 import threading
 import time
 from collections.abc import Sequence
-from multiprocessing.connection import Connection
-from typing import Any
 
 from groundwire.kernel.embedder import Vectors
 from groundwire.vectorstores.qdrant_edge.filters import Condition
@@ -22,11 +16,12 @@ _FLUSH_POINTS = 20_000
 
 
 class Engine:
-    """The requests an engine answers; a shard is named by its folder and opened at its first use."""
+    """The requests of a store or a rebuild; a shard is named by its folder and opened at its first use."""
 
     def __init__(self) -> None:
         self._shards: dict[str, Shard] = {}
         self._opening = threading.Lock()
+        threading.Thread(target=self._flush_forever, daemon=True).start()
 
     def create(self, path: str, dimensions: int) -> None:
         """Make an empty shard."""
@@ -78,11 +73,6 @@ class Engine:
         for path in list(self._shards):
             self.close(path)
 
-    def flush_idle(self) -> None:
-        """Flush shards that rest, and those that have much to flush."""
-        for shard in list(self._shards.values()):
-            shard.flush_if(idle_s=_FLUSH_IDLE_S, unflushed=_FLUSH_POINTS)
-
     def _shard(self, path: str) -> Shard:
         shard = self._shards.get(path)
         if shard is None:
@@ -91,48 +81,9 @@ class Engine:
                 self._shards[path] = shard
         return shard
 
-
-def answer(engine: Engine, pipe: Connection) -> None:
-    """Answer the requests of one pipe until its other end is closed: `(method, arguments)` by `(error, result)`."""
-    while True:
-        try:
-            method, arguments = pipe.recv()
-        except (EOFError, OSError):
-            return
-        error, result = _call(engine, method, arguments)
-        try:
-            pipe.send((error, result))
-        except OSError:
-            return
-
-
-def _call(engine: Engine, method: str, arguments: tuple[Any, ...]) -> tuple[str | None, Any]:
-    try:
-        return None, getattr(engine, method)(*arguments)
-    except Exception as error:  # noqa: BLE001 - every failure is the answer; the library raises bare Exception
-        return f"{type(error).__name__}: {error}", None
-
-
-def serve(descriptors: Sequence[int]) -> None:
-    """Answer on every pipe until all are closed, then flush and close the shards."""
-    threading.excepthook = _end_process
-    engine = Engine()
-    pipes = [threading.Thread(target=answer, args=(engine, Connection(fd))) for fd in descriptors]
-    for thread in pipes:
-        thread.start()
-    threading.Thread(target=_flush_forever, args=(engine,), daemon=True).start()
-    for thread in pipes:
-        thread.join()
-    engine.close_all()
-
-
-def _flush_forever(engine: Engine) -> None:
-    while True:
-        time.sleep(_FLUSH_CHECK_S)
-        engine.flush_idle()
-
-
-def _end_process(failure: threading.ExceptHookArgs) -> None:
-    """End the process after a panic of the library: the owner sees broken pipes and starts another."""
-    threading.__excepthook__(failure)
-    os._exit(os.EX_SOFTWARE)
+    def _flush_forever(self) -> None:
+        """Flush shards that rest, and those that have much to flush."""
+        while True:
+            time.sleep(_FLUSH_CHECK_S)
+            for shard in list(self._shards.values()):
+                shard.flush_if(idle_s=_FLUSH_IDLE_S, unflushed=_FLUSH_POINTS)

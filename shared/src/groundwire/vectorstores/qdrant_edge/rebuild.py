@@ -11,7 +11,8 @@ from pathlib import Path
 
 from groundwire.kernel.errors import CallCancelledError, StoreUnavailableError
 from groundwire.kernel.vector_store import PointBatch
-from groundwire.vectorstores.qdrant_edge.engine_process import EngineProcess
+from groundwire.vectorstores.engine_process import EngineProcess
+from groundwire.vectorstores.qdrant_edge.engine_start import start_engine
 from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish
 from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
 from groundwire.vectorstores.slicing import batches, slices
@@ -57,7 +58,7 @@ class Rebuild:
                 self._discard(self._copy)
 
     def _build(self, unseen: set[int], points: Callable[[], Iterable[PointBatch]]) -> None:
-        builder = EngineProcess(niceness=_NICENESS)
+        builder = start_engine(niceness=_NICENESS)
         try:
             builder.write("create", str(self._copy), self._collection.dimensions)
             for batch in points():

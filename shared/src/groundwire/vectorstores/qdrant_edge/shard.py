@@ -139,7 +139,11 @@ def _build_empty(path: str, dimensions: int) -> None:
     vectors = edge.EdgeVectorParams(size=dimensions, distance=edge.Distance.Cosine)
     # Indexing starts at one kilobyte: `optimize` is called only when an index is wanted.
     optimizers = edge.EdgeOptimizersConfig(indexing_threshold=1)
-    shard = edge.EdgeShard.create(path, edge.EdgeConfig(vectors=vectors, optimizers=optimizers))
+    # The defaults of Qdrant, but half of the cores are left to those who serve.
+    threads = max(1, (os.cpu_count() or 1) // 2)
+    hnsw = edge.HnswIndexConfig(m=16, ef_construct=100, full_scan_threshold=10_000, max_indexing_threads=threads)
+    config = edge.EdgeConfig(vectors=vectors, optimizers=optimizers, hnsw_config=hnsw)
+    shard = edge.EdgeShard.create(path, config)
     for field, kind in BUILT_IN_FIELDS.items() | {(TERMS_FIELD, FieldKind.TEXT_LIST)}:
         is_text = kind in {FieldKind.TEXT, FieldKind.TEXT_LIST}
         schema = edge.PayloadSchemaType.Keyword if is_text else edge.PayloadSchemaType.Integer

@@ -10,18 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import (
-    CollectionNotFoundError,
-    MissingExtraError,
-    StoreMismatchError,
-    StoreUnavailableError,
-)
+from groundwire.kernel.errors import CollectionNotFoundError, MissingExtraError, StoreMismatchError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.folder_format import claim_folder
+from groundwire.vectorstores.owned_engine import OwnedEngine
 from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
-from groundwire.vectorstores.qdrant_edge.engine_process import EngineProcess
+from groundwire.vectorstores.qdrant_edge.engine_start import ENGINE, start_engine
 from groundwire.vectorstores.qdrant_edge.filters import compile_filter
 from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, sweep, unpublish
 from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild
@@ -29,7 +25,6 @@ from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollecti
 from groundwire.vectorstores.slicing import batches, slices
 from groundwire.vectorstores.stored_fields import stored_fields
 
-_ENGINE = "qdrant-edge"
 _BATCH = 250
 _PAGE = 10_000
 
@@ -55,16 +50,15 @@ class QdrantEdgeVectorStore:
         self._rebuild_after = rebuild_after
         self._rebuild_growth = rebuild_growth
         self._lock = threading.Lock()
-        self._engine_lock = threading.Lock()
         self._is_closed = threading.Event()
         self._owner = OwnerLock(folder)
         try:
-            claim_folder(folder, _ENGINE)
+            claim_folder(folder, ENGINE)
             self._collections = {
                 path.name: ServedCollection(path, path / current.copy, current.dimensions)
                 for path, current in sweep(folder)
             }
-            self._engine = EngineProcess(kept_open=(self._owner.descriptor,))
+            self._engine = OwnedEngine(lambda: start_engine(kept_open=(self._owner.descriptor,)))
         except BaseException:
             self._owner.release()
             raise
@@ -93,7 +87,7 @@ class QdrantEdgeVectorStore:
                 return
             copy = served.drop()
             with served.rebuilding:
-                self._live_engine().write("close", str(copy))
+                self._engine.live().write("close", str(copy))
                 unpublish(served.folder)
 
     def collections(self) -> list[str]:
@@ -108,14 +102,14 @@ class QdrantEdgeVectorStore:
         for part in slices(points, _BATCH):
             stored = [stored_fields(payload) for payload in part.payloads]
             with served.writing(part.numbers) as path:
-                self._live_engine().write("upsert", path, list(part.numbers), part.vectors, stored)
+                self._engine.live().write("upsert", path, list(part.numbers), part.vectors, stored)
 
     def delete(self, collection: str, numbers: Sequence[int]) -> None:
         """Remove points; see the port."""
         served = self._served(collection)
         for batch in batches(numbers, _BATCH):
             with served.writing(batch) as path:
-                self._live_engine().write("delete", path, batch)
+                self._engine.live().write("delete", path, batch)
 
     def search(
         self,
@@ -133,7 +127,7 @@ class QdrantEdgeVectorStore:
             return []
         numbers = None if within is None else list(within)
         with served.reading() as path:
-            found = self._live_engine().read("search", path, vector, limit, condition, numbers)
+            found = self._engine.live().read("search", path, vector, limit, condition, numbers)
         return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
 
     def numbers(self, collection: str) -> Iterator[int]:
@@ -143,12 +137,12 @@ class QdrantEdgeVectorStore:
     def count(self, collection: str) -> int:
         """Return the exact number of points."""
         with self._served(collection).reading() as path:
-            return int(self._live_engine().read("count", path))
+            return int(self._engine.live().read("count", path))
 
     def needs_rebuild(self, collection: str) -> bool:
         """Tell whether a rebuild pays: many points outside the index, and many compared with those in it."""
         with self._served(collection).reading() as path:
-            points, indexed = self._live_engine().read("sizes", path)
+            points, indexed = self._engine.live().read("sizes", path)
         outside = points - indexed
         return bool(outside > self._rebuild_after and outside >= self._rebuild_growth * indexed)
 
@@ -160,7 +154,7 @@ class QdrantEdgeVectorStore:
         if not served.rebuilding.acquire(blocking=False):
             return
         try:
-            rebuild = Rebuild(self._live_engine(), served, lambda: self._is_closed.is_set() or should_stop())
+            rebuild = Rebuild(self._engine.live(), served, lambda: self._is_closed.is_set() or should_stop())
             rebuild(self._numbers(served), points)
         finally:
             served.rebuilding.release()
@@ -172,13 +166,12 @@ class QdrantEdgeVectorStore:
             for served in self._collections.values():
                 with served.rebuilding:
                     pass  # a rebuild ends at its next look at `_is_closed`
-            with self._engine_lock:
-                self._engine.close()
-                self._owner.release()
+            self._engine.close()
+            self._owner.release()
 
     def _create(self, folder: Path, dimensions: int) -> ServedCollection:
         copy = new_copy(folder)
-        self._live_engine().write("create", str(copy), dimensions)
+        self._engine.live().write("create", str(copy), dimensions)
         publish(folder, copy, dimensions)
         return ServedCollection(folder, copy, dimensions)
 
@@ -186,7 +179,7 @@ class QdrantEdgeVectorStore:
         page: list[int] = [0]
         while page:
             with served.reading() as path:
-                page = self._live_engine().read("numbers", path, page[-1], _PAGE)
+                page = self._engine.live().read("numbers", path, page[-1], _PAGE)
             yield from page
 
     def _served(self, collection: str) -> ServedCollection:
@@ -194,15 +187,3 @@ class QdrantEdgeVectorStore:
         if served is None:
             raise CollectionNotFoundError(collection)
         return served
-
-    def _live_engine(self) -> EngineProcess:
-        """Return the engine, or a new one if it has died."""
-        if not self._engine.is_broken:
-            return self._engine
-        with self._engine_lock:
-            if self._is_closed.is_set():
-                raise StoreUnavailableError("the vector store is closed", engine=_ENGINE)
-            if self._engine.is_broken:
-                self._engine.kill()
-                self._engine = EngineProcess(kept_open=(self._owner.descriptor,))
-            return self._engine

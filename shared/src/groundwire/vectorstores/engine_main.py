@@ -1,8 +1,8 @@
-"""Starts the engine process: `python -m groundwire.vectorstores.qdrant_edge.engine_main LIFELINE NICENESS PIPE...`.
+"""Starts an engine process: `python -m groundwire.vectorstores.engine_main MODULE LIFELINE NICENESS PIPE...`.
 
-The arguments are inherited descriptors and a niceness. The process is two: a child that runs the engine,
-and this one, which ends with the child and kills it as soon as the other end of the lifeline is closed. A thread
-of the child could not do that: the library holds the interpreter lock for seconds.
+MODULE has a class `Engine`; the others are inherited descriptors and a niceness. The process is two: a child that
+runs the engine, and this one, which ends with the child and kills it as soon as the other end of the lifeline is
+closed. A thread of the child could not do that: engines hold the interpreter lock for seconds.
 """
 
 import os
@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 def main(arguments: Sequence[str]) -> None:
     """Run the engine until its pipes or its lifeline are closed."""
-    lifeline, niceness, *pipes = map(int, arguments)
+    module = arguments[0]
+    lifeline, niceness, *pipes = map(int, arguments[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner, who closes the pipes
     os.nice(niceness)
     # Before anything heavy is imported: a process must not fork with threads running.
@@ -22,9 +23,9 @@ def main(arguments: Sequence[str]) -> None:
     if child:
         _watch(child, lifeline)
     os.close(lifeline)
-    from groundwire.vectorstores.qdrant_edge.engine import serve  # noqa: PLC0415 - imported by the child alone
+    from groundwire.vectorstores.engine_server import serve  # noqa: PLC0415 - imported by the child alone
 
-    serve(pipes)
+    serve(module, pipes)
 
 
 def _watch(child: int, lifeline: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from groundwire.kernel.errors import StoreUnavailableError
 
-_MODULE = "groundwire.vectorstores.qdrant_edge.engine_main"
+_MAIN = "groundwire.vectorstores.engine_main"
 _READ_PIPES = 4
 _WRITE_PIPES = 2
 _POLL_S = 0.1
@@ -25,16 +25,19 @@ class EngineProcess:
     """A running engine. Calls block their thread only; reads and writes do not queue behind one another.
 
     Args:
+        name: of the engine in errors.
+        module: has the class `Engine` whose methods are called.
         kept_open: descriptors that stay open in the engine as long as it runs (the owner lock).
         niceness: how much the engine gives way to others, 0 to 19.
     """
 
-    def __init__(self, *, kept_open: tuple[int, ...] = (), niceness: int = 0) -> None:
+    def __init__(self, name: str, module: str, *, kept_open: tuple[int, ...] = (), niceness: int = 0) -> None:
+        self._name = name
         pairs = [Pipe() for _ in range(_READ_PIPES + _WRITE_PIPES)]
         held, self._lifeline = os.pipe()
         theirs = [far.fileno() for _, far in pairs]
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-P", "-m", _MODULE, *map(str, [held, niceness, *theirs])],
+            [sys.executable, "-P", "-m", _MAIN, module, *map(str, [held, niceness, *theirs])],
             pass_fds=(held, *theirs, *kept_open),
             stdin=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -48,7 +51,7 @@ class EngineProcess:
         self.is_broken = False
 
     def read(self, method: str, *arguments: Any) -> Any:
-        """Call a method of `engine.Engine` that changes nothing.
+        """Call a method that changes nothing.
 
         Raises:
             StoreUnavailableError: the engine failed or has ended.
@@ -57,7 +60,7 @@ class EngineProcess:
             return self._call(pipe, method, arguments)
 
     def write(self, method: str, *arguments: Any, should_stop: Callable[[], bool] | None = None) -> Any:
-        """Call a method of `engine.Engine` that writes.
+        """Call a method that writes.
 
         With `should_stop`, the engine is killed as soon as that returns true.
 
@@ -99,9 +102,9 @@ class EngineProcess:
             error, result = pipe.recv()
         except (EOFError, OSError) as broken:
             self.is_broken = True
-            raise StoreUnavailableError("the engine process has ended", engine="qdrant-edge") from broken
+            raise StoreUnavailableError(f"the engine process of {self._name} has ended", engine=self._name) from broken
         if error is not None:
-            raise StoreUnavailableError(f"qdrant-edge failed: {error}", engine="qdrant-edge")
+            raise StoreUnavailableError(f"{self._name} failed: {error}", engine=self._name)
         return result
 
     @contextmanager

@@ -1,0 +1,38 @@
+"""Opens embedded Chroma on a folder and makes collections in it, with every setting that matters said aloud."""
+
+from typing import Any, NamedTuple
+
+_DIMENSIONS = "dimensions"
+_EF = 200
+"""Candidates of building and searching the graph; Chroma's 100 finds fewer of the best."""
+
+
+class Facts(NamedTuple):
+    """What Chroma says about a collection; `dimensions` is 0 where we did not make it."""
+
+    metric: str
+    dimensions: int
+
+
+def open_client(folder: str) -> Any:
+    """Open the library on a folder; no telemetry, no connection to anywhere."""
+    import chromadb  # noqa: PLC0415 - only the engine process loads it
+    from chromadb.config import Settings  # noqa: PLC0415 - the same
+
+    return chromadb.PersistentClient(path=folder, settings=Settings(anonymized_telemetry=False))
+
+
+def make_collection(client: Any, name: str, dimensions: int) -> Any:
+    """Make a collection for cosine; Chroma itself learns the dimensions with the first vector."""
+    return client.create_collection(
+        name,
+        embedding_function=None,
+        configuration={"hnsw": {"space": "cosine", "ef_construction": _EF, "ef_search": _EF}},
+        metadata={_DIMENSIONS: dimensions},
+    )
+
+
+def facts_of(collection: Any) -> Facts:
+    """Read back what a collection was made with."""
+    hnsw = collection.configuration_json.get("hnsw") or {}
+    return Facts(str(hnsw.get("space", "l2")), int((collection.metadata or {}).get(_DIMENSIONS, 0)))

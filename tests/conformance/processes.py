@@ -1,0 +1,20 @@
+"""What runs below a process, as Linux tells it."""
+
+from pathlib import Path
+
+
+def descendants(pid: int) -> set[int]:
+    """Return the ids of all processes below one."""
+    found: set[int] = set()
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, listing.read_text().split()):
+            found |= {child} | descendants(child)
+    return found
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process exists and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
