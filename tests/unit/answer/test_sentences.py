@@ -104,8 +104,8 @@ def test_carriage_returns_end_lines() -> None:
 
 
 _PIECES = st.sampled_from(
-    ["# H", "- item", "> quote.", "```", "```py", "| a |", "Word. Next", "é\u0301.", "👩\u200d🚀!", "\r\n", "\n", " ", "<!--",
-     "-->", "**b.**", "1. x", "a.b", "---", "\t", "\u3002", "`c. D`", "[1]: u"]
+    ["# H", "- item", "> quote.", "```", "```py", "| a |", "Word. Next", "é\u0301.", "👩\u200d🚀!", "\r\n", "\n", " ",
+     "<!--", "-->", "**b.**", "1. x", "a.b", "---", "\t", "\u3002", "`c. D`", "[1]: u"]
 )  # fmt: skip
 
 

@@ -6,8 +6,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from groundwire.answer.ask_question import AskedQuestion, AskQuestion
+from groundwire.answer.ask_question import AskQuestion
 from groundwire.answer.domain.answer import Answer, AnswerEvent, Cited, Final, Retrieved, TextDelta
+from groundwire.answer.domain.asked_question import AskedQuestion
 from groundwire.answer.domain.conversation import is_topic_shift, search_text
 from groundwire.answer.domain.session import Message, Role, Session
 from groundwire.answer.ports import SessionStore

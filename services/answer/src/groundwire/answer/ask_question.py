@@ -5,7 +5,6 @@ import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
 
 from groundwire.answer.domain.abstaining import REFUSALS
 from groundwire.answer.domain.answer import (
@@ -20,41 +19,13 @@ from groundwire.answer.domain.answer import (
     TextDelta,
     Timings,
 )
+from groundwire.answer.domain.asked_question import AskedQuestion
 from groundwire.answer.domain.citing import keep_supported
 from groundwire.answer.domain.composing import Composer
 from groundwire.answer.domain.confidence import answer_confidence
 from groundwire.answer.domain.draft import Statement
 from groundwire.answer.ports import Generator, Retrieval, Retriever, Search, SourceTexts
 from groundwire.kernel.clock import Clock
-
-
-@dataclass(frozen=True, slots=True)
-class AskedQuestion:
-    """A question; `search_text` is what to look for, the question itself when empty.
-
-    `options` is the caller's message for the retriever, passed on unread. `max_answer_chars` counts code points.
-    """
-
-    question: str
-    collection: str
-    message_id: str
-    selected_text: str = ""
-    options: Any = None
-    chunk_ids: tuple[str, ...] = ()
-    max_answer_chars: int = 2000
-    search_text: str = ""
-    session_id: str = ""
-    topic_shift: bool = False
-
-    @property
-    def wanted(self) -> str:
-        """Return what to look for."""
-        return self.search_text or self.question
-
-    @property
-    def is_selective(self) -> bool:
-        """Return whether the caller said where the answer has to come from."""
-        return bool(self.selected_text or self.chunk_ids)
 
 
 @dataclass(slots=True)

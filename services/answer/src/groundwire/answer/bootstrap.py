@@ -57,7 +57,6 @@ def build(
     """Wire the service; `generator` None means the extractive one."""
     time = clock or SystemClock()
     texts = CatalogTexts(catalog, workers)
-    sessions = _session_store(settings, catalog, workers, time)
     ask_question = AskQuestion(
         retriever=RetrieveClient(retriever_stub),
         generator=generator or _extractive(embedder, workers, settings),
@@ -65,28 +64,30 @@ def build(
         clock=time,
         rag_enabled=settings.rag_enabled,
     )
-    use_cases = UseCases(
+    sessions = _session_store(settings, catalog, workers, time)
+    # Page tokens of sessions live as long as the process: after a restart a listing starts anew.
+    page_tokens = PageTokens(secrets.token_bytes(_KEY_BYTES))
+    servicer = AnswerServicer(  # type: ignore[abstract]  # calls it does not define answer NotAvailableError
+        _use_cases(ask_question, sessions, texts, settings, time), page_tokens, settings.max_question_chars
+    )
+    return AnswerService(servicer, Sessions(catalog, time))
+
+
+def _use_cases(
+    ask_question: AskQuestion, sessions: SessionStore, texts: CatalogTexts, settings: AnswerSettings, clock: Clock
+) -> UseCases:
+    idle_timeout = timedelta(seconds=settings.session_idle_s)
+    return UseCases(
         ask_question=ask_question,
         ask_in_session=AskInSession(
-            sessions=sessions, ask_question=ask_question, clock=time, max_search_chars=settings.max_question_chars
+            sessions=sessions, ask_question=ask_question, clock=clock, max_search_chars=settings.max_question_chars
         ),
-        create_session=CreateSession(
-            sessions=sessions,
-            collections=texts,
-            clock=time,
-            idle_timeout=timedelta(seconds=settings.session_idle_s),
-        ),
+        create_session=CreateSession(sessions=sessions, collections=texts, clock=clock, idle_timeout=idle_timeout),
         get_session=GetSession(sessions),
         list_sessions=ListSessions(sessions),
         end_session=EndSession(sessions),
         verify_citations=VerifyCitations(texts),
     )
-    # Page tokens of sessions live as long as the process: after a restart a listing starts anew.
-    page_tokens = PageTokens(secrets.token_bytes(_KEY_BYTES))
-    servicer = AnswerServicer(  # type: ignore[abstract]  # calls it does not define answer NotAvailableError
-        use_cases, page_tokens, settings.max_question_chars
-    )
-    return AnswerService(servicer, Sessions(catalog, time))
 
 
 def _session_store(settings: AnswerSettings, catalog: Database, workers: Workers, clock: Clock) -> SessionStore:

@@ -1,24 +1,14 @@
 """Start a session."""
 
 import uuid
-from dataclasses import dataclass
 from datetime import timedelta
 
-from groundwire.answer.domain.session import Session, start_session
+from groundwire.answer.domain.session import NewSession, Session, start_session
 from groundwire.answer.ports import CollectionDirectory, SessionStore
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import AlreadyExistsError, RequestIdReusedError
 
 _NAMESPACE = uuid.UUID("6d3b7a3e-1c0f-5d0e-9a5e-0f7f3f7c5a11")
-
-
-@dataclass(frozen=True, slots=True)
-class NewSession:
-    """What a caller says about a new session; `idle_timeout` None means the server's."""
-
-    collection: str
-    idle_timeout: timedelta | None = None
-    request_id: str = ""
 
 
 class CreateSession:

@@ -1,29 +1,11 @@
 """List sessions."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
-from groundwire.answer.domain.session import Session, SessionState
+from groundwire.answer.domain.session import Session, SessionFilter
 from groundwire.answer.ports import SessionStore
 
 _READ_AHEAD = 200
-
-
-@dataclass(frozen=True, slots=True)
-class SessionFilter:
-    """Which sessions to list; empty and None mean any."""
-
-    collection: str = ""
-    conversation_id: str = ""
-    state: SessionState | None = None
-
-    def admits(self, session: Session) -> bool:
-        """Tell whether a session is to be listed."""
-        return (
-            self.collection in {"", session.collection}
-            and self.conversation_id in {"", session.conversation_id}
-            and self.state in {None, session.state}
-        )
 
 
 class ListSessions:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from groundwire.answer.ask_in_session import AskInSession
-from groundwire.answer.ask_question import AskedQuestion, AskQuestion
+from groundwire.answer.ask_question import AskQuestion
 from groundwire.answer.create_session import CreateSession
 from groundwire.answer.domain.answer import Answer, AnswerEvent, Final
+from groundwire.answer.domain.asked_question import AskedQuestion
 from groundwire.answer.end_session import EndSession
 from groundwire.answer.get_session import GetSession
 from groundwire.answer.list_sessions import ListSessions

@@ -84,6 +84,32 @@ class Session:
         return self.state in CLOSED_STATES
 
 
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """What a caller says about a new session; `idle_timeout` None means the server's."""
+
+    collection: str
+    idle_timeout: timedelta | None = None
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions to list; empty and None mean any."""
+
+    collection: str = ""
+    conversation_id: str = ""
+    state: SessionState | None = None
+
+    def admits(self, session: Session) -> bool:
+        """Tell whether a session is to be listed."""
+        return (
+            self.collection in {"", session.collection}
+            and self.conversation_id in {"", session.conversation_id}
+            and self.state in {None, session.state}
+        )
+
+
 def start_session(session_id: str, collection: str, idle_timeout: timedelta, now: datetime) -> Session:
     """Make a session without messages."""
     first = Transition(None, SessionState.CREATED, now)

@@ -4,7 +4,7 @@ import unicodedata
 import uuid
 from collections.abc import Callable, Iterator
 
-from groundwire.answer.ask_question import AskedQuestion
+from groundwire.answer.domain.asked_question import AskedQuestion
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotAvailableError

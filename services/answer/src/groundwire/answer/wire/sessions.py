@@ -2,9 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from groundwire.answer.create_session import NewSession
-from groundwire.answer.domain.session import Message, Role, Session, SessionState, Transition
-from groundwire.answer.list_sessions import SessionFilter
+from groundwire.answer.domain.session import Message, NewSession, Role, Session, SessionFilter, SessionState, Transition
 from groundwire.answer.wire.answers import to_refusal
 from groundwire.answer.wire.citations import to_citation
 from groundwire.answer.wire.spans import parse_duration, to_duration, to_time
