@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, sha256
 
 from groundwire.catalog.outbox import OutboxKind
 from groundwire.kernel.collection import Collection
@@ -16,6 +15,7 @@ from groundwire.kernel.errors import (
     DocumentNotFoundError,
 )
 from groundwire.kernel.filters import Exists
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, sha256
 
 FIELDS = DocumentFields(
     title="Tides",
@@ -181,9 +181,9 @@ def test_the_same_source_may_stand_in_two_collections(catalog: Catalog, docs: Co
     other = catalog.collections.create(make_collection("other"))
     catalog.put(docs, make_draft("one"))
     catalog.put(other, make_draft("one"))
+    document = catalog.documents.find_by_source(TENANT, "docs", "a.md")
+    assert document is not None
     with pytest.raises(AlreadyExistsError):
-        document = catalog.documents.find_by_source(TENANT, "docs", "a.md")
-        assert document is not None
         catalog.documents.begin(TENANT, other, make_draft("x", source="b", document_id=document.document_id))
 
 

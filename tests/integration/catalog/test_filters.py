@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, insert, select
-from tests.conformance.filters import random_filter, random_payload
-from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 from groundwire.catalog.column_types import BinaryJson
 from groundwire.catalog.connections import writing_engine
@@ -31,12 +29,32 @@ from groundwire.kernel.filters import (
     Or,
     Payload,
 )
+from tests.conformance.filters import random_filter, random_payload
+from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 PAYLOADS = Table("payloads", MetaData(), Column("id", Integer, primary_key=True), Column("payload", BinaryJson))
 HUGE = (2**63, -(2**63) - 1, 2**64, 2**70 + 1, 10**400, -(10**400))
 ODD = (math.inf, -math.inf, math.nan, -0.0, 5e-324, 1e308, 0.1 + 0.2, 9007199254740993.0)
 PATTERNS = ("%", "_%", "a\\%b", "\\", "%\\", "a*b", "[a]", "?", "A%", "é_", "a_c", "%\n%", "\\\\%", "a[]", "^", "*")
-TEXTS = ("a%b", "a*b", "aXb", "[a]", "a", "A", "é!", "abc", "x\ny", "\\", "?", "東京", "🦀", "", "a[]", "' OR 1=1 --", "*")
+TEXTS = (
+    "a%b",
+    "a*b",
+    "aXb",
+    "[a]",
+    "a",
+    "A",
+    "é!",
+    "abc",
+    "x\ny",
+    "\\",
+    "?",
+    "東京",
+    "🦀",
+    "",
+    "a[]",
+    "' OR 1=1 --",
+    "*",
+)
 
 
 @pytest.fixture
@@ -100,7 +118,15 @@ def test_empty_trees_agree_with_the_reference(connection: Connection) -> None:
     _assert_agree(
         connection,
         [{"f": 1}, {}],
-        [And(()), Or(()), Not(And(())), Not(Or(())), Membership("f", ()), Membership("f", (), negated=True), And((Or(()),))],
+        [
+            And(()),
+            Or(()),
+            Not(And(())),
+            Not(Or(())),
+            Membership("f", ()),
+            Membership("f", (), negated=True),
+            And((Or(()),)),
+        ],
     )
 
 

@@ -3,11 +3,11 @@
 import random
 
 import pytest
-from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 from groundwire.catalog.segments import SEGMENT_CHARS
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError
+from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 ALPHABET = "ab é\n東🦀e\u0301\r\t'"
 
@@ -21,7 +21,11 @@ def test_slices_are_exact_also_across_segments(catalog: Catalog, docs: Collectio
     document, _ = catalog.put(docs, make_draft(long_text))
     chance = random.Random(2)
     spans = [(0, len(long_text)), (0, 0), (len(long_text), len(long_text))]
-    spans += [(SEGMENT_CHARS - 1, SEGMENT_CHARS + 1), (SEGMENT_CHARS, 2 * SEGMENT_CHARS), (SEGMENT_CHARS, SEGMENT_CHARS)]
+    spans += [
+        (SEGMENT_CHARS - 1, SEGMENT_CHARS + 1),
+        (SEGMENT_CHARS, 2 * SEGMENT_CHARS),
+        (SEGMENT_CHARS, SEGMENT_CHARS),
+    ]
     spans += [tuple(sorted((chance.randrange(len(long_text)), chance.randrange(len(long_text))))) for _ in range(50)]
     found = catalog.texts.slice(TENANT, "docs", document.document_id, 1, spans)
     assert found == [long_text[start:end] for start, end in spans]

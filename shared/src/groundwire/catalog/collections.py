@@ -20,6 +20,7 @@ from groundwire.catalog.embedding_rows import forget_unused_embeddings
 from groundwire.catalog.generations import Receipted
 from groundwire.catalog.ledger import settle
 from groundwire.catalog.outbox import queue_dropped_collection
+from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, collections, documents, generations
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
@@ -137,6 +138,7 @@ def _delete(connection: Connection, key: int, collection: Collection) -> None:
     hashes = set(connection.execute(of_all).scalars())
     connection.execute(delete(collections).where(collections.c.collection_key == key))
     forget_unused_embeddings(connection, collection.identity.digest, hashes)
+    advance_position(connection)
 
 
 def _totals(rows: Sequence[Sequence[Any]], group: int) -> dict[Any, int]:

@@ -207,7 +207,8 @@ def _append(connection: Connection, session: Session, key: int, new: Sequence[Ne
     session = session.extended(new, now)
     _store(connection, key, session)
     first = session.message_count - len(new) + 1
-    connection.execute(insert(messages), [message.values(session, key, first + i) for i, message in enumerate(new)])
+    if rows := [message.values(session, key, first + place) for place, message in enumerate(new)]:
+        connection.execute(insert(messages), rows)
     return session
 
 

@@ -1,0 +1,98 @@
+"""Collections: created once, found again, deleted with everything in them."""
+
+from dataclasses import replace
+
+import pytest
+
+from groundwire.catalog.collections import CollectionCounts
+from groundwire.catalog.outbox import OutboxKind
+from groundwire.kernel.collection import PROFILES, Collection, ProfileName
+from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError
+from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_every_setting_comes_back(catalog: Catalog, profile: object) -> None:
+    base = make_collection()
+    collection = replace(base, profile=profile.name, chunking=profile.chunking, retrieval=profile.retrieval)  # type: ignore[attr-defined]  # parametrised
+    assert catalog.collections.create(collection) == collection
+    assert catalog.collections.get(TENANT, "docs") == collection
+
+
+def test_creating_the_same_again_returns_the_first(catalog: Catalog, docs: Collection) -> None:
+    assert catalog.collections.create(make_collection(uid="another")) == docs
+
+
+@pytest.mark.parametrize("difference", ["profile", "identity", "chunking", "retrieval"])
+def test_a_name_is_not_shared_by_other_settings(catalog: Catalog, docs: Collection, difference: str) -> None:
+    book = PROFILES[ProfileName.BOOK]
+    changed = {
+        "profile": replace(docs, profile=ProfileName.BOOK),
+        "identity": replace(docs, identity=replace(docs.identity, revision="2")),
+        "chunking": replace(docs, chunking=book.chunking),
+        "retrieval": replace(docs, retrieval=book.retrieval),
+    }[difference]
+    with pytest.raises(AlreadyExistsError):
+        catalog.collections.create(changed)
+    assert catalog.collections.get(TENANT, "docs") == docs
+
+
+def test_pages_go_through_all_names_in_order(catalog: Catalog) -> None:
+    for name in ("c", "a", "b"):
+        catalog.collections.create(make_collection(name))
+    assert [each.name for each in catalog.collections.page(TENANT, "", 2)] == ["a", "b"]
+    assert [each.name for each in catalog.collections.page(TENANT, "b", 2)] == ["c"]
+
+
+@pytest.mark.requirement("S1-08")
+def test_counts_add_up_by_format_project_and_model(catalog: Catalog, docs: Collection) -> None:
+    assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(0, 0, 0, {}, {}, {})
+    catalog.put(docs, make_draft("one", "two", fields=DocumentFields(project="p")))
+    catalog.put(docs, make_draft("three", source="b"))
+    catalog.documents.begin(TENANT, docs, make_draft("pending", source="c"))
+    assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(
+        documents=2,
+        chunks=3,
+        total_chars=12,
+        by_format={"markdown": 2},
+        by_project={"p": 1, None: 1},
+        by_model={"tiny": 2},
+    )
+
+
+def test_deleting_removes_everything_and_queues_the_engine_collection(catalog: Catalog, docs: Collection) -> None:
+    other = catalog.collections.create(make_collection("other"))
+    catalog.put(docs, make_draft("tide"))
+    catalog.documents.begin(TENANT, docs, make_draft("pending", source="b"))
+    catalog.put(other, make_draft("tide"))
+    assert catalog.collections.delete(TENANT, "docs") == docs
+    with pytest.raises(CollectionNotFoundError):
+        catalog.collections.get(TENANT, "docs")
+    with pytest.raises(CollectionNotFoundError):
+        catalog.collections.delete(TENANT, "docs")
+    assert [(each.kind, each.engine_name) for each in catalog.outbox.pending(10)] == [
+        (OutboxKind.DROP_COLLECTION, docs.engine_name)
+    ]
+    assert len(catalog.numbers_for(other, "tide")) == 1
+    assert catalog.recovery.leftovers() == []
+    assert catalog.integrity.problems() == []
+
+
+def test_done_tasks_leave_the_outbox(catalog: Catalog, docs: Collection) -> None:
+    for source in "abc":
+        catalog.documents.abandon(catalog.documents.begin(TENANT, docs, make_draft("x", source=source)))
+    first, second, third = catalog.outbox.pending(10)
+    assert [each.id for each in catalog.outbox.pending(2)] == [first.id, second.id]
+    catalog.outbox.done([first.id, third.id, 999])
+    assert catalog.outbox.pending(10) == [second]
+    catalog.outbox.done([])
+    assert catalog.outbox.pending(10) == [second]
+
+
+def test_a_huge_deletion_is_cut_into_several_tasks(catalog: Catalog, docs: Collection) -> None:
+    pending = catalog.documents.begin(TENANT, docs, make_draft(*("x" for _ in range(5001))))
+    catalog.documents.abandon(pending)
+    items = catalog.outbox.pending(10)
+    assert [len(item.numbers) for item in items] == [5000, 1]
+    assert [number for item in items for number in item.numbers] == list(pending.numbers)

@@ -1,0 +1,223 @@
+"""Opening a catalog file: one owner, one schema, no file made worse."""
+
+import hashlib
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pysqlite3
+import pytest
+
+from groundwire.catalog.connections import check_sqlite_version
+from groundwire.catalog.database import Database
+from groundwire.kernel.errors import (
+    DataLossError,
+    DrainingError,
+    ExhaustedError,
+    InvalidRequestError,
+    StoreMismatchError,
+    StoreOwnedError,
+)
+from tests.integration.catalog.drafts import TENANT, make_collection, make_draft, open_catalog
+
+
+def _open(path: Path) -> Database:
+    return Database.open(f"sqlite:{path}")
+
+
+def test_a_new_file_and_its_folder_are_for_the_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "catalog.db"
+    _open(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("url", ["postgresql://host/db", "sqlite:", "sqlite", "catalog.db", "sqlite:/"])
+def test_other_urls_are_refused(url: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        Database.open(url)
+
+
+def test_a_second_opener_learns_who_owns_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    code = (
+        "import sys\nfrom groundwire.catalog.database import Database\n"
+        "Database.open(sys.argv[1])\nprint('open', flush=True)\nsys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, f"sqlite:{path}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "open\n"
+        with pytest.raises(StoreOwnedError) as raised:
+            _open(path)
+        assert raised.value.metadata == {"path": str(path), "owner": str(owner.pid)}
+        owner.kill()
+    _open(path).close()
+
+
+def test_the_file_is_free_again_after_closing(tmp_path: Path) -> None:
+    database = _open(tmp_path / "catalog.db")
+    with pytest.raises(StoreOwnedError):
+        _open(tmp_path / "catalog.db")
+    database.close()
+    database.close()
+    _open(tmp_path / "catalog.db").close()
+
+
+def test_a_closed_catalog_says_so(tmp_path: Path) -> None:
+    catalog = open_catalog(tmp_path / "catalog.db")
+    catalog.database.close()
+    with pytest.raises(DrainingError):
+        catalog.collections.get(TENANT, "docs")
+    with pytest.raises(DrainingError):
+        catalog.collections.create(make_collection())
+
+
+def test_a_newer_revision_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    _open(path).close()
+    with pysqlite3.connect(str(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    before = hashlib.sha256(path.read_bytes()).digest()
+    with pytest.raises(StoreMismatchError) as raised:
+        _open(path)
+    assert raised.value.metadata["got"] == "9999"
+    assert hashlib.sha256(path.read_bytes()).digest() == before
+
+
+def test_another_sqlite_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    with pysqlite3.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreMismatchError):
+        _open(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_data_loss(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    path.write_bytes(b"not a database at all" * 100)
+    for _ in range(2):  # The lock is released each time.
+        with pytest.raises(DataLossError):
+            _open(path)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_safe"),
+    [((3, 40, 1), False), ((3, 51, 2), False), ((3, 51, 3), True), ((3, 52, 0), False), ((3, 53, 0), True)],
+)
+def test_versions_with_the_corruption_bug_are_refused(version: tuple[int, ...], is_safe: bool) -> None:
+    if is_safe:
+        check_sqlite_version(version)
+    else:
+        with pytest.raises(StoreMismatchError):
+            check_sqlite_version(version)
+
+
+def test_a_migration_killed_at_any_time_is_run_again(tmp_path: Path) -> None:
+    code = "import sys\nfrom groundwire.catalog.migrating import migrate\nfrom pathlib import Path\nprint(flush=True)\n"
+    delays = [0.0, 0.002, 0.005, 0.01, 0.02, 0.03]
+    for number, delay in enumerate(delays):
+        path = tmp_path / f"{number}.db"
+        process = subprocess.Popen(
+            [sys.executable, "-c", code + "migrate(Path(sys.argv[1]))", str(path)], stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(delay)
+        process.kill()
+        process.communicate()
+        catalog = open_catalog(path)
+        catalog.put(catalog.collections.create(make_collection()), make_draft("tide"))
+        assert catalog.integrity.problems() == []
+        catalog.database.close()
+
+
+def test_every_connection_has_the_settings_that_durability_needs(tmp_path: Path) -> None:
+    database = _open(tmp_path / "catalog.db")
+
+    def settings(run: object) -> tuple[object, ...]:
+        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "query_only")
+        return tuple(run.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names)  # type: ignore[attr-defined]  # a connection
+
+    full = 2
+    assert database.write(settings) == ("wal", full, 1, 10_000, 0)
+    with database.read() as first, database.read() as second:
+        assert settings(first)[2:] == settings(second)[2:] == (1, 10_000, 1)
+    database.close()
+
+
+def test_a_read_is_one_snapshot_and_does_not_wait_for_the_writer(tmp_path: Path) -> None:
+    catalog = open_catalog(tmp_path / "catalog.db")
+    inside, go_on = threading.Event(), threading.Event()
+
+    def slow(connection: object) -> None:
+        connection.exec_driver_sql("UPDATE counters SET value = 41")  # type: ignore[attr-defined]  # a connection
+        inside.set()
+        go_on.wait(10)
+
+    writer = threading.Thread(target=catalog.database.write, args=(slow,))
+    with catalog.database.read() as before:
+        assert catalog.database.position(before) == 0
+        writer.start()
+        inside.wait(10)
+        with catalog.database.read() as during:
+            assert catalog.database.position(during) == 0
+        go_on.set()
+        writer.join(10)
+        assert catalog.database.position(before) == 0
+    with catalog.database.read() as after:
+        assert catalog.database.position(after) == 41
+    catalog.database.close()
+
+
+def test_a_failing_unit_of_work_rolls_back_and_its_error_comes_through(tmp_path: Path) -> None:
+    database = _open(tmp_path / "catalog.db")
+
+    class OwnError(Exception):
+        pass
+
+    def work(connection: object) -> None:
+        connection.exec_driver_sql("UPDATE counters SET value = 5")  # type: ignore[attr-defined]  # a connection
+        raise OwnError
+
+    with pytest.raises(OwnError):
+        database.write(work)
+    with database.read() as connection:
+        assert database.position(connection) == 0
+    with pytest.raises(RuntimeError):
+        database.write(lambda _: database.write(lambda _: None))
+    database.close()
+
+
+def test_a_full_disk_is_exhaustion_and_reads_go_on(tmp_path: Path) -> None:
+    catalog = open_catalog(tmp_path / "catalog.db")
+    docs = catalog.collections.create(make_collection())
+    document, _ = catalog.put(docs, make_draft("tide"))
+    catalog.database.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 1"))
+    with pytest.raises(ExhaustedError):
+        catalog.put(docs, make_draft("moon" * 100_000, source="b"))
+    assert catalog.documents.page(TENANT, "docs", None, 10) == [document]
+    catalog.database.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 1000000"))
+    catalog.put(docs, make_draft("moon" * 100_000, source="b"))
+    assert catalog.integrity.problems() == []
+    catalog.database.close()
+
+
+def test_numbers_go_on_after_reopening(tmp_path: Path) -> None:
+    catalog = open_catalog(tmp_path / "catalog.db")
+    docs = catalog.collections.create(make_collection())
+    document, first = catalog.put(docs, make_draft("a", "b", "c"))
+    catalog.documents.delete(TENANT, "docs", document.document_id)
+    catalog.database.close()
+    again = open_catalog(tmp_path / "catalog.db")
+    _, second = again.put(docs, make_draft("a"))
+    assert second.numbers[0] == first.numbers[-1] + 1
+    again.database.close()

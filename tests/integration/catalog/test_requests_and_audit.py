@@ -1,0 +1,127 @@
+"""One effect and one answer for each request id, and a trace of every change."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from groundwire.catalog.audit import first_broken
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import Document
+from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError
+from tests.integration.catalog.drafts import TENANT, Catalog, make_draft, receipt
+
+
+def test_an_answer_is_remembered_with_its_effect(catalog: Catalog, docs: Collection) -> None:
+    pending = catalog.documents.begin(TENANT, docs, make_draft("one"))
+    document = catalog.documents.publish(pending, lambda made: receipt(response=made.document_id.encode()))
+    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == document.document_id.encode()
+    assert catalog.ledger.find(TENANT, "r-2", "Ingest", "d") is None
+
+
+@pytest.mark.parametrize(("method", "digest"), [("Ingest", "other"), ("Delete", "d")])
+def test_a_request_id_with_another_body_or_method_is_refused(catalog: Catalog, method: str, digest: str) -> None:
+    catalog.ledger.record(TENANT, receipt())
+    with pytest.raises(RequestIdReusedError):
+        catalog.ledger.find(TENANT, "r-1", method, digest)
+    with pytest.raises(RequestIdReusedError):
+        catalog.ledger.record(TENANT, receipt(method=method, digest=digest))
+
+
+def test_the_first_recorded_answer_counts(catalog: Catalog) -> None:
+    assert catalog.ledger.record(TENANT, receipt(response=b"first")) == b"first"
+    assert catalog.ledger.record(TENANT, receipt(response=b"second")) == b"first"
+
+
+def test_an_effect_rolls_back_when_its_request_was_completed(catalog: Catalog, docs: Collection) -> None:
+    catalog.ledger.record(TENANT, receipt())
+    pending = catalog.documents.begin(TENANT, docs, make_draft("tide"))
+    with pytest.raises(ConflictError):
+        catalog.documents.publish(pending, receipt())
+    with pytest.raises(RequestIdReusedError):
+        catalog.documents.publish(pending, receipt(digest="other"))
+    assert catalog.documents.page(TENANT, "docs", None, 10) == []
+    assert catalog.numbers_for(docs, "tide") == []
+    assert [left.key for left in catalog.recovery.leftovers()] == [pending.key]
+
+
+def test_concurrent_repetitions_have_one_effect(catalog: Catalog, docs: Collection) -> None:
+    together = threading.Barrier(8)
+
+    def attempt(number: int) -> Document | None:
+        pending = catalog.documents.begin(TENANT, docs, make_draft("tide", source=f"{number % 2}.md"))
+        together.wait()
+        try:
+            return catalog.documents.publish(pending, lambda made: receipt(response=made.document_id.encode()))
+        except ConflictError:
+            catalog.documents.abandon(pending)
+            return None
+
+    with ThreadPoolExecutor(8) as threads:
+        made = [document for document in threads.map(attempt, range(8)) if document is not None]
+    assert len(made) == 1
+    assert catalog.documents.page(TENANT, "docs", None, 10) == made
+    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == made[0].document_id.encode()
+    assert catalog.integrity.problems() == []
+    assert catalog.recovery.leftovers() == []
+
+
+def test_answers_are_forgotten_after_a_day(catalog: Catalog, docs: Collection) -> None:
+    catalog.ledger.record(TENANT, receipt(response=b"old"))
+    catalog.clock.advance(hours=23, minutes=59)
+    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == b"old"
+    assert catalog.ledger.sweep() == 0
+    catalog.clock.advance(minutes=2)
+    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") is None
+    assert catalog.ledger.record(TENANT, receipt(digest="other", response=b"new")) == b"new"
+    catalog.clock.advance(hours=25)
+    assert catalog.ledger.sweep() == 1
+
+
+@pytest.mark.parametrize("kind", ["create", "delete collection", "delete document"])
+def test_every_change_can_leave_a_receipt(catalog: Catalog, docs: Collection, kind: str) -> None:
+    document, _ = catalog.put(docs, make_draft("one"))
+    if kind == "create":
+        catalog.collections.create(replace(docs, name="more", uid="u", engine_name="e"), receipt())
+    elif kind == "delete collection":
+        catalog.collections.delete(TENANT, "docs", receipt())
+    else:
+        catalog.documents.delete(
+            TENANT, "docs", document.document_id, lambda counts: receipt(response=str(counts.chunks).encode())
+        )
+    expected = b"1" if kind == "delete document" else b"answer"
+    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == expected
+
+
+def test_every_change_is_traced_in_a_chain(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("one"))
+    catalog.documents.delete(TENANT, "docs", document.document_id, receipt())
+    catalog.collections.delete(TENANT, "docs")
+    rows = catalog.audit.rows(TENANT, 0, 100)
+    assert [(row.action, row.resource, row.request_id, row.position) for row in rows] == [
+        ("create_collection", "docs", "", 0),
+        ("publish_document", document.document_id, "", 1),
+        ("delete_document", document.document_id, "r-1", 2),
+        ("delete_collection", "docs", "", 3),
+    ]
+    assert first_broken(rows) is None
+    assert first_broken(rows[1:], rows[0].hash) is None
+    assert catalog.audit.rows(TENANT, rows[1].id, 1) == rows[2:3]
+
+
+def test_a_changed_or_removed_trace_is_noticed(catalog: Catalog, docs: Collection) -> None:
+    for source in "abc":
+        catalog.put(docs, make_draft("x", source=source))
+    rows = catalog.audit.rows(TENANT, 0, 100)
+    forged = [*rows[:2], replace(rows[2], resource="another"), *rows[3:]]
+    assert first_broken(forged) == forged[2]
+    assert first_broken([rows[0], *rows[2:]]) == rows[2]
+
+
+def test_a_change_that_fails_leaves_no_trace(catalog: Catalog, docs: Collection) -> None:
+    before = catalog.audit.rows(TENANT, 0, 100)
+    with pytest.raises(DocumentNotFoundError):
+        catalog.documents.delete(TENANT, "docs", "unknown", receipt())
+    assert catalog.audit.rows(TENANT, 0, 100) == before
+    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") is None

@@ -1,0 +1,169 @@
+"""The tables in the file: what an operator finds there, and that statements and migrations agree."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pysqlite3
+import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.pool import StaticPool
+
+import groundwire.catalog.session_tables  # noqa: F401 - importing adds the tables
+from groundwire.catalog.migrations import versions
+from groundwire.catalog.tables import metadata
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import DocumentFields
+from tests.integration.catalog.drafts import Catalog, make_draft
+
+
+@pytest.fixture
+def file(catalog: Catalog, docs: Collection) -> Iterator[pysqlite3.Connection]:
+    catalog.put(docs, make_draft("tide", "moon", fields=DocumentFields(tags=("x", "y"), creators=("Ada",))))
+    connection = pysqlite3.connect(str(catalog.database.path))
+    yield connection
+    connection.close()
+
+
+def _statements(connection: pysqlite3.Connection) -> dict[str, str]:
+    rows = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type IN ('table', 'index')"
+        " AND name NOT LIKE 'chunks_fts%' AND name NOT LIKE 'alembic%' AND name NOT LIKE 'sqlite%'"
+    )
+    return {name: re.sub(r"\s+", " ", sql) for name, sql in rows}
+
+
+def test_statements_and_migrations_name_the_same_schema(file: pysqlite3.Connection) -> None:
+    memory = create_engine("sqlite+pysqlite://", module=pysqlite3.dbapi2, poolclass=StaticPool)
+    metadata.create_all(memory)
+    expected = _statements(memory.raw_connection().driver_connection)
+    memory.dispose()
+    found = _statements(file)
+    assert set(found) == set(expected)
+    for name, statement in expected.items():
+        assert re.sub(r"\s", "", found[name]) == re.sub(r"\s", "", statement), name
+
+
+@pytest.mark.requirement("S1-81")
+def test_documents_have_the_columns_defaults_and_checks(file: pysqlite3.Connection) -> None:
+    columns = {
+        name: (required, default) for _, name, _, required, default, _ in file.execute("PRAGMA table_info(documents)")
+    }
+    for name in ("doc_type", "chunk_count", "total_chars", "embedding_model", "ingestion_date", "last_modified"):
+        assert columns[name][0] == 1, name
+    assert columns["language"] == (1, "'en'")
+    assert file.execute("SELECT creator, tags FROM documents").fetchone() == ('["Ada"]', '["x","y"]')
+    for column, value in (("chunk_count", -1), ("total_chars", -1), ("doc_type", "docx"), ("source_hash", "short")):
+        with pytest.raises(pysqlite3.IntegrityError):
+            file.execute(f"UPDATE documents SET {column} = ?", (value,))  # noqa: S608 - our names
+
+
+@pytest.mark.requirement("S1-82")
+@pytest.mark.requirement("S1-86")
+def test_what_is_looked_up_is_indexed(file: pysqlite3.Connection) -> None:
+    indexed = {
+        (table, column)
+        for (table,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (_, index, *_) in file.execute(f"PRAGMA index_list({table})").fetchall()
+        for (_, _, column) in file.execute(f"PRAGMA index_info({index})").fetchall()
+    }
+    assert indexed >= {
+        ("documents", "source_path"),
+        ("documents", "date_created"),
+        ("document_tags", "tag"),
+        ("chunks", "document_key"),
+        ("chunks", "sequence_num"),
+        ("chunks", "content_hash"),
+        ("chunk_pages", "page"),
+    }
+
+
+@pytest.mark.requirement("S1-83")
+@pytest.mark.requirement("S1-85")
+def test_chunks_have_the_columns_and_checks(file: pysqlite3.Connection) -> None:
+    row = dict(
+        zip(
+            [name for _, name, *_ in file.execute("PRAGMA table_info(chunks)")],
+            file.execute("SELECT * FROM chunks ORDER BY sequence_num").fetchone(),
+            strict=True,
+        )
+    )
+    assert (row["content"], row["page_numbers"], row["section_heading"]) == ("tide", "[1,2]", "Heading 0")
+    assert (row["overlap_prev_chars"], row["embedding_model"]) == (0, "tiny")
+    for column, value in (
+        ("sequence_num", -1),
+        ("char_end", 0),
+        ("char_start", -1),
+        ("overlap_prev_chars", -1),
+        ("overlap_next_chars", -1),
+        ("content_hash", None),
+    ):
+        with pytest.raises(pysqlite3.IntegrityError):
+            file.execute(f"UPDATE chunks SET {column} = ? WHERE sequence_num = 0", (value,))  # noqa: S608 - our names
+
+
+@pytest.mark.requirement("T13")
+def test_sequence_numbers_are_unique_in_a_generation_but_contents_are_not(catalog: Catalog, docs: Collection) -> None:
+    catalog.put(docs, make_draft("same", "same"))
+    catalog.put(docs, make_draft("same", source="b"))
+    with pysqlite3.connect(str(catalog.database.path)) as file, pytest.raises(pysqlite3.IntegrityError):
+        file.execute("UPDATE chunks SET sequence_num = 0")
+    file.close()
+
+
+@pytest.mark.requirement("S1-84")
+@pytest.mark.requirement("T13")
+def test_deleting_a_document_row_by_hand_leaves_no_orphan(catalog: Catalog, docs: Collection) -> None:
+    catalog.put(docs, make_draft("tide", "moon"))
+    catalog.put(docs, make_draft("tide", source="b"))
+    file = pysqlite3.connect(str(catalog.database.path), isolation_level=None)
+    file.execute("PRAGMA foreign_keys = ON")
+    file.execute("DELETE FROM documents WHERE source_path = 'a.md'")
+    file.close()
+    assert len(catalog.numbers_for(docs, "tide")) == 1
+    assert catalog.integrity.problems() == []
+
+
+@pytest.mark.requirement("T13")
+def test_deleting_a_chunk_row_by_hand_leaves_no_full_text_orphan(catalog: Catalog, docs: Collection) -> None:
+    catalog.put(docs, make_draft("tide", "moon"))
+    catalog.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM chunks WHERE sequence_num = 1"))
+    assert catalog.numbers_for(docs, "moon") == []
+    assert [problem for problem in catalog.integrity.problems() if "full-text" in problem] == []
+
+
+@pytest.mark.requirement("S1-87")
+def test_the_full_text_table_shows_the_live_chunks(file: pysqlite3.Connection) -> None:
+    rows = file.execute("SELECT chunk_id, content, section_heading FROM chunks_fts ORDER BY rowid").fetchall()
+    assert [(content, heading) for _, content, heading in rows] == [("tide", "Heading 0"), ("moon", "Heading 1")]
+    (statement,) = file.execute("SELECT sql FROM sqlite_master WHERE name = 'chunks_fts'").fetchone()
+    assert "chunk_id UNINDEXED" in statement
+
+
+@pytest.mark.requirement("S1-80")
+def test_a_chunk_row_holds_no_vector(file: pysqlite3.Connection) -> None:
+    columns = {name for _, name, *_ in file.execute("PRAGMA table_info(chunks)")}
+    assert not columns & {"vector", "embedding"}
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("DELETE FROM text_segments", "text"),
+        ("UPDATE documents SET live_generation = 7", "live generation"),
+        ("UPDATE documents SET live_generation = 0", "not visible"),
+        ("DELETE FROM chunks WHERE sequence_num = 0", "sequence numbers"),
+        ("UPDATE chunks SET content = 'other'", "full-text index differs"),
+        ("DELETE FROM chunks_fts_docsize", "without a full-text row"),
+    ],
+)
+def test_every_kind_of_damage_is_found(catalog: Catalog, docs: Collection, damage: str, said: str) -> None:
+    catalog.put(docs, make_draft("tide", "moon", "third"))
+    assert catalog.integrity.problems() == []
+    catalog.database.write(lambda connection: connection.exec_driver_sql(damage))
+    assert any(said in problem for problem in catalog.integrity.problems())
+
+
+def test_the_migration_scripts_are_packaged(tmp_path: Path) -> None:
+    (folder,) = (Path(each) for each in versions.__path__)
+    assert (folder / "v0001_first_schema.sql").is_file()

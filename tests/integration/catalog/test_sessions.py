@@ -1,0 +1,212 @@
+"""Sessions: at most ten messages, pruned in pairs, moved by compare-and-set, expired by the clock."""
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from groundwire.catalog.session_rows import MessageRole, MessageState, NewMessage, Session, SessionState
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    SessionExpiredError,
+    SessionHeadMovedError,
+    SessionNotFoundError,
+)
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, receipt
+
+ID = "11111111-1111-4111-8111-111111111111"
+IDLE = timedelta(minutes=30)
+
+
+@pytest.fixture
+def session(catalog: Catalog) -> Session:
+    return catalog.sessions.create(TENANT, ID, "docs", idle_timeout=IDLE)
+
+
+def _exchange(catalog: Catalog, number: int) -> list[NewMessage]:
+    now = catalog.clock.now()
+    question = NewMessage(f"q{number}", MessageRole.USER, f"question {number}", now)
+    answer = NewMessage(f"a{number}", MessageRole.ASSISTANT, f"answer {number}", now, f"q{number}", answer=b"snapshot")
+    return [question, answer]
+
+
+def _ask(catalog: Catalog, number: int) -> Session:
+    head = catalog.sessions.get(TENANT, ID).head
+    return catalog.sessions.append(TENANT, ID, head, _exchange(catalog, number))
+
+
+@pytest.mark.requirement("S4-28")
+def test_a_session_comes_back_as_it_was_created(catalog: Catalog) -> None:
+    made = catalog.sessions.create(
+        TENANT, ID, "docs", idle_timeout=IDLE, conversation_id="conv-1", auto_new_session=True, receipt=receipt()
+    )
+    assert catalog.sessions.get(TENANT, ID) == made
+    assert (made.state, made.head, made.message_count, made.conversation_id) == (SessionState.CREATED, "", 0, "conv-1")
+    assert made.auto_new_session
+    assert (made.created_time, made.last_activity_time, made.expire_time) == (NOON, NOON, NOON + IDLE)
+    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == b"answer"
+    with pytest.raises(AlreadyExistsError):
+        catalog.sessions.create(TENANT, ID, "docs", idle_timeout=IDLE)
+
+
+@pytest.mark.requirement("S4-29")
+@pytest.mark.requirement("S4-34")
+def test_messages_keep_role_time_and_answer(catalog: Catalog, session: Session) -> None:
+    catalog.clock.advance(minutes=1)
+    after = _ask(catalog, 1)
+    question, answer = catalog.sessions.messages(TENANT, ID)
+    assert (question.role, question.content, question.message_id) == (MessageRole.USER, "question 1", "q1")
+    assert (answer.role, answer.answer, answer.related_message_id) == (MessageRole.ASSISTANT, b"snapshot", "q1")
+    assert (question.sequence, answer.sequence, answer.state) == (1, 2, MessageState.COMPLETE)
+    assert (after.state, after.head, after.message_count) == (SessionState.ACTIVE, "a1", 2)
+    assert after.last_activity_time == NOON + timedelta(minutes=1)
+
+
+@pytest.mark.requirement("S4-30")
+@pytest.mark.requirement("S4-31")
+@pytest.mark.requirement("S4-32")
+@pytest.mark.requirement("T42")
+def test_the_oldest_pair_leaves_before_there_are_more_than_ten(catalog: Catalog, session: Session) -> None:
+    for number in range(1, 9):
+        after = _ask(catalog, number)
+        held = catalog.sessions.messages(TENANT, ID)
+        first = max(1, number - 4)
+        assert [message.message_id for message in held] == [
+            f"{role}{each}" for each in range(first, number + 1) for role in "qa"
+        ]
+        assert after.message_count == 2 * number
+    assert [message.sequence for message in held] == list(range(7, 17))
+
+
+@pytest.mark.requirement("T42")
+def test_a_question_alone_also_makes_room_for_a_whole_pair(catalog: Catalog, session: Session) -> None:
+    for number in range(1, 6):
+        _ask(catalog, number)
+    question, answer = _exchange(catalog, 6)
+    catalog.sessions.append(TENANT, ID, "a5", [question])
+    assert len(catalog.sessions.messages(TENANT, ID)) == 9
+    catalog.sessions.append(TENANT, ID, "q6", [answer])
+    held = catalog.sessions.messages(TENANT, ID)
+    assert (len(held), held[0].message_id) == (10, "q2")
+
+
+@pytest.mark.requirement("S4-36")
+@pytest.mark.requirement("S4-37")
+def test_the_states_it_went_through_are_listed(catalog: Catalog, session: Session) -> None:
+    for number in range(1, 7):
+        _ask(catalog, number)
+    ended = catalog.sessions.end(TENANT, ID)
+    assert [each.after for each in ended.transitions] == [
+        SessionState.CREATED,
+        SessionState.ACTIVE,
+        SessionState.PRUNING,
+        SessionState.ACTIVE,
+        SessionState.ENDED,
+    ]
+    assert [each.before for each in ended.transitions] == [None, *(each.after for each in ended.transitions[:-1])]
+    assert catalog.sessions.end(TENANT, ID) == ended
+    assert catalog.sessions.get(TENANT, ID) == ended
+
+
+def test_only_the_newest_fifty_transitions_are_kept(catalog: Catalog, session: Session) -> None:
+    for number in range(40):
+        _ask(catalog, number)
+    assert len(catalog.sessions.get(TENANT, ID).transitions) == 50
+
+
+def test_a_moved_head_is_a_conflict_and_changes_nothing(catalog: Catalog, session: Session) -> None:
+    _ask(catalog, 1)
+    before = catalog.sessions.messages(TENANT, ID)
+    with pytest.raises(SessionHeadMovedError) as raised:
+        catalog.sessions.append(TENANT, ID, "", _exchange(catalog, 2))
+    assert raised.value.metadata == {"expected_head": "", "head": "a1"}
+    assert catalog.sessions.messages(TENANT, ID) == before
+
+
+def test_a_repeated_question_finds_its_answer(catalog: Catalog, session: Session) -> None:
+    _ask(catalog, 1)
+    found = catalog.sessions.find_answer(TENANT, ID, "q1")
+    assert found is not None
+    assert (found.message_id, found.answer) == ("a1", b"snapshot")
+    assert catalog.sessions.find_answer(TENANT, ID, "q2") is None
+
+
+def test_parallel_turns_are_neither_lost_nor_swapped(catalog: Catalog, session: Session) -> None:
+    start = threading.Barrier(10)
+
+    def turn(number: int) -> int:
+        start.wait()
+        for attempt in range(200):
+            try:
+                _ask(catalog, number)
+            except SessionHeadMovedError:
+                continue
+            return attempt
+        raise AssertionError("never got through")
+
+    with ThreadPoolExecutor(10) as threads:
+        list(threads.map(turn, range(10)))
+    held = catalog.sessions.messages(TENANT, ID)
+    assert len(held) == 10
+    assert [message.sequence for message in held] == list(range(11, 21))
+    assert [(q.role, a.related_message_id) for q, a in zip(held[::2], held[1::2], strict=True)] == [
+        (MessageRole.USER, q.message_id) for q in held[::2]
+    ]
+
+
+@pytest.mark.requirement("S4-37")
+def test_an_idle_session_expires_and_is_removed_a_day_later(catalog: Catalog, session: Session) -> None:
+    catalog.clock.advance(minutes=30)
+    assert catalog.sessions.get(TENANT, ID).state is SessionState.CREATED
+    catalog.clock.advance(seconds=1)
+    expired = catalog.sessions.get(TENANT, ID)
+    assert (expired.state, expired.transitions[-1].time) == (SessionState.EXPIRED, NOON + IDLE)
+    with pytest.raises(SessionExpiredError):
+        catalog.sessions.append(TENANT, ID, "", _exchange(catalog, 1))
+    assert catalog.sessions.expire() == 0
+    catalog.clock.advance(hours=24)
+    assert catalog.sessions.expire() == 1
+    with pytest.raises(SessionNotFoundError):
+        catalog.sessions.get(TENANT, ID)
+
+
+def test_activity_puts_off_the_expiry(catalog: Catalog, session: Session) -> None:
+    catalog.clock.advance(minutes=29)
+    _ask(catalog, 1)
+    catalog.clock.advance(minutes=29)
+    assert _ask(catalog, 2).state is SessionState.ACTIVE
+
+
+def test_an_ended_session_takes_no_messages_and_does_not_expire(catalog: Catalog, session: Session) -> None:
+    catalog.sessions.end(TENANT, ID)
+    with pytest.raises(SessionExpiredError):
+        catalog.sessions.append(TENANT, ID, "", _exchange(catalog, 1))
+    catalog.clock.advance(hours=1)
+    assert catalog.sessions.get(TENANT, ID).state is SessionState.ENDED
+
+
+def test_sessions_are_listed_by_last_activity(catalog: Catalog) -> None:
+    ids = sorted(str(uuid.UUID(int=number)) for number in range(5))
+    for number, each in enumerate(ids):
+        catalog.sessions.create(TENANT, each, "docs", idle_timeout=timedelta(days=1))
+        if number % 2:
+            catalog.clock.advance(seconds=1)
+    seen, after = [], None
+    while page := catalog.sessions.page(TENANT, after, 2):
+        seen += page
+        after = (page[-1].last_activity_time, page[-1].session_id)
+    assert [each.session_id for each in seen] == [ids[4], ids[3], ids[2], ids[1], ids[0]]
+
+
+def test_unknown_sessions_are_not_found(catalog: Catalog) -> None:
+    for call in (
+        lambda: catalog.sessions.get(TENANT, ID),
+        lambda: catalog.sessions.messages(TENANT, ID),
+        lambda: catalog.sessions.find_answer(TENANT, ID, "q"),
+        lambda: catalog.sessions.append(TENANT, ID, "", []),
+        lambda: catalog.sessions.end(TENANT, ID),
+    ):
+        with pytest.raises(SessionNotFoundError):
+            call()

@@ -1,0 +1,142 @@
+"""No call of one tenant sees, changes or names anything of another."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import pytest
+
+from groundwire.catalog.session_rows import MessageRole, NewMessage
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import Document, DocumentFields
+from groundwire.kernel.errors import CollectionNotFoundError, NotFoundError
+from groundwire.kernel.filters import Exists
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, receipt
+
+STRANGER = "stranger"
+
+
+@dataclass
+class Belongings:
+    """What the tenant `default` owns."""
+
+    catalog: Catalog
+    collection: Collection
+    document: Document
+    number: int
+    chunk_id: str
+
+    def __post_init__(self) -> None:
+        self.catalog.sessions.create(TENANT, "s-1", "docs", idle_timeout=timedelta(hours=1))
+        question = NewMessage("q", MessageRole.USER, "question", NOON)
+        answer = NewMessage("a", MessageRole.ASSISTANT, "answer", NOON, "q")
+        self.catalog.sessions.append(TENANT, "s-1", "", [question, answer])
+
+
+@pytest.fixture
+def mine(catalog: Catalog, docs: Collection) -> Belongings:
+    fields = DocumentFields(tags=("x",), metadata={"n": 1})
+    document, pending = catalog.put(docs, make_draft("tide", fields=fields))
+    catalog.ledger.record(TENANT, receipt())
+    return Belongings(catalog, docs, document, pending.numbers[0], pending.chunk_ids[0])
+
+
+@pytest.fixture(params=[True, False], ids=["same name", "no collection"])
+def stranger(request: pytest.FixtureRequest, catalog: Catalog, mine: Belongings) -> str:
+    """A tenant that has an empty collection of the same name, or none."""
+    if request.param:
+        catalog.collections.create(make_collection(tenant=STRANGER))
+    return STRANGER
+
+
+REFUSED: dict[str, Callable[[Belongings, str], object]] = {
+    "get a document": lambda my, who: my.catalog.documents.get(who, "docs", my.document.document_id),
+    "locate a document": lambda my, who: my.catalog.documents.locate(who, my.document.document_id),
+    "delete a document": lambda my, who: my.catalog.documents.delete(who, "docs", my.document.document_id),
+    "name a document": lambda my, who: my.catalog.documents.add_alias(who, "docs", my.document.document_id, "b"),
+    "get a chunk by number": lambda my, who: my.catalog.chunks.get(who, my.number),
+    "get a chunk by id": lambda my, who: my.catalog.chunks.get(who, my.chunk_id),
+    "list chunks": lambda my, who: my.catalog.chunks.page(who, "docs", my.document.document_id, -1, 10),
+    "read a slice": lambda my, who: my.catalog.texts.slice(who, "docs", my.document.document_id, 1, [(0, 1)]),
+    "read a text": lambda my, who: my.catalog.texts.parts(who, "docs", my.document.document_id, None, 10),
+    "get a session": lambda my, who: my.catalog.sessions.get(who, "s-1"),
+    "read messages": lambda my, who: my.catalog.sessions.messages(who, "s-1"),
+    "find an answer": lambda my, who: my.catalog.sessions.find_answer(who, "s-1", "q"),
+    "append to a session": lambda my, who: my.catalog.sessions.append(who, "s-1", "a", []),
+    "end a session": lambda my, who: my.catalog.sessions.end(who, "s-1"),
+}
+EMPTY: dict[str, Callable[[Belongings, str], object]] = {
+    "find by source": lambda my, who: my.catalog.documents.find_by_source(who, "docs", "a.md"),
+    "find by hash": lambda my, who: my.catalog.documents.find_by_hash(who, "docs", my.document.source_hash),
+    "live chunks": lambda my, who: my.catalog.chunks.live(who, "docs", [my.number]),
+    "audit": lambda my, who: [row for row in my.catalog.audit.rows(who, 0, 10) if row.tenant != who],
+    "ledger": lambda my, who: my.catalog.ledger.find(who, "r-1", "Ingest", "d"),
+    "sessions": lambda my, who: my.catalog.sessions.page(who, None, 10),
+}
+EMPTY_OR_REFUSED: dict[str, Callable[[Belongings, str], object]] = {
+    "list documents": lambda my, who: my.catalog.documents.page(who, "docs", None, 10),
+    "matching": lambda my, who: my.catalog.chunks.matching(who, "docs", Exists("document_id"), None),
+    "fields": lambda my, who: my.catalog.chunks.fields(who, "docs"),
+    "search": lambda my, who: my.catalog.full_text.search(who, "docs", ["tide"], ["tide"], 10),
+    "frequencies": lambda my, who: sum(my.catalog.full_text.document_frequencies(who, "docs", ["tide"]).values()),
+    "live count": lambda my, who: my.catalog.full_text.live_chunks(who, "docs"),
+    "counts": lambda my, who: my.catalog.collections.counts(who, "docs").documents,
+}
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)
+def test_what_names_a_foreign_thing_is_not_found(
+    mine: Belongings, stranger: str, call: Callable[[Belongings, str], object]
+) -> None:
+    with pytest.raises(NotFoundError):
+        call(mine, stranger)
+    assert mine.catalog.documents.get(TENANT, "docs", mine.document.document_id) == mine.document
+    call(mine, TENANT)
+
+
+@pytest.mark.parametrize("call", EMPTY.values(), ids=EMPTY)
+def test_what_lists_shows_nothing_foreign(
+    mine: Belongings, stranger: str, call: Callable[[Belongings, str], object]
+) -> None:
+    assert not call(mine, stranger)
+
+
+@pytest.mark.parametrize("call", EMPTY_OR_REFUSED.values(), ids=EMPTY_OR_REFUSED)
+def test_what_looks_into_a_collection_sees_its_own_only(
+    mine: Belongings, stranger: str, call: Callable[[Belongings, str], object]
+) -> None:
+    if any(each.tenant == stranger for each in mine.catalog.collections.page(stranger, "", 10)):
+        assert not call(mine, stranger)
+    else:
+        with pytest.raises(CollectionNotFoundError):
+            call(mine, stranger)
+    assert call(mine, TENANT)
+
+
+def test_collections_of_one_name_are_two(catalog: Catalog, docs: Collection) -> None:
+    theirs = catalog.collections.create(make_collection(tenant=STRANGER))
+    catalog.put(docs, make_draft("tide"))
+    _, pending = catalog.put(theirs, make_draft("tide"))
+    assert catalog.collections.page(STRANGER, "", 10) == [theirs]
+    assert catalog.numbers_for(theirs, "tide") == list(pending.numbers)
+    assert [number for each in catalog.vectors.points(theirs, 10) for number in each.numbers] == list(pending.numbers)
+    catalog.collections.delete(STRANGER, "docs")
+    assert catalog.collections.get(TENANT, "docs") == docs
+    assert len(catalog.numbers_for(docs, "tide")) == 1
+
+
+def test_two_tenants_may_use_the_same_ids(catalog: Catalog, docs: Collection) -> None:
+    theirs = catalog.collections.create(make_collection(tenant=STRANGER))
+    for collection, text in ((docs, "mine"), (theirs, "theirs")):
+        catalog.put(collection, make_draft(text, document_id="doc-1"))
+        catalog.ledger.record(collection.tenant, receipt(response=text.encode()))
+    for tenant, text in ((TENANT, "mine"), (STRANGER, "theirs")):
+        assert catalog.chunks.get(tenant, "doc-1#chunk_000").chunk.content == text
+        assert catalog.ledger.find(tenant, "r-1", "Ingest", "d") == text.encode()
+
+
+def test_a_generation_is_published_only_by_its_tenant(catalog: Catalog, docs: Collection) -> None:
+    pending = catalog.documents.begin(TENANT, docs, make_draft("tide"))
+    with pytest.raises(Exception, match="changed or deleted"):
+        catalog.documents.publish(replace(pending, tenant=STRANGER))
+    assert catalog.numbers_for(docs, "tide") == []

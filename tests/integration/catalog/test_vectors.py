@@ -1,0 +1,93 @@
+"""Stored vectors: exact, kept while a chunk needs them, and enough to rebuild an index."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import DataLossError
+from tests.integration.catalog.drafts import DIMENSIONS, TENANT, Catalog, make_collection, make_draft, sha256
+
+
+def test_vectors_come_back_bit_by_bit(catalog: Catalog) -> None:
+    given = np.array([[1.0, -0.0, 1e-42, np.float32(0.1)], [2.0, 3.0, 4.0, 5.0]], dtype=np.float32)
+    catalog.vectors.put("m", ["a", "b"], given)
+    found = catalog.vectors.get("m", ["b", "a", "unknown"])
+    assert set(found) == {"a", "b"}
+    assert found["a"].tobytes() == given[0].tobytes()
+    assert (found["b"].dtype, found["b"].shape) == (np.dtype(np.float32), (4,))
+    assert catalog.vectors.get("other model", ["a"]) == {}
+    assert catalog.vectors.get("m", []) == {}
+
+
+def test_the_first_vector_of_a_content_stays(catalog: Catalog) -> None:
+    catalog.vectors.put("m", ["a"], np.ones((1, 4), dtype=np.float32))
+    catalog.vectors.put("m", ["a", "b"], np.zeros((2, 4), dtype=np.float32))
+    assert catalog.vectors.get("m", ["a"])["a"].tolist() == [1, 1, 1, 1]
+
+
+def test_rows_and_hashes_must_be_as_many(catalog: Catalog) -> None:
+    with pytest.raises(ValueError, match="zip"):
+        catalog.vectors.put("m", ["a", "b"], np.ones((1, 4), dtype=np.float32))
+
+
+def test_many_vectors_are_stored_in_one_call(catalog: Catalog) -> None:
+    given = np.random.default_rng(1).standard_normal((1000, 4)).astype(np.float32)
+    catalog.vectors.put("m", [str(i) for i in range(1000)], given)
+    found = catalog.vectors.get("m", [str(i) for i in range(1000)])
+    assert np.array_equal(np.stack([found[str(i)] for i in range(1000)]), given)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+def test_points_are_those_of_live_chunks(catalog: Catalog, docs: Collection, batch: int) -> None:
+    other = catalog.collections.create(make_collection("other"))
+    document, _ = catalog.put(docs, make_draft("one", "two"))
+    _, second = catalog.put(docs, make_draft("three", "four", "five", source="b"))
+    catalog.put(other, make_draft("six"))
+    _, renewed = catalog.put(docs, make_draft("one", "seven", document_id=document.document_id, expected=1))
+    catalog.documents.begin(TENANT, docs, make_draft("pending", source="p"))
+    batches = list(catalog.vectors.points(docs, batch))
+    assert all(len(each.numbers) <= batch for each in batches)
+    assert all(each.vectors.shape == (len(each.numbers), DIMENSIONS) for each in batches)
+    payloads = dict(zip([*second.numbers, *renewed.numbers], [*second.payloads, *renewed.payloads], strict=True))
+    found = {n: p for each in batches for n, p in zip(each.numbers, each.payloads, strict=True)}
+    assert found == payloads
+    assert sum(len(each.numbers) for each in batches) == len(found)
+    stored = catalog.vectors.get(docs.identity.digest, [sha256("seven")])[sha256("seven")]
+    rows = {n: row for each in batches for n, row in zip(each.numbers, each.vectors, strict=True)}
+    assert np.array_equal(rows[renewed.numbers[1]], stored)
+
+
+def test_a_chunk_without_vector_is_named_and_never_left_out_silently(catalog: Catalog, docs: Collection) -> None:
+    pending = catalog.documents.begin(TENANT, docs, make_draft("one", "two"))
+    catalog.vectors.put(docs.identity.digest, [sha256("one")], np.ones((1, DIMENSIONS), dtype=np.float32))
+    catalog.documents.publish(pending)
+    assert catalog.vectors.missing(docs, 10) == [pending.numbers[1]]
+    with pytest.raises(DataLossError):
+        list(catalog.vectors.points(docs, 10))
+
+
+def test_vectors_that_no_chunk_needs_are_swept_after_an_hour(catalog: Catalog, docs: Collection) -> None:
+    document, _ = catalog.put(docs, make_draft("old", "kept"))
+    catalog.put(docs, make_draft("kept", document_id=document.document_id, expected=1))
+    catalog.documents.begin(TENANT, docs, make_draft("pending", source="p"))
+    digest, one = docs.identity.digest, np.ones((1, DIMENSIONS), dtype=np.float32)
+    catalog.vectors.put(digest, [sha256("pending")], one)
+    assert catalog.vectors.sweep() == 0
+    catalog.clock.advance(minutes=61)
+    catalog.vectors.put(digest, [sha256("new")], one)
+    assert catalog.vectors.sweep() == 1
+    hashes = [sha256(text) for text in ("old", "kept", "pending", "new")]
+    assert set(catalog.vectors.get(digest, hashes)) == set(hashes[1:])
+
+
+def test_points_of_a_deleted_collection_are_none(catalog: Catalog, docs: Collection) -> None:
+    catalog.put(docs, make_draft("one"))
+    catalog.collections.delete(TENANT, "docs")
+    again = catalog.collections.create(make_collection(uid="again"))
+    catalog.put(again, make_draft("two"))
+    assert list(catalog.vectors.points(docs, 10)) == []
+    assert [len(each.numbers) for each in catalog.vectors.points(again, 10)] == [1]
+    assert list(catalog.vectors.points(replace(docs, uid="never"), 10)) == []
+    assert catalog.vectors.get(docs.identity.digest, [sha256("one")]) == {}
