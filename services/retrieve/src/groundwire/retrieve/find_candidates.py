@@ -7,7 +7,7 @@ from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import UnsupportedFilterError
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.vector_store import ScoredPoint, VectorStore
-from groundwire.retrieve.domain.searching import SearchPlan
+from groundwire.retrieve.domain.searching import SearchCounts, SearchPlan
 from groundwire.retrieve.ports import ChunkReader, LexicalIndex
 
 
@@ -24,6 +24,10 @@ class Candidates:
     live: Mapping[int, StoredChunk]
     stale: int
     exhausted: bool
+
+    def counts(self, duplicates: int, below_threshold: int) -> SearchCounts:
+        """Return what became of the candidates, given what happened to them later."""
+        return SearchCounts(len(self.similarities) + self.stale, self.stale, duplicates, below_threshold)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.errors import DimensionMismatchError, EmbeddingMismatchError, GroundwireError
 from groundwire.kernel.filters import Filter
+from groundwire.retrieve.domain.chapter_rules import add_support, rules_for, select_spread
 from groundwire.retrieve.domain.filter_resolving import custom_fields, resolve_filter
 from groundwire.retrieve.domain.fusion import fuse
 from groundwire.retrieve.domain.query_terms import parse_query, select_terms
 from groundwire.retrieve.domain.ranking import Ranking, coverage, rank, to_hits
 from groundwire.retrieve.domain.searching import (
-    SearchCounts,
     SearchPlan,
     SearchRequest,
     SearchResult,
@@ -85,12 +85,10 @@ class SearchChunks:
         candidates, ranking = self._ranked(plan, request, budget)
         trail.enter(SearchState.RANKED)
         passed = [pair for pair in ranking.candidates if pair[0].relevance >= plan.min_relevance]
+        hits = to_hits(select_spread(passed, plan.top_k, plan.rules.spread), request.order)
         trail.enter(SearchState.VALIDATED)
         search_s = time.perf_counter() - searching
-        hits = to_hits(passed[: plan.top_k], request.order)
-        found = len(candidates.similarities) + candidates.stale
-        below = len(ranking.candidates) - len(passed)
-        counts = SearchCounts(found, candidates.stale, ranking.duplicates, below)
+        counts = candidates.counts(ranking.duplicates, len(ranking.candidates) - len(passed))
         share = coverage(request.query, hits)
         trail.enter(SearchState.COMPLETED)
         times = SearchTimes(embedding_s, search_s, time.perf_counter() - started, trail.reached)
@@ -132,6 +130,7 @@ class SearchChunks:
             top_k=request.top_k or defaults.top_k,
             min_relevance=defaults.min_relevance if request.min_relevance is None else request.min_relevance,
             dense_weight=self._default_weight(request, collection, mode),
+            rules=rules_for(collection.profile, mode),
         )
         return plan if mode is SearchMode.VECTOR else self._with_terms(plan, request)
 
@@ -165,7 +164,8 @@ class SearchChunks:
             budget.check()
             candidates = self.find_candidates(plan, depth)
             scores = fuse(candidates.similarities, candidates.lexical, plan.dense_weight)
-            ranking = rank(scores, candidates.live, collapse=request.collapse_duplicates)
+            supported = add_support(scores, candidates.live, plan.rules.support)
+            ranking = rank(supported, candidates.live, collapse=request.collapse_duplicates)
             if candidates.exhausted or len(ranking.candidates) >= plan.top_k:
                 return candidates, ranking
             depth *= 2

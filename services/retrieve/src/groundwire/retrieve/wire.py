@@ -65,6 +65,11 @@ def parse_retrieve_request(
     if filter_error:
         raise filter_error
     _refuse_unavailable(options)
+    return _to_request(message, tenant, where)
+
+
+def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) -> SearchRequest:
+    options = message.options
     return SearchRequest(
         tenant=tenant,
         collection=message.collection,

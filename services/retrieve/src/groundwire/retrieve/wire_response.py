@@ -11,7 +11,7 @@ from groundwire.api.common.v1.hit_pb2 import Hit
 from groundwire.api.retrieve.v1 import quality_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
-from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.document import Document, DocumentFormat
 from groundwire.kernel.filters import Scalar, Value
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.identifiers import prefixed_chunk_id
@@ -65,36 +65,47 @@ def _asked(request: pb.RetrieveRequest, received: datetime) -> datetime:
 
 
 def _to_hit(hit: SearchHit, mode: SearchMode) -> Hit:
-    chunk, document = hit.stored.chunk, hit.stored.document
-    fields = document.fields
-    span = chunk.span
+    message = _chunk_part(hit.stored)
+    message.MergeFrom(_document_part(hit.stored.document))
+    message.rank = hit.rank
+    message.relevance_score = hit.score.relevance
+    message.similarity = hit.score.similarity
+    if mode is not SearchMode.VECTOR:
+        message.lexical_score = hit.score.lexical
+    return message
+
+
+def _chunk_part(stored: StoredChunk) -> Hit:
+    chunk, span = stored.chunk, stored.chunk.span
     return Hit(
-        rank=hit.rank,
-        chunk_id=hit.stored.chunk_id,
-        chunk_number=hit.stored.chunk_number,
-        document_id=document.document_id,
-        source_uri=document.source_uri,
-        generation=hit.stored.generation,
-        relevance_score=hit.score.relevance,
+        chunk_id=stored.chunk_id,
+        chunk_number=stored.chunk_number,
+        generation=stored.generation,
         content=chunk.content,
         span=span_pb2.Span(start=span.start, end=span.end, start_byte=span.start_byte, end_byte=span.end_byte),
         section_heading=chunk.section_title,
         section=chunk.section or "",
         chapter=chunk.chapter,
         page_numbers=chunk.page_numbers,
-        title=document.display_title,
-        metadata=_to_metadata(fields.metadata),
-        similarity=hit.score.similarity,
-        lexical_score=None if mode is SearchMode.VECTOR else hit.score.lexical,
         sequence_num=chunk.sequence_num,
         hierarchy_path=chunk.hierarchy_path,
         level=chunk.level,
         token_count=chunk.token_count,
         content_hash=chunk.content_hash,
-        prev_chunk_id=_neighbour(hit.stored, -1),
-        next_chunk_id=_neighbour(hit.stored, +1),
+        prev_chunk_id=_neighbour(stored, -1),
+        next_chunk_id=_neighbour(stored, +1),
         overlap_prev_chars=chunk.overlap_prev_chars,
         overlap_next_chars=chunk.overlap_next_chars,
+    )
+
+
+def _document_part(document: Document) -> Hit:
+    fields = document.fields
+    return Hit(
+        document_id=document.document_id,
+        source_uri=document.source_uri,
+        title=document.display_title,
+        metadata=_to_metadata(fields.metadata),
         format=_FORMATS[document.format],
         creators=fields.creators,
         subjects=fields.subjects,

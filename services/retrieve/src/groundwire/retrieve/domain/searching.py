@@ -8,6 +8,7 @@ from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
+from groundwire.retrieve.domain.chapter_rules import ChapterRules
 from groundwire.retrieve.domain.fusion import FusedScore
 
 
@@ -66,6 +67,7 @@ class SearchPlan:
     top_k: int
     min_relevance: float
     dense_weight: float
+    rules: ChapterRules
     terms: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
 

@@ -1,0 +1,110 @@
+"""How the chapters of a collection weigh in when its chunks are ranked and selected."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from groundwire.kernel.collection import ProfileName, SearchMode
+from groundwire.kernel.hit import StoredChunk
+from groundwire.retrieve.domain.fusion import FusedScore
+
+_WITNESSES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ChapterRules:
+    """How much chapters count.
+
+    `support` in [0, 1] is the share of a chunk's relevance that its chapter decides. `spread` in [0, 1] is what each
+    further chunk of a chapter must be better by to be selected, as a share of the range of all relevances.
+    """
+
+    support: float = 0.0
+    spread: float = 0.0
+
+
+CHAPTER_RULES: Mapping[ProfileName, ChapterRules] = MappingProxyType(
+    {ProfileName.BOOK: ChapterRules(support=0.4, spread=0.3)}
+)
+"""Measured on a book with `benchmarks/quality.py book`, where five chunks of one chapter answer fewer questions than
+chunks of five chapters. Other profiles rank chunk by chunk."""
+
+
+def rules_for(profile: ProfileName, mode: SearchMode) -> ChapterRules:
+    """Return the rules of a profile; searches by one leg alone rank by that leg's score and nothing else."""
+    return CHAPTER_RULES.get(profile, ChapterRules()) if mode is SearchMode.HYBRID else ChapterRules()
+
+
+def add_support(scores: Sequence[FusedScore], live: Mapping[int, StoredChunk], share: float) -> list[FusedScore]:
+    """Raise chunks whose chapter has a second good chunk.
+
+    relevance' = (1 - share) * relevance + share * (mean of the chapter's two best relevances). A chapter
+    with one candidate counts the lowest relevance of all as its second, unless its document has no other
+    chunk. The value stays within the range of the relevances before.
+
+    Args:
+        scores: of live chunks.
+        live: the chunks by number.
+        share: in [0, 1]; 0 changes nothing.
+
+    Returns:
+        Best first; ties by lexical score, then by chunk number.
+    """
+    if not scores or share == 0.0:
+        return list(scores)
+    lowest = min(score.relevance for score in scores)
+    of_chapter: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for score in scores:
+        of_chapter[chapter_key(live[score.number])].append(score.relevance)
+    raised = [
+        replace(
+            score,
+            relevance=(1.0 - share) * score.relevance + share * _mean_of_best(of_chapter, live[score.number], lowest),
+        )
+        for score in scores
+    ]
+    return sorted(raised, key=lambda score: (-score.relevance, -score.lexical, score.number))
+
+
+def select_spread(
+    candidates: Sequence[tuple[FusedScore, StoredChunk]], top_k: int, spread: float
+) -> list[tuple[FusedScore, StoredChunk]]:
+    """Select up to `top_k` candidates from as many chapters as their relevance allows.
+
+    One after the other, the candidate with the highest `relevance - spread * range * n` is taken, n being the number
+    already taken of its chapter and range the difference between the first and the last candidate (a greedy
+    selection as in Carbonell, Goldstein, "The Use of MMR", SIGIR 1998, with equality of chapters as similarity).
+
+    Args:
+        candidates: best first.
+        top_k: at least 1.
+        spread: in [0, 1]; 0 takes the first `top_k`.
+
+    Returns:
+        The selected ones in their order before.
+    """
+    if spread == 0.0 or len(candidates) <= top_k:
+        return list(candidates[:top_k])
+    penalty = spread * (candidates[0][0].relevance - candidates[-1][0].relevance)
+    taken: Counter[tuple[str, str]] = Counter()
+    keys = [chapter_key(stored) for _, stored in candidates]
+    left = list(range(len(candidates)))
+    selected = []
+    for _ in range(top_k):
+        best = max(left, key=lambda at: candidates[at][0].relevance - penalty * taken[keys[at]])
+        left.remove(best)
+        taken[keys[best]] += 1
+        selected.append(best)
+    return [candidates[at] for at in sorted(selected)]
+
+
+def chapter_key(stored: StoredChunk) -> tuple[str, str]:
+    """Return what chunks of one chapter of one document have in common."""
+    return stored.document.document_id, stored.chunk.chapter
+
+
+def _mean_of_best(of_chapter: Mapping[tuple[str, str], list[float]], stored: StoredChunk, lowest: float) -> float:
+    best = sorted(of_chapter[chapter_key(stored)], reverse=True)[:_WITNESSES]
+    wanted = min(_WITNESSES, stored.document.chunk_count)
+    return (sum(best) + lowest * (wanted - len(best))) / wanted
