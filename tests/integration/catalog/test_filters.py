@@ -28,6 +28,8 @@ from groundwire.kernel.filters import (
     Not,
     Or,
     Payload,
+    Scalar,
+    Value,
 )
 from tests.conformance.filters import random_filter, random_payload
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
@@ -86,7 +88,8 @@ def test_random_filters_agree_with_the_reference(connection: Connection, seed: i
 def test_every_ordering_of_odd_numbers_agrees_with_the_reference(connection: Connection) -> None:
     finite = [value for value in ODD if math.isfinite(value)]
     whole = (0, 1, -1, 2**53 + 1, 2**63 - 1, -(2**63), 2**62 + 1)
-    payloads: list[Payload] = [{"f": value} for value in (*finite, *whole, True, False, "1", "")]
+    scalars: tuple[Scalar, ...] = (*finite, *whole, True, False, "1", "")
+    payloads: list[Payload] = [{"f": value} for value in scalars]
     payloads += [{}, {"f": (1, 2**63 - 1)}, {"f": (0.5, 1e300)}, {"f": (True, False)}, {"f": float(2**63)}]
     bounds = (*ODD, *whole, *HUGE, True, False, "1")
     filters: list[Filter] = [Comparison("f", comparator, bound) for comparator in Comparator for bound in bounds]
@@ -173,7 +176,7 @@ def test_matching_in_an_unknown_collection_is_an_error(catalog: Catalog) -> None
 
 def test_fields_are_those_that_visible_documents_brought(catalog: Catalog, docs: Collection) -> None:
     assert catalog.chunks.fields(TENANT, "docs") == {}
-    given = {"n": 1, "word": "w", "words": ("a", "b"), "counts": (1, 2), "mixed": 1}
+    given: dict[str, Value] = {"n": 1, "word": "w", "words": ("a", "b"), "counts": (1, 2), "mixed": 1}
     first, _ = catalog.put(docs, make_draft("one", fields=DocumentFields(metadata=given)))
     expected = {
         "n": FieldKind.INTEGER,

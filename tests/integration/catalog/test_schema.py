@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
-import groundwire.catalog.session_tables  # noqa: F401 - importing adds the tables
+import groundwire.catalog.tables  # noqa: F401 - importing adds the tables
+from groundwire.catalog.columns import metadata
 from groundwire.catalog.migrations import versions
-from groundwire.catalog.tables import metadata
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from tests.integration.catalog.drafts import Catalog, make_draft

@@ -1,0 +1,65 @@
+"""The questions asked for every search are answered through keys and indexes, however large the tables."""
+
+import json
+from typing import Any
+
+import pytest
+from sqlalchemy import Executable
+
+from groundwire.catalog import chunks, documents
+from groundwire.kernel.collection import Collection
+from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft
+
+LARGE_TABLES = {"chunks", "documents", "generations", "text_segments", "embeddings", "document_aliases"}
+IN_COLLECTION = {"tenant": TENANT, "collection": "docs"}
+
+
+def _scanned(catalog: Catalog, statement: Any, given: dict[str, Any]) -> set[str]:
+    """Return the large tables that a statement reads from end to end."""
+    with catalog.database.read() as connection:
+        compiled = statement.compile(connection.engine)
+        values = compiled.construct_params(given)
+        ordered = tuple(values[name] for name in compiled.positiontup)
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}", ordered).all()
+    steps = [row[3].split() for row in plan]
+    return {step[1] for step in steps if step[0] == "SCAN" and step[1] in LARGE_TABLES}
+
+
+@pytest.fixture
+def filled(catalog: Catalog, docs: Collection) -> Catalog:
+    other = catalog.collections.create(make_collection("other"))
+    for number in range(30):
+        catalog.put(docs if number % 2 else other, make_draft("tide", "moon", source=f"{number}.md"))
+    return catalog
+
+
+@pytest.mark.parametrize("analyzed", [False, True], ids=["no statistics", "statistics"])
+@pytest.mark.parametrize(
+    ("statement", "given"),
+    [
+        (chunks._BY_NUMBERS, IN_COLLECTION | {"wanted": json.dumps([1, 2, 3])}),
+        (chunks._BY_NUMBER, {"tenant": TENANT, "wanted": 3}),
+        (chunks._BY_ID, {"tenant": TENANT, "wanted": "doc-1#chunk_000"}),
+        (chunks._OF_DOCUMENT, {"document": 3, "after": 0, "limit": 10}),
+        (documents._BY_ID, IN_COLLECTION | {"wanted": "doc-1"}),
+        (documents._BY_ID_ALONE, {"tenant": TENANT, "wanted": "doc-1"}),
+        (documents._BY_SOURCE, IN_COLLECTION | {"wanted": "a.md"}),
+        (documents._BY_ALIAS, IN_COLLECTION | {"wanted": "a.md"}),
+        (documents._BY_HASH, IN_COLLECTION | {"wanted": "0" * 64}),
+    ],
+)
+def test_no_large_table_is_scanned(
+    filled: Catalog, statement: Executable, given: dict[str, Any], analyzed: bool
+) -> None:
+    if analyzed:
+        filled.database.write(lambda connection: connection.exec_driver_sql("ANALYZE"))
+    assert _scanned(filled, statement, given) == set()
+
+
+def test_chunks_by_number_are_looked_up_by_their_key(filled: Catalog) -> None:
+    with filled.database.read() as connection:
+        compiled = chunks._BY_NUMBERS.compile(connection.engine)
+        values = compiled.construct_params(IN_COLLECTION | {"wanted": "[1]"})
+        ordered = tuple(values[name] for name in compiled.positiontup or ())
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}", ordered).all()
+    assert any("SEARCH chunks USING INTEGER PRIMARY KEY" in row[3] for row in plan)

@@ -1,0 +1,68 @@
+"""Many threads at once: a reader sees whole generations, whatever writers do."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import DocumentNotFoundError
+from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
+
+GENERATIONS = 40
+
+
+def test_no_reader_sees_a_mix_of_two_generations(catalog: Catalog, docs: Collection) -> None:
+    document, first = catalog.put(docs, make_draft("gen1 a", "gen1 b", "gen1 c"))
+    numbers = [list(first.numbers)]
+    stop = threading.Event()
+
+    def write() -> None:
+        for generation in range(1, GENERATIONS):
+            draft = make_draft(
+                *(f"gen{generation + 1} {part}" for part in "abc"),
+                document_id=document.document_id,
+                expected=generation,
+            )
+            numbers.append(list(catalog.put(docs, draft)[1].numbers))
+        stop.set()
+
+    def read() -> int:
+        reads = 0
+        while not stop.is_set() or reads == 0:
+            live = catalog.chunks.live(TENANT, "docs", [number for each in numbers[-3:] for number in each])
+            generations = {stored.generation for stored in live.values()}
+            assert len(generations) <= 1
+            assert len(live) in {0, 3}  # 0 when newer ones went live after the numbers were read.
+            page = catalog.chunks.page(TENANT, "docs", document.document_id, -1, 10)
+            assert len({stored.chunk.content.split()[0] for stored in page}) == 1
+            assert len(page) == 3
+            assert page[0].chunk.content == f"gen{page[0].generation} a"
+            reads += 1
+        return reads
+
+    with ThreadPoolExecutor(5) as threads:
+        readers = [threads.submit(read) for _ in range(4)]
+        writer = threads.submit(write)
+        writer.result()
+        assert all(reader.result() > 1 for reader in readers)
+    assert catalog.integrity.problems() == []
+
+
+def test_writers_of_many_documents_do_not_disturb_one_another(catalog: Catalog, docs: Collection) -> None:
+    def work(worker: int) -> None:
+        for step in range(8):
+            source = f"{worker}-{step}.md"
+            document, _ = catalog.put(docs, make_draft(f"word{worker} one", f"word{worker} two", source=source))
+            if step % 3 == 0:
+                catalog.documents.delete(TENANT, "docs", document.document_id)
+                try:
+                    catalog.documents.get(TENANT, "docs", document.document_id)
+                except DocumentNotFoundError:
+                    continue
+                raise AssertionError("a deleted document was found")
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(work, range(6)))
+    assert catalog.collections.counts(TENANT, "docs").documents == 6 * 5
+    for worker in range(6):
+        assert len(catalog.numbers_for(docs, f"word{worker}")) == 5 * 2
+    assert catalog.integrity.problems() == []
