@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.e2e.server import ServerProcess, groundwire
 
 from groundwire.catalog.database import Database
 from groundwire.client import GroundwireClient
 from groundwire.vectorstores.factory import open_vector_store
+from tests.e2e.server import ServerProcess, groundwire
 
 FILES = 60
 KILLS = 3
