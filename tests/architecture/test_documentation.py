@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from click import Group
+from typer.core import TyperGroup
 
 from groundwire.cli.app import app
 from groundwire.standalone.settings import CLIENT_VARIABLES, load_settings
@@ -32,17 +32,17 @@ def test_every_default_is_documented_as_it_is() -> None:
             assert shown[name] == default, name
 
 
-def _commands(group: Group, prefix: str = "groundwire") -> set[str]:
+def _commands(group: TyperGroup, prefix: str = "groundwire") -> set[str]:
     found: set[str] = set()
     for name, command in group.commands.items():
         path = f"{prefix} {name}"
-        found |= _commands(command, path) if isinstance(command, Group) else {path}
+        found |= _commands(command, path) if isinstance(command, TyperGroup) else {path}
     return found
 
 
 def test_every_command_is_documented() -> None:
     command = typer.main.get_command(app)
-    assert isinstance(command, Group)
+    assert isinstance(command, TyperGroup)
     page = _text("docs/command-line.md")
     missing = {path for path in _commands(command) if path.removeprefix("groundwire ") not in page}
     assert not missing
