@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from groundwire.ingest.domain.graphemes import cut_before
+from groundwire.ingest.domain.graphemes import is_cluster_boundary
 
 _BLANK_LINE_END = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)\s*\Z")
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f:;][\"'\u201d\u2019)\]*_`]*\s+\Z")
@@ -33,17 +33,19 @@ def cut_cost(text: str, position: int, verbatim: Sequence[tuple[int, int]]) -> f
     return AFTER_WORD + extra if tail[-1:].isspace() else INSIDE_WORD
 
 
-def restart_near(text: str, wish: int, lowest: int, highest: int) -> int:
+def restart_near(text: str, wish: int, lowest: int, highest: int) -> int | None:
     """Return where text that overlaps the chunk before begins: in lowest..highest, as near to `wish` as it goes.
 
-    Prefers the start of a line or sentence, then of a word, then of a grapheme cluster.
+    Prefers the start of a line or sentence, then of a word, then of a grapheme cluster; None when there is
+    none of these.
     """
     for pattern in (_RESTART, _SPACE):
         starts = [found.end() for found in pattern.finditer(text, max(0, lowest - _TAIL_CHARS), highest)]
-        inside = [start for start in starts if lowest <= start <= highest]
+        inside = [start for start in starts if lowest <= start <= highest and is_cluster_boundary(text, start)]
         if inside:
             return min(inside, key=lambda start: abs(start - wish))
-    return max(lowest, cut_before(text, wish))
+    nearest_first = sorted(range(lowest, highest + 1), key=lambda start: abs(start - wish))
+    return next((start for start in nearest_first if is_cluster_boundary(text, start)), None)
 
 
 def _lies_inside(position: int, ranges: Sequence[tuple[int, int]]) -> bool:

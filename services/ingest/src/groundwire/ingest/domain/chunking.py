@@ -85,7 +85,7 @@ class Chunker:
         base = previous[1]
         lowest = base - min(limit, int(wish * (1 + _OVERLAP_SLACK)))
         begin = restart_near(text, base - wish, lowest, base - int(wish * (1 - _OVERLAP_SLACK)))
-        return begin if begin < base else start
+        return start if begin is None or begin >= base else begin
 
     def _counted(self, text: str, cuts: Sequence[Cut]) -> list[Cut]:
         """Fill in token counts; a chunk that its overlap took over the maximum loses the overlap."""

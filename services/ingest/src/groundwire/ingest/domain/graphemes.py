@@ -23,8 +23,10 @@ def is_cluster_boundary(text: str, index: int) -> bool:
     if index <= 0 or index >= len(text):
         return True
     before, after = text[index - 1], text[index]
+    if before < " ":
+        return not (before == "\r" and after == "\n")
     if after < "\u0300":
-        return not (before == "\r" and after == "\n") and before != _JOINER
+        return before != _JOINER
     if _JOINER in {before, after} or unicodedata.category(after) in _MARKS:
         return False
     code = ord(after)

@@ -1,0 +1,211 @@
+"""Chunks: exact slices, whole coverage, sizes, chapters, overlap."""
+
+import random
+from functools import lru_cache
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.ingest.adapters.markdown_outline import markdown_outline
+from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
+from groundwire.ingest.domain.decoding import canonical_text
+from groundwire.ingest.domain.graphemes import is_cluster_boundary
+from groundwire.ingest.domain.parsing import ParsedChunk, ParseRules, parse_document
+from groundwire.kernel.collection import PROFILES, ChunkingPolicy, ChunkUnit, ProfileName
+from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.embedder import Tokenizer
+from groundwire.kernel.errors import EmptyDocumentError
+
+SMALL = ChunkingPolicy(ChunkUnit.TOKENS, target=12, minimum=6, maximum=24, overlap_ratio=0.15, min_chars=3)
+CHARS = ChunkingPolicy(ChunkUnit.CHARS, target=40, minimum=10, maximum=80, overlap_ratio=0.1, min_chars=3)
+BITS = ["word", "tide", " ", " ", "\n", "\r\n", "\n\n", "# Moon\n", "## Sea\n", "\n### Foam\n", "```\n", "- "]
+BITS += [
+    "e\u0301",
+    "é",
+    "👩\u200d👩\u200d👧",
+    "🇩🇪",
+    "漢字。",
+    "\u200b",
+    "\t",
+    ". ",
+    "    code\n",
+    "\u0301",
+    "---\n",
+    "x" * 60,
+]
+
+
+@lru_cache
+def tokenizer() -> Tokenizer:
+    return HashingEmbedder(8).tokenizer
+
+
+def parse(
+    text: str,
+    policy: ChunkingPolicy = SMALL,
+    document_format: DocumentFormat = DocumentFormat.MARKDOWN,
+    title: str | None = None,
+) -> list[ParsedChunk]:
+    rules = ParseRules(document_format, policy, title, "file.md", "content")
+    splitter = SemanticSplitter(tokenizer(), document_format)
+    return list(parse_document(text.encode(), rules, splitter, markdown_outline).chunks)
+
+
+def contents(text: str, chunks: list[ParsedChunk]) -> list[str]:
+    return [text[chunk.span.start : chunk.span.end] for chunk in chunks]
+
+
+def prose(words: int, seed: int = 1) -> str:
+    chance = random.Random(seed)
+    return " ".join(
+        "".join(chance.choices("abcdefgh", k=chance.randint(2, 9))) + ("." if chance.random() < 0.1 else "")
+        for _ in range(words)
+    )
+
+
+@pytest.mark.requirement("S4-21")
+@pytest.mark.requirement("S1-53")
+@pytest.mark.requirement("S1-73")
+@given(
+    st.lists(st.sampled_from(BITS), min_size=1, max_size=120).map("".join).filter(str.strip),
+    st.sampled_from([SMALL, CHARS]),
+    st.sampled_from([DocumentFormat.MARKDOWN, DocumentFormat.TEXT]),
+)
+@settings(max_examples=300, deadline=None)
+def test_chunks_are_exact_slices_and_miss_nothing(
+    text: str, policy: ChunkingPolicy, document_format: DocumentFormat
+) -> None:
+    try:
+        chunks = parse(text, policy, document_format)
+    except EmptyDocumentError:
+        assert text.startswith("---")
+        return
+    data, covered = text.encode(), set()
+    for chunk in chunks:
+        span = chunk.span
+        content = text[span.start : span.end]
+        assert content == data[span.start_byte : span.end_byte].decode()
+        assert content.strip()
+        assert content == content.rstrip()
+        assert chunk.token_count == tokenizer().count(content)
+        covered.update(range(span.start, span.end))
+        assert is_cluster_boundary(text, span.start) or span.start == 0
+        size = chunk.token_count if policy.unit is ChunkUnit.TOKENS else len(content)
+        assert size <= policy.maximum
+    missed = "".join(text[index] for index in range(len(text)) if index not in covered)
+    assert not missed.strip() or missed.lstrip().startswith("---")  # front matter
+    for before, after in pairwise(chunks):
+        assert before.span.start < after.span.start
+        assert before.span.end < after.span.end
+        assert before.overlap_next_chars == after.overlap_prev_chars == max(0, before.span.end - after.span.start)
+        assert after.overlap_prev_chars < (before.span.end - before.span.start) / 2 + 1
+    assert chunks[0].overlap_prev_chars == chunks[-1].overlap_next_chars == 0
+
+
+@pytest.mark.requirement("S4-24")
+@pytest.mark.requirement("C05")
+def test_all_chunks_of_long_prose_are_in_range() -> None:
+    policy = PROFILES[ProfileName.BOOK].chunking
+    text = "\n\n".join(prose(90, seed) for seed in range(60))
+    chunks = parse(text, policy, DocumentFormat.TEXT)
+    assert len(chunks) > 5
+    assert all(policy.minimum <= chunk.token_count <= policy.maximum for chunk in chunks)
+    assert not any(chunk.undersized for chunk in chunks)
+
+
+@pytest.mark.requirement("S1-52")
+@pytest.mark.parametrize("line_words", [10, 400])
+def test_neighbours_share_ten_to_twenty_percent(line_words: int) -> None:
+    text = "\n".join(prose(line_words, seed) for seed in range(4000 // line_words))
+    chunks = parse(text, PROFILES[ProfileName.DOCUMENTS].chunking, DocumentFormat.TEXT)
+    assert len(chunks) > 5
+    for chunk in chunks[1:]:
+        share = chunk.overlap_prev_chars / (chunk.span.end - chunk.span.start)
+        assert 0.10 <= share <= 0.20
+        text_before = text[: chunk.span.start]
+        assert text_before[-1].isspace()  # begins with a whole word
+
+
+def test_a_chunk_does_not_reach_over_a_chapter() -> None:
+    text = "# One\n\nShort.\n\n# Two\n\nAlso short.\n"
+    chunks = parse(text)
+    assert contents(text, chunks) == ["# One\n\nShort.", "# Two\n\nAlso short."]
+    assert [chunk.place.chapter for chunk in chunks] == ["One", "Two"]
+    assert all(chunk.undersized for chunk in chunks[:1])
+
+
+@pytest.mark.requirement("C05")
+def test_small_sections_of_a_chapter_are_joined() -> None:
+    text = "# One\n\n## A\n\nFirst words.\n\n## B\n\nTwo.\n"
+    (chunk,) = parse(text)
+    assert (chunk.place.section, chunk.place.path, chunk.undersized) == ("A", ("One", "A"), False)
+
+
+def test_sections_that_are_long_enough_stay_apart() -> None:
+    text = f"# One\n\n## A\n\n{prose(7)}\n\n## B\n\n{prose(7, 2)}\n"
+    chunks = parse(text)
+    assert [chunk.place.section for chunk in chunks] == ["A", "B"]
+    assert contents(text, chunks)[1].startswith("## B\n\n")
+
+
+def test_sections_do_not_overlap() -> None:
+    text = f"# One\n\n## A\n\n{prose(40)}\n\n## B\n\n{prose(40, 2)}\n"
+    chunks = parse(text)
+    first_of_b = next(chunk for chunk in chunks if chunk.place.section == "B")
+    assert first_of_b.overlap_prev_chars == 0
+    assert any(chunk.overlap_prev_chars for chunk in chunks)
+
+
+def test_a_document_of_headings_only_is_ingested() -> None:
+    text = "# One\n\n## Two\n\n### Three\n"
+    (chunk,) = parse(text)
+    assert contents(text, [chunk]) == ["# One\n\n## Two\n\n### Three"]
+    assert chunk.place.chapter == "One"
+
+
+@pytest.mark.requirement("C26")
+def test_the_chapter_falls_back_to_first_heading_title_and_file_name() -> None:
+    assert parse("Preamble.\n\n## First\n\nText.\n")[0].place.chapter == "First"
+    assert parse("No heading.", title="Given")[0].place.chapter == "Given"
+    assert parse("No heading.")[0].place.chapter == "file.md"
+
+
+def test_front_matter_is_not_chunked() -> None:
+    text = "---\ntitle: Tides\n---\n# One\n\nText.\n"
+    (chunk,) = parse(text)
+    assert contents(text, [chunk]) == ["# One\n\nText."]
+
+
+def test_front_matter_alone_is_no_document() -> None:
+    with pytest.raises(EmptyDocumentError):
+        parse("---\ntitle: Tides\n---\n\n")
+
+
+def test_indentation_at_the_start_of_a_chunk_stays() -> None:
+    text = "\n\n    indented = code\n"
+    assert contents(text, parse(text)) == ["    indented = code"]
+
+
+def test_a_huge_line_is_cut_in_linear_time() -> None:
+    text = "a" * 200_000 + "e\u0301" * 50_000
+    chunks = parse(text, PROFILES[ProfileName.DOCUMENTS].chunking, DocumentFormat.TEXT)
+    assert max(chunk.span.end - chunk.span.start for chunk in chunks) <= 1024 * 8
+    assert all(is_cluster_boundary(text, chunk.span.start) for chunk in chunks)
+
+
+@pytest.mark.parametrize("max_chars", [1, 7, 400])
+@pytest.mark.parametrize("document_format", [DocumentFormat.MARKDOWN, DocumentFormat.TEXT])
+@given(text=st.lists(st.sampled_from(BITS), max_size=60).map("".join))
+def test_pieces_join_to_the_text(max_chars: int, document_format: DocumentFormat, text: str) -> None:
+    pieces = SemanticSplitter(tokenizer(), document_format).split(text, max_chars)
+    assert "".join(pieces) == text
+
+
+def test_blocks_of_a_long_text_join_to_it() -> None:
+    text = canonical_text(("\n".join(prose(200, seed) for seed in range(40)) + "x" * 30_000).encode())
+    pieces = SemanticSplitter(tokenizer(), DocumentFormat.TEXT).split(text, 100)
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) <= 100

@@ -1,0 +1,109 @@
+"""Headings and sections of Markdown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groundwire.ingest.adapters.markdown_outline import markdown_outline
+from groundwire.ingest.domain.heading_text import MAX_HEADING_CHARS, heading_text
+from groundwire.ingest.domain.outline import Outline, chapters_of, sections_of
+from groundwire.ingest.domain.placement import Place, place_of
+
+TEXT = """Preamble.
+
+# The Sea {#sea}
+
+Waves.
+
+```md
+# no heading
+```
+
+Tides
+-----
+
+> ## no heading
+
+- ## no heading
+
+<!--
+# no heading
+-->
+
+### Spring *tides* ###
+
+    # no heading
+
+# The `Moon<T>`
+"""
+
+
+def found(text: str) -> list[tuple[int, str]]:
+    return [(heading.level, heading.text) for heading in markdown_outline(text).headings]
+
+
+@pytest.mark.requirement("S4-19")
+@pytest.mark.requirement("S4-25")
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_only_headings_of_the_text_itself_count(line_end: str) -> None:
+    text = TEXT.replace("\n", line_end)
+    assert found(text) == [(1, "The Sea"), (2, "Tides"), (3, "Spring tides"), (1, "The Moon<T>")]
+    tides = markdown_outline(text).headings[1]
+    assert text[tides.start : tides.end] == f"Tides{line_end}-----{line_end}"
+
+
+def test_code_and_html_are_verbatim() -> None:
+    outline = markdown_outline(TEXT)
+    blocks = [TEXT[start:end] for start, end in outline.verbatim]
+    assert [block.splitlines()[0] for block in blocks] == ["```md", "<!--", "    # no heading"]
+
+
+@given(st.lists(st.sampled_from(["# A", "## B", "### C", "text", "", "```", "- item", "    code", "B", "---"])))
+def test_sections_cover_the_text_without_gaps(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    sections = list(sections_of(markdown_outline(text), 0, len(text)))
+    assert "".join(text[section.start : section.end] for section in sections) == text
+    for section in sections:
+        levels = [heading.level for heading in section.path]
+        assert levels == sorted(set(levels))
+    for run in chapters_of(sections):
+        assert all(section.level != 1 for section in run[1:])
+
+
+def test_a_heading_without_words_is_none() -> None:
+    assert found("#\n\n## \n\n### <a id=x></a>\n") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Plain", "Plain"),
+        ("Errors with `panic!` and `a*b*`", "Errors with panic! and a*b*"),
+        ("[Link](http://a) and ![image](b.png)", "Link and image"),
+        ("**Bold** and _slanted_ snake_case_name", "Bold and slanted snake_case_name"),
+        (r"Five \* six", "Five * six"),
+        ("Tom &amp; Co", "Tom & Co"),
+        ("x" * 1000, "x" * MAX_HEADING_CHARS),
+    ],
+)
+def test_headings_lose_their_markup(source: str, text: str) -> None:
+    assert heading_text(source) == text
+
+
+@pytest.mark.requirement("S1-46")
+@pytest.mark.requirement("S1-77")
+@pytest.mark.requirement("C26")
+def test_the_place_of_a_paragraph() -> None:
+    text = "# Chapter\n\nA.\n\n## Section\n\nB.\n\n#### Deep\n\nC.\n"
+    sections = list(sections_of(markdown_outline(text), 0, len(text)))
+    assert [place_of(section.path, "file.md") for section in sections] == [
+        Place("Chapter", None, ("Chapter",), 2),
+        Place("Chapter", "Section", ("Chapter", "Section"), 3),
+        Place("Chapter", "Section", ("Chapter", "Section", "Deep"), 3),
+    ]
+    assert place_of((), "file.md") == Place("file.md", None, (), 1)
+
+
+def test_an_empty_outline_has_one_section() -> None:
+    (section,) = sections_of(Outline(), 0, 10)
+    assert (section.start, section.end, section.level) == (0, 10, 0)
