@@ -33,6 +33,7 @@ class OwnedEngine:
                 raise StoreUnavailableError("the vector store is closed")
             if self._engine.is_broken:
                 self._engine.kill()
+                self._engine.close()
                 self._engine = self._start()
             return self._engine
 

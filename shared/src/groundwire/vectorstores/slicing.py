@@ -13,6 +13,11 @@ def slices(points: PointBatch, size: int) -> Iterator[PointBatch]:
         yield PointBatch(points.numbers[piece], points.vectors[piece], points.payloads[piece])
 
 
+def as_ints(numbers: Iterable[int]) -> list[int]:
+    """Return plain integers, which every engine takes, also for those of numpy."""
+    return [int(number) for number in numbers]
+
+
 def batches(numbers: Iterable[int], size: int) -> Iterator[Sequence[int]]:
     """Yield numbers in lists of at most `size`, in order."""
     remaining = iter(numbers)

@@ -35,10 +35,11 @@ class Engine:
 
     def drop(self, name: str) -> None:
         """Remove a collection and its records."""
-        held = self._collections.pop(name)
+        held = self._collections[name]
         # Dropping alone leaves the list values behind, and later records of any collection inherit them.
         remove(held, all_numbers(held))
         self._client.delete_collection(name)
+        del self._collections[name]
 
     def upsert(self, name: str, numbers: Sequence[int], vectors: Vectors, stored: Sequence[Stored]) -> None:
         """Insert or replace records."""

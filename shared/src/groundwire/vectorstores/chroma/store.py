@@ -25,7 +25,7 @@ from groundwire.vectorstores.folder_format import claim_folder
 from groundwire.vectorstores.owned_engine import OwnedEngine
 from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
-from groundwire.vectorstores.slicing import batches, slices
+from groundwire.vectorstores.slicing import as_ints, batches, slices
 from groundwire.vectorstores.stored_fields import stored_fields
 
 _ENGINE = "chroma"
@@ -82,8 +82,14 @@ class ChromaVectorStore:
     def drop_collection(self, collection: str) -> None:
         """Remove a collection, record by record first; see the port."""
         with self._lock, self._writing:
-            if self._dimensions.pop(collection, None) is not None:
+            dimensions = self._dimensions.pop(collection, None)
+            if dimensions is None:
+                return
+            try:
                 self._engine.live().write("drop", collection)
+            except StoreUnavailableError:
+                self._dimensions.setdefault(collection, dimensions)
+                raise
 
     def collections(self) -> list[str]:
         """Return the names of all collections, sorted."""
@@ -97,7 +103,7 @@ class ChromaVectorStore:
             stored = [stored_fields(payload) for payload in part.payloads]
             with self._writing:
                 self._dimensions_of(collection)
-                self._engine.live().write("upsert", collection, list(part.numbers), part.vectors, stored)
+                self._engine.live().write("upsert", collection, as_ints(part.numbers), part.vectors, stored)
 
     def delete(self, collection: str, numbers: Sequence[int]) -> None:
         """Remove points; see the port."""
@@ -105,7 +111,7 @@ class ChromaVectorStore:
         for batch in batches(numbers, _BATCH):
             with self._writing:
                 self._dimensions_of(collection)
-                self._engine.live().write("delete", collection, batch)
+                self._engine.live().write("delete", collection, as_ints(batch))
 
     def search(
         self,
@@ -121,7 +127,7 @@ class ChromaVectorStore:
         if condition is False or (within is not None and len(within) == 0):
             return []
         selection = None if condition is True else condition
-        numbers = None if within is None else list(within)
+        numbers = None if within is None else as_ints(within)
         found = self._read("search", collection, vector, limit, selection, numbers)
         return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
 

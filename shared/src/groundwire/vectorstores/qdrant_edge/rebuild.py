@@ -5,7 +5,6 @@ that is being ingested has vectors before the catalog counts it as live. Points 
 number and copied from the serving copy afterwards, so the order of writes does not matter.
 """
 
-import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from groundwire.kernel.errors import CallCancelledError, StoreUnavailableError
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.qdrant_edge.engine_start import start_engine
-from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish
+from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remove, sync_files
 from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
 from groundwire.vectorstores.slicing import batches, slices
 from groundwire.vectorstores.stored_fields import stored_fields
@@ -69,6 +68,7 @@ class Rebuild:
             self._transfer(self._collection.take_recorded(), builder)
         finally:
             builder.close()
+        sync_files(self._copy)
 
     def _add(self, builder: EngineProcess, batch: PointBatch) -> None:
         for part in slices(batch, _BATCH):
@@ -106,7 +106,7 @@ class Rebuild:
 
     def _discard(self, copy: Path) -> None:
         self._serving.write("close", str(copy))
-        shutil.rmtree(copy, ignore_errors=True)
+        remove(copy)
 
     def _check(self) -> None:
         if self._should_stop():

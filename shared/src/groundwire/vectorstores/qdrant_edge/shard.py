@@ -41,7 +41,7 @@ class Shard:
         self._shard = edge.EdgeShard.load(path)
         self._flushing = threading.Lock()
         self._unflushed = 0
-        self._last_write = time.monotonic()
+        self._last_use = time.monotonic()
 
     def upsert(self, numbers: Sequence[int], vectors: Vectors, stored: Sequence[Stored]) -> None:
         """Write points; they are in the write-ahead log when this returns."""
@@ -59,6 +59,7 @@ class Shard:
         self, vector: Vectors, limit: int, where: Condition | None, within: Sequence[int] | None
     ) -> list[tuple[int, float]]:
         """Return (number, cosine) of the best points, best first, ties by number; exact with `within`."""
+        self._last_use = time.monotonic()
         parts = [*([] if where is None else [where]), *([] if within is None else [{"has_id": within}])]
         condition = vendor_filter({"must": parts}) if parts else None
         params = self._edge.SearchParams(hnsw_ef=max(_MIN_EF, limit), exact=within is not None)
@@ -98,9 +99,9 @@ class Shard:
         self._shard.optimize()
 
     def flush_if(self, *, idle_s: float, unflushed: int) -> None:
-        """Flush when there was no write for `idle_s`, or when `unflushed` points have been written since."""
+        """Flush when nobody searched or wrote for `idle_s`, or when `unflushed` points have been written since."""
         with self._flushing:
-            idle = time.monotonic() - self._last_write >= idle_s
+            idle = time.monotonic() - self._last_use >= idle_s
             if self._unflushed and (idle or self._unflushed >= unflushed):
                 self._unflushed = 0
                 self._shard.flush()
@@ -113,7 +114,7 @@ class Shard:
 
     def _wrote(self, count: int) -> None:
         self._unflushed += count
-        self._last_write = time.monotonic()
+        self._last_use = time.monotonic()
 
 
 def create_shard(path: str, dimensions: int) -> None:

@@ -4,13 +4,19 @@ The library holds the interpreter lock while it writes, flushes, loads and index
 it runs in an engine process, and a rebuild in another one; this process only waits on pipes.
 """
 
+import contextlib
 import importlib.util
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import CollectionNotFoundError, MissingExtraError, StoreMismatchError
+from groundwire.kernel.errors import (
+    CollectionNotFoundError,
+    MissingExtraError,
+    StoreMismatchError,
+    StoreUnavailableError,
+)
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.folder_format import claim_folder
@@ -19,10 +25,10 @@ from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
 from groundwire.vectorstores.qdrant_edge.engine_start import ENGINE, start_engine
 from groundwire.vectorstores.qdrant_edge.filters import compile_filter
-from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, sweep, unpublish
+from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remove, sweep, unpublish
 from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild
 from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
-from groundwire.vectorstores.slicing import batches, slices
+from groundwire.vectorstores.slicing import as_ints, batches, slices
 from groundwire.vectorstores.stored_fields import stored_fields
 
 _BATCH = 250
@@ -82,13 +88,16 @@ class QdrantEdgeVectorStore:
     def drop_collection(self, collection: str) -> None:
         """Remove a collection, stopping a rebuild of it; see the port."""
         with self._lock:
-            served = self._collections.pop(collection, None)
+            served = self._collections.get(collection)
             if served is None:
                 return
             copy = served.drop()
             with served.rebuilding:
-                self._engine.live().write("close", str(copy))
                 unpublish(served.folder)
+                del self._collections[collection]
+                with contextlib.suppress(StoreUnavailableError):  # an engine that died has closed everything
+                    self._engine.live().write("close", str(copy))
+                remove(served.folder)
 
     def collections(self) -> list[str]:
         """Return the names of all collections, sorted."""
@@ -102,14 +111,14 @@ class QdrantEdgeVectorStore:
         for part in slices(points, _BATCH):
             stored = [stored_fields(payload) for payload in part.payloads]
             with served.writing(part.numbers) as path:
-                self._engine.live().write("upsert", path, list(part.numbers), part.vectors, stored)
+                self._engine.live().write("upsert", path, as_ints(part.numbers), part.vectors, stored)
 
     def delete(self, collection: str, numbers: Sequence[int]) -> None:
         """Remove points; see the port."""
         served = self._served(collection)
         for batch in batches(numbers, _BATCH):
             with served.writing(batch) as path:
-                self._engine.live().write("delete", path, batch)
+                self._engine.live().write("delete", path, as_ints(batch))
 
     def search(
         self,
@@ -125,7 +134,7 @@ class QdrantEdgeVectorStore:
         condition = None if where is None else compile_filter(where)
         if within is not None and len(within) == 0:
             return []
-        numbers = None if within is None else list(within)
+        numbers = None if within is None else as_ints(within)
         with served.reading() as path:
             found = self._engine.live().read("search", path, vector, limit, condition, numbers)
         return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
