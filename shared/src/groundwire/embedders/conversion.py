@@ -22,7 +22,7 @@ from groundwire.kernel.errors import PreconditionError
 
 _LOG = logging.getLogger(__name__)
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 """Raise it when the layout of an entry or the way to convert changes."""
 
 _MANIFEST = "manifest.json"

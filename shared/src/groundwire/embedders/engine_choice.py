@@ -26,7 +26,7 @@ _WORTH_TORCH: Final = 1.25
 """torch must be so much faster than OpenVINO to be worth its seconds of start and its memory."""
 
 _ROUNDS = 3
-_TIMED_TEXTS = [*LONG_TEXTS[:2]] * 4 + [*PROBE_TEXTS]
+_TIMED_TEXTS = [*LONG_TEXTS[:2]] * 4
 
 
 class EngineName(StrEnum):
