@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
-from groundwire.catalog.chunk_rows import chunk_values
+from groundwire.catalog.bulk_insert import insert_rows
+from groundwire.catalog.chunk_rows import CHUNK_VALUES, chunk_values
+from groundwire.catalog.connections import encode_json
 from groundwire.catalog.document_rows import field_values
 from groundwire.catalog.generations import GenerationDraft, GenerationState, PendingGeneration
 from groundwire.catalog.segments import TextFigures, cut
@@ -23,8 +24,11 @@ from groundwire.catalog.tables import (
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, DocumentChangedError
 
-_SEGMENTS_PER_BATCH = 16
-_CHUNKS_PER_BATCH = 256
+_CHUNK_COLUMNS = (
+    *("chunk_number", "tenant", "document_key", "generation_key", "chunk_id"),
+    *CHUNK_VALUES,
+    *("embedding_model", "embedding_timestamp", "payload", "content"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,39 +144,25 @@ def _insert_row(connection: Connection, prepared: Prepared, shared: Mapping[str,
 
 
 def _insert_text(connection: Connection, text: str, generation_key: int) -> None:
-    segments = cut(text)
-    while batch := list(islice(segments, _SEGMENTS_PER_BATCH)):
-        connection.execute(
-            insert(text_segments),
-            [
-                {
-                    "generation_key": generation_key,
-                    "number": segment.number,
-                    "char_start": segment.char_start,
-                    "byte_start": segment.byte_start,
-                    "content": segment.content,
-                }
-                for segment in batch
-            ],
-        )
+    columns = ("generation_key", "number", "char_start", "byte_start", "content")
+    rows = ((generation_key, each.number, each.char_start, each.byte_start, each.content) for each in cut(text))
+    insert_rows(connection, text_segments, columns, rows)
 
 
 def _insert_chunks(connection: Connection, prepared: Prepared, document_key: int, generation_key: int) -> None:
-    pending = prepared.pending
-    constant = {
-        "tenant": pending.tenant,
-        "document_key": document_key,
-        "generation_key": generation_key,
-        "embedding_model": pending.collection.identity.model_name,
-        "embedding_timestamp": prepared.now,
-    }
-    columns = zip(pending.numbers, pending.chunk_ids, pending.payloads, prepared.draft.chunks, strict=True)
-    while batch := list(islice(columns, _CHUNKS_PER_BATCH)):
-        rows = [
-            {**constant, "chunk_number": number, "chunk_id": chunk_id, "payload": payload, **chunk_values(chunk)}
-            for number, chunk_id, payload, chunk in batch
-        ]
-        connection.execute(insert(chunks), rows)
-        pages = [{"chunk_number": number, "page": page} for number, _, _, chunk in batch for page in chunk.page_numbers]
-        if pages:
-            connection.execute(insert(chunk_pages), pages)
+    pending, draft = prepared.pending, prepared.draft
+    model = pending.collection.identity.model_name
+    rows = (
+        (
+            *(number, pending.tenant, document_key, generation_key, chunk_id),
+            *chunk_values(chunk),
+            *(model, prepared.now, encode_json(payload), chunk.content),
+        )
+        for number, chunk_id, payload, chunk in zip(
+            pending.numbers, pending.chunk_ids, pending.payloads, draft.chunks, strict=True
+        )
+    )
+    insert_rows(connection, chunks, _CHUNK_COLUMNS, rows)
+    numbered = zip(pending.numbers, draft.chunks, strict=True)
+    pages = ((number, page) for number, chunk in numbered for page in chunk.page_numbers)
+    insert_rows(connection, chunk_pages, ("chunk_number", "page"), pages)

@@ -1,11 +1,12 @@
 """Chunks to rows and back."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Select, select
 
+from groundwire.catalog.connections import encode_json
 from groundwire.catalog.document_rows import DOCUMENT_COLUMNS, loaded_values, to_document
 from groundwire.catalog.live_generations import IS_LIVE
 from groundwire.catalog.tables import chunks, collections, documents, generations
@@ -80,24 +81,45 @@ def to_payload(stored: str) -> Payload:
     return loaded_values(json.loads(stored))
 
 
-def chunk_values(chunk: Chunk) -> Mapping[str, Any]:
-    """Return the columns of a chunk that it knows itself."""
-    return {
-        "sequence_num": chunk.sequence_num,
-        "char_start": chunk.span.start,
-        "char_end": chunk.span.end,
-        "byte_start": chunk.span.start_byte,
-        "byte_end": chunk.span.end_byte,
-        "content_hash": chunk.content_hash,
-        "token_count": chunk.token_count,
-        "page_numbers": list(chunk.page_numbers),
-        "chapter": chunk.chapter,
-        "section": chunk.section,
-        "section_heading": chunk.section_title,
-        "hierarchy_path": list(chunk.hierarchy_path),
-        "level": chunk.level,
-        "overlap_prev_chars": chunk.overlap_prev_chars,
-        "overlap_next_chars": chunk.overlap_next_chars,
-        "undersized": int(chunk.undersized),
-        "content": chunk.content,
-    }
+CHUNK_VALUES = (
+    "sequence_num",
+    "char_start",
+    "char_end",
+    "byte_start",
+    "byte_end",
+    "content_hash",
+    "token_count",
+    "page_numbers",
+    "chapter",
+    "section",
+    "section_heading",
+    "hierarchy_path",
+    "level",
+    "overlap_prev_chars",
+    "overlap_next_chars",
+    "undersized",
+)
+"""The columns that a chunk knows itself, but for its content; in the order of the table."""
+
+
+def chunk_values(chunk: Chunk) -> tuple[Any, ...]:
+    """Return the values of `CHUNK_VALUES`, JSON as text."""
+    span = chunk.span
+    return (
+        chunk.sequence_num,
+        span.start,
+        span.end,
+        span.start_byte,
+        span.end_byte,
+        chunk.content_hash,
+        chunk.token_count,
+        encode_json(chunk.page_numbers),
+        chunk.chapter,
+        chunk.section,
+        chunk.section_title,
+        encode_json(chunk.hierarchy_path),
+        chunk.level,
+        chunk.overlap_prev_chars,
+        chunk.overlap_next_chars,
+        int(chunk.undersized),
+    )

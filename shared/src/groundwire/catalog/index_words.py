@@ -30,8 +30,3 @@ class IndexWords:
                 words[row].append(word)
             self._connection.execute("DELETE FROM given")
         return words
-
-    def close(self) -> None:
-        """Release the database."""
-        with self._lock:
-            self._connection.close()

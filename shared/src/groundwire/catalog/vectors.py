@@ -1,16 +1,16 @@
 """Vectors by model and content: the embedding cache and the source of index rebuilds."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, bindparam, delete, exists, func, or_, select
-from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.bookkeeping_tables import embeddings
+from groundwire.catalog.bulk_insert import insert_rows
 from groundwire.catalog.chunk_rows import to_payload
 from groundwire.catalog.database import Database
 from groundwire.catalog.live_generations import IS_LIVE, key_of, live_generation_keys
@@ -21,7 +21,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DataLossError
 from groundwire.kernel.vector_store import PointBatch
 
-_ROWS_PER_BATCH = 256
+_ROWS_PER_TRANSACTION = 1024
 UNUSED_KEPT = timedelta(hours=1)
 """How long a vector that no chunk has is kept: longer than any ingest takes from embedding to writing its chunks."""
 
@@ -51,11 +51,10 @@ class VectorCache:
         stored = np.ascontiguousarray(vectors, dtype="<f4")
         now = epoch_ms(self._clock.now())
         rows = [
-            {"identity_digest": identity_digest, "content_hash": content, "vector": row.tobytes(), "created_time": now}
-            for content, row in zip(content_hashes, stored, strict=True)
+            (identity_digest, content, row.tobytes(), now) for content, row in zip(content_hashes, stored, strict=True)
         ]
-        for start in range(0, len(rows), _ROWS_PER_BATCH):
-            self._database.write(partial(_insert, rows=rows[start : start + _ROWS_PER_BATCH]))
+        for start in range(0, len(rows), _ROWS_PER_TRANSACTION):
+            self._database.write(partial(_insert, rows=rows[start : start + _ROWS_PER_TRANSACTION]))
 
     def points(self, collection: Collection, batch: int) -> Iterator[PointBatch]:
         """Iterate over every live point of a collection, `batch` at a time, older generations first.
@@ -103,8 +102,9 @@ class VectorCache:
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
 
-def _insert(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    connection.execute(insert(embeddings).on_conflict_do_nothing(), rows)
+def _insert(connection: Connection, rows: Sequence[Sequence[Any]]) -> None:
+    columns = ("identity_digest", "content_hash", "vector", "created_time")
+    insert_rows(connection, embeddings, columns, rows, skip_existing=True)
 
 
 def _has_vector(collection: Collection) -> ColumnElement[bool]:
