@@ -16,6 +16,9 @@ MAX_QUERY_RUN: Final = 16
 _FIRST_TOKENS_PER_S = 5_000.0
 _NEW_SPEED_WEIGHT = 0.2
 _MAX_ITEMS = 64
+_MIN_LENGTH_RATIO = 0.75
+"""The shortest document of a batch has at least this share of the longest one's length: the rest is padding."""
+
 _MIN_QUERY_TOKENS = 512
 """Queries are short: so many tokens of them run together even on a slow machine."""
 
@@ -65,7 +68,7 @@ class Schedule:
             while not self._closed:
                 if self._queries and not (self._turns and self._query_run >= MAX_QUERY_RUN):
                     self._query_run += 1
-                    return _take(self._queries, max(self._tokens_per_s * BATCH_S, _MIN_QUERY_TOKENS))
+                    return _take(self._queries, max(self._tokens_per_s * BATCH_S, _MIN_QUERY_TOKENS), 0.0)
                 self._query_run = 0
                 if self._turns:
                     if batch := self._next_documents(self._turns.popleft()):
@@ -78,7 +81,7 @@ class Schedule:
         if call.has_failed:
             call.slices.clear()
             return []
-        batch = _take(call.slices[0], self._tokens_per_s * BATCH_S)
+        batch = _take(call.slices[0], self._tokens_per_s * BATCH_S, _MIN_LENGTH_RATIO)
         if not call.slices[0]:
             call.slices.popleft()
         if call.slices:
@@ -102,13 +105,14 @@ class Schedule:
             return waiting
 
 
-def _take(queue: deque[Item], budget_tokens: float) -> list[Item]:
-    """Remove items from the front whose padded size fits the budget; at least one."""
+def _take(queue: deque[Item], budget_tokens: float, min_length_ratio: float) -> list[Item]:
+    """Remove items from the front whose padded size fits the budget and whose lengths are similar; at least one."""
     batch = [queue.popleft()]
     longest = len(batch[0].sequence)
     while queue and len(batch) < _MAX_ITEMS:
-        longest = max(longest, len(queue[0].sequence))
-        if longest * (len(batch) + 1) > budget_tokens:
+        length = len(queue[0].sequence)
+        longest = max(longest, length)
+        if longest * (len(batch) + 1) > budget_tokens or length < min_length_ratio * longest:
             break
         batch.append(queue.popleft())
     return batch

@@ -1,0 +1,220 @@
+"""Batches across callers: order of work, fairness, errors and the end."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from groundwire.embedders import batching
+from groundwire.embedders.batching import BatchingEmbedder
+from groundwire.embedders.schedule import MAX_QUERY_RUN
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import OverloadedError, UnavailableError
+from tests.unit.embedders.word_engine import END, START, WordEngine, word_model
+
+
+@pytest.fixture
+def engine() -> WordEngine:
+    return WordEngine()
+
+
+@pytest.fixture
+def embedder(engine: WordEngine) -> Iterator[BatchingEmbedder]:
+    embedder = BatchingEmbedder(engine, word_model())
+    yield embedder
+    engine.gate.set()
+    embedder.close()
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(40) as pool:
+        yield pool
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def queued_queries(embedder: BatchingEmbedder) -> int:
+    return len(embedder._schedule._queries)
+
+
+def queued_texts(embedder: BatchingEmbedder) -> int:
+    return sum(len(part) for call in embedder._schedule._turns for part in call.slices)
+
+
+def hold(engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor) -> "Future[Vectors]":
+    """Occupy the worker with one text until the gate opens."""
+    engine.gate.clear()
+    future = threads.submit(embedder.embed_documents, ["w0"])
+    assert engine.entered.acquire(timeout=10)
+    return future
+
+
+def test_an_idle_engine_gets_a_query_at_once_and_alone(engine: WordEngine, embedder: BatchingEmbedder) -> None:
+    vector = embedder.embed_query("w3 w3")
+    assert int(vector.argmax()) == 3
+    assert engine.batches == [[[START, 3, 3, END]]]
+
+
+@pytest.mark.requirement("S1-93")
+def test_queries_that_arrive_meanwhile_run_together(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
+) -> None:
+    held = hold(engine, embedder, threads)
+    futures = [threads.submit(embedder.embed_query, f"w{number}") for number in range(1, 33)]
+    eventually(lambda: queued_queries(embedder) == 32)
+    engine.gate.set()
+    assert [int(future.result(10).argmax()) for future in futures] == list(range(1, 33))
+    held.result(10)
+    assert [len(batch) for batch in engine.batches] == [1, 32]
+
+
+def test_queries_go_ahead_of_documents_that_wait(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
+) -> None:
+    held = hold(engine, embedder, threads)
+    documents = threads.submit(embedder.embed_documents, ["w1 w1"] * 500)
+    eventually(lambda: queued_texts(embedder) == 500)
+    query = threads.submit(embedder.embed_query, "w2")
+    eventually(lambda: queued_queries(embedder) == 1)
+    engine.gate.set()
+    query.result(10)
+    assert documents.result(10).shape[0] == 500
+    held.result(10)
+    assert engine.batches[1] == [[START, 2, END]]
+
+
+def test_a_query_waits_for_at_most_one_batch_of_a_large_ingest(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
+) -> None:
+    engine.gate.clear()
+    documents = threads.submit(embedder.embed_documents, ["w1 w1 w1 w1"] * 2_000)
+    assert engine.entered.acquire(timeout=10)
+    query = threads.submit(embedder.embed_query, "w2")
+    eventually(lambda: queued_queries(embedder) == 1)
+    before = len(engine.batches)
+    engine.gate.set()
+    query.result(10)
+    documents.result(10)
+    assert before == 1
+    assert engine.batches[before] == [[START, 2, END]]
+    assert max(len(batch) for batch in engine.batches) <= 64
+
+
+def test_documents_get_a_turn_although_queries_never_end(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
+) -> None:
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            embedder.embed_query("w5 w5")
+
+    askers = [threads.submit(ask) for _ in range(8)]
+    eventually(lambda: len(engine.batches) > MAX_QUERY_RUN)
+    assert threads.submit(embedder.embed_documents, ["w1"] * 10).result(10).shape[0] == 10
+    stop.set()
+    for asker in askers:
+        asker.result(10)
+
+
+def test_calls_take_turns(engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor) -> None:
+    held = hold(engine, embedder, threads)
+    large = threads.submit(embedder.embed_documents, ["w1 w1 w1 w1 w1 w1"] * 1_500)
+    eventually(lambda: queued_texts(embedder) == 1_500)
+    small = threads.submit(embedder.embed_documents, ["w2"] * 20)
+    eventually(lambda: queued_texts(embedder) == 1_520)
+    engine.gate.set()
+    small.result(10)
+    large.result(10)
+    held.result(10)
+    first_small = next(number for number, batch in enumerate(engine.batches) if batch[0][1] == 2)
+    assert first_small <= 2
+
+
+def test_neighbours_in_a_batch_have_similar_lengths(engine: WordEngine, embedder: BatchingEmbedder) -> None:
+    lengths = [1 + (number * 7) % 8 for number in range(batching.SLICE_TEXTS)]
+    vectors = embedder.embed_documents([" ".join(["w1"] * length) for length in lengths])
+    assert vectors.shape[0] == len(lengths)
+    padded = sum(len(batch) * max(map(len, batch)) for batch in engine.batches)
+    needed = sum(len(row) for batch in engine.batches for row in batch)
+    assert padded <= 1.2 * needed
+
+
+def test_texts_are_cut_at_the_limit_of_the_model(engine: WordEngine, embedder: BatchingEmbedder) -> None:
+    embedder.embed_documents([" ".join(f"w{number}" for number in range(20))])
+    assert engine.batches == [[[START, *range(8), END]]]
+
+
+def test_an_error_reaches_only_the_caller_whose_text_caused_it(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
+) -> None:
+    held = hold(engine, embedder, threads)
+    texts = ["w1", "w49", "w2", "w3"]
+    futures = [threads.submit(embedder.embed_query, text) for text in texts]
+    eventually(lambda: queued_queries(embedder) == 4)
+    engine.gate.set()
+    held.result(10)
+    with pytest.raises(UnavailableError, match="engine failed") as failure:
+        futures[1].result(10)
+    assert isinstance(failure.value.__cause__, RuntimeError)
+    assert [int(futures[number].result(10).argmax()) for number in (0, 2, 3)] == [1, 2, 3]
+
+
+def test_after_an_error_the_rest_of_the_call_is_not_computed(engine: WordEngine, embedder: BatchingEmbedder) -> None:
+    # The longest goes first, so the poisoned text is in the first batch.
+    with pytest.raises(UnavailableError):
+        embedder.embed_documents(["w49 w1 w1 w1 w1 w1", *["w1"] * 127])
+    assert embedder.embed_documents(["w4"]).shape[0] == 1
+    assert sum(map(len, engine.batches)) < 128
+
+
+def test_errors_of_ours_are_passed_on(engine: WordEngine, embedder: BatchingEmbedder) -> None:
+    def overloaded(*_: object) -> Vectors:
+        raise OverloadedError("too much")
+
+    engine.infer = overloaded  # type: ignore[method-assign]  # the engine of this test
+    with pytest.raises(OverloadedError):
+        embedder.embed_query("w1")
+
+
+def test_closing_fails_those_who_wait_and_finishes_what_runs(engine: WordEngine, threads: ThreadPoolExecutor) -> None:
+    embedder = BatchingEmbedder(engine, word_model())
+    held = hold(engine, embedder, threads)
+    query = threads.submit(embedder.embed_query, "w1")
+    documents = threads.submit(embedder.embed_documents, ["w1"] * 300)
+    eventually(lambda: queued_queries(embedder) == 1 and queued_texts(embedder) == 300)
+    closing = threads.submit(embedder.close)
+    for waiting in (query, documents):
+        with pytest.raises(UnavailableError, match="closed"):
+            waiting.result(10)
+    engine.gate.set()
+    closing.result(10)
+    assert held.result(10).shape[0] == 1
+    assert engine.is_closed
+    embedder.close()
+    with pytest.raises(UnavailableError, match="closed"):
+        embedder.embed_query("w1")
+    with pytest.raises(UnavailableError, match="closed"):
+        embedder.embed_documents(["w1"])
+    assert embedder.embed_documents([]).shape[0] == 0
+
+
+def test_several_workers_lose_and_mix_nothing(threads: ThreadPoolExecutor) -> None:
+    engine = WordEngine(parallelism=3)
+    embedder = BatchingEmbedder(engine, word_model())
+    texts = [" ".join([f"w{number % 40}"] * (1 + number % 7)) for number in range(1_000)]
+    futures = [threads.submit(embedder.embed_documents, texts) for _ in range(4)]
+    queries = [threads.submit(embedder.embed_query, f"w{number}") for number in range(1, 40)]
+    for future in futures:
+        assert (future.result(20).argmax(axis=1) == np.arange(1_000) % 40).all()
+    assert [int(query.result(20).argmax()) for query in queries] == list(range(1, 40))
+    embedder.close()
