@@ -97,7 +97,7 @@ def fake_ingest() -> FakeIngest:
 async def serving(servicer: Any, **options: Any) -> AsyncIterator[tuple[GrpcServer, int]]:
     """Run a server with the servicer on a free port."""
     service = Service(NAME, servicer, pb_grpc.add_IngestServiceServicer_to_server)
-    server = GrpcServer(ServerOptions(listen="127.0.0.1:0", drain_notice_s=0.0, **options), [service])
+    server = GrpcServer(ServerOptions(listen="127.0.0.1:0", **{"drain_notice_s": 0.0} | options), [service])
     port = await server.start()
     try:
         yield server, port

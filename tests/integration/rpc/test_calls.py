@@ -200,14 +200,13 @@ async def test_health_answers_for_each_service_and_stays_below_the_limit() -> No
         assert refused.value.metadata == {"limit": "1"}
 
         health = health_pb2_grpc.HealthStub(channel)
-        for name in ("", NAME, "liveness"):
+        for name in ("", NAME, "liveness", "accepting"):
             answer = await health.Check(health_pb2.HealthCheckRequest(service=name))
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
         await server.health.set_ready(NAME, ready=False)
-        statuses = [
-            (await health.Check(health_pb2.HealthCheckRequest(service=name))).status for name in (NAME, "", "liveness")
-        ]
-        assert statuses == [2, 2, 1]
+        names = (NAME, "", "liveness", "accepting")
+        statuses = [(await health.Check(health_pb2.HealthCheckRequest(service=name))).status for name in names]
+        assert statuses == [2, 2, 1, 1]
 
         servicer.release.set()
         await busy

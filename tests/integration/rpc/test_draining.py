@@ -6,19 +6,21 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+import structlog
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import DrainingError
 from groundwire.rpc import healthcheck
 from groundwire.rpc.error_status import from_rpc_error
-from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest
+from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest, serving
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -113,7 +115,7 @@ async def test_a_second_signal_does_not_wait() -> None:
         assert time.monotonic() - started < 1.0
 
 
-async def test_stopping_reports_readiness_first_and_can_be_repeated() -> None:
+async def test_stopping_takes_back_readiness_and_can_be_repeated() -> None:
     async with connected(fake_ingest()) as (server, _):
         await server.stop(1)
         assert not server.health.is_ready
@@ -130,3 +132,33 @@ async def test_the_health_check_command_tells_by_its_exit_code(capsys: pytest.Ca
     assert await asyncio.to_thread(healthcheck.main, [address]) == 1
     assert healthcheck.main([]) == 2
     assert capsys.readouterr().out.split() == ["SERVING"] * 3 + ["NOT_FOUND", "UNAVAILABLE"]
+
+
+async def test_clients_with_two_servers_do_not_notice_that_one_stops() -> None:
+    busy = fake_ingest()
+    async with AsyncExitStack() as stack:
+        stopping, first = await stack.enter_async_context(serving(busy, drain_notice_s=0.3))
+        _, second = await stack.enter_async_context(serving(fake_ingest()))
+        addresses = f"ipv4:127.0.0.1:{first},127.0.0.1:{second}"
+        client = await stack.enter_async_context(AsyncGroundwireClient(addresses))
+        stream = await slow_call(await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{first}")))
+        stack.enter_context(structlog.testing.capture_logs())
+        ended = asyncio.Event()
+
+        async def ask_all_the_time() -> int:
+            count = 0
+            while not ended.is_set():
+                await client.get_document(collection="fine")
+                count += 1
+            return count
+
+        askers = [asyncio.create_task(ask_all_the_time()) for _ in range(8)]
+        await asyncio.sleep(0.2)
+        stop = asyncio.create_task(stopping.stop(10))
+        await asyncio.sleep(0.5)
+        assert not stop.done(), "waits for the accepted call"
+        busy.release.set()
+        assert (await stream.read()).HasField("result")
+        assert await stop == 0
+        ended.set()
+        assert min(await asyncio.gather(*askers)) > 0

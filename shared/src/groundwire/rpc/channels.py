@@ -7,6 +7,7 @@ from typing import Any, Final
 import grpc
 
 from groundwire.rpc import request_context
+from groundwire.rpc.health import ACCEPTING
 from groundwire.rpc.interceptors.request_id import REQUEST_ID_KEY
 
 MAX_RECEIVE_BYTES: Final = 16 * 1024 * 1024
@@ -19,6 +20,8 @@ _WIRE_ROUNDING: Final = 0.01
 SERVICE_CONFIG: Final = {
     # Names with several addresses are spread over; with one address this is the same as the default.
     "loadBalancingConfig": [{"round_robin": {}}],
+    # A replica that is going to stop says so here; its calls go elsewhere before it refuses any.
+    "healthCheckConfig": {"serviceName": ACCEPTING},
     "methodConfig": [
         {
             "name": [{}],

@@ -6,10 +6,15 @@ from grpc_health.v1 import health, health_pb2
 
 LIVENESS = "liveness"
 """Service name to ask whether the process itself works; SERVING from start to end, also while draining."""
+ACCEPTING = "accepting"
+"""Service name that clients watch to know which replicas to call; SERVING until the process drains.
+
+Unlike readiness it does not follow dependencies: a client of the only server wants the true error of a call.
+"""
 
 
 class HealthBoard:
-    """Readiness of each service, of all together (the empty name), and liveness.
+    """Readiness of each service, of all together (the empty name), and the two names above.
 
     A service is ready when it can serve now: its stores answer, its model is loaded, it is not draining.
     """
@@ -47,6 +52,7 @@ class HealthBoard:
 
     async def _show(self) -> None:
         readiness = {name: ready and not self._draining for name, ready in self._ready.items()}
-        for name, serving in (readiness | {"": self.is_ready, LIVENESS: True}).items():
+        processwide = {"": self.is_ready, LIVENESS: True, ACCEPTING: not self._draining}
+        for name, serving in (readiness | processwide).items():
             status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
             await self.servicer.set(name, status)

@@ -126,17 +126,21 @@ class GrpcServer:
         return port
 
     async def stop(self, drain_s: float | None = None) -> int:
-        """Refuse new calls, let accepted ones finish for at most `drain_s` (default: the option), then close.
+        """Say NOT_SERVING, refuse new calls, let accepted ones finish for at most `drain_s`, then close.
 
-        Health says NOT_SERVING at once; the port stays open for `drain_notice_s`, so that balancers can see it.
+        For the first `drain_notice_s` calls are still accepted, so that clients and balancers that watch the health
+        move on without a failed call. Can be called again; the first call to end cuts off what is left.
+
+        Args:
+            drain_s: seconds; None is the option's.
 
         Returns:
             The number of calls that had to be cut off.
         """
         limit_s = self._options.drain_s if drain_s is None else drain_s
         await self.health.drain()
-        self.admission.drain()
         await asyncio.sleep(min(self._options.drain_notice_s, limit_s))
+        self.admission.drain()
         if self.admission.active:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.admission.idle(), limit_s)
