@@ -1,0 +1,156 @@
+"""A real ingest service on a real catalog, the memory store and the hashing embedder, called without a network."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from groundwire.api.ingest.v1 import collection_pb2, document_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.catalog.database import Database
+from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.ingest.adapters.markdown_outline import markdown_outline
+from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
+from groundwire.ingest.bootstrap import IngestService, build
+from groundwire.ingest.calls import Calls
+from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules, parse_document
+from groundwire.ingest.ingest_document import IngestDocument
+from groundwire.ingest.ports import Original
+from groundwire.ingest.settings import IngestSettings
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import Tokenizer, Vectors
+from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.vector_store import VectorStore
+from groundwire.rpc.workers import Workers
+from groundwire.vectorstores.memory import MemoryVectorStore
+
+DIMENSIONS = 32
+
+
+class CountingEmbedder(HashingEmbedder):
+    """Remembers every text it embedded."""
+
+    def __init__(self, dimensions: int = DIMENSIONS) -> None:
+        self.texts: list[str] = []
+        self.before_embedding: Callable[[], None] = lambda: None
+        super().__init__(dimensions)
+        self.texts.clear()
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        self.before_embedding()
+        self.texts += texts
+        return super().embed_documents(texts)
+
+
+class InProcessParser:
+    """Takes documents apart in the calling thread, without the time it takes to start a process."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
+        budget.check()
+        splitter = SemanticSplitter(self._tokenizer, rules.format)
+        return parse_document(original.read(), rules, splitter, markdown_outline)
+
+
+class Harness:
+    """One process: `close()` ends it, another harness on the same folder and store is the next one."""
+
+    def __init__(
+        self,
+        folder: Path,
+        vectors: VectorStore | None = None,
+        embedder: CountingEmbedder | None = None,
+        **settings: Any,
+    ) -> None:
+        self.folder = folder
+        self.vectors = vectors or MemoryVectorStore()
+        self.embedder = embedder or CountingEmbedder()
+        self.catalog = Database.open(f"sqlite:{folder / 'catalog.db'}")
+        self.workers = Workers(4)
+        self.service: IngestService = build(
+            catalog=self.catalog,
+            vectors=self.vectors,
+            embedder=self.embedder,
+            settings=IngestSettings(sweep_every_s=0.05, **settings),
+            workers=self.workers,
+        )
+
+    @property
+    def calls(self) -> Calls:
+        return self.service.servicer.calls
+
+    def start(self) -> "Harness":
+        self.service.start()
+        return self
+
+    def start_without_parser_process(self) -> "Harness":
+        self.use(replace(self.calls.use.ingest_document, parser=InProcessParser(self.embedder.tokenizer)))
+        self.service.housekeeping.start()
+        return self
+
+    def use(self, ingest_document: IngestDocument) -> None:
+        """Let the calls use another use case."""
+        calls = replace(self.calls, use=replace(self.calls.use, ingest_document=ingest_document))
+        object.__setattr__(self.service.servicer, "calls", calls)
+
+    def close(self) -> None:
+        self.service.close()
+        self.workers.close()
+        self.catalog.close()
+
+    def create(self, collection: str, profile: collection_pb2.Profile = collection_pb2.PROFILE_DOCUMENTS) -> None:
+        self.calls.create_collection(pb.CreateCollectionRequest(collection=collection, profile=profile))
+
+    def ingest(
+        self, collection: str, source_uri: str, content: str | bytes, **fields: Any
+    ) -> document_pb2.IngestResult:
+        data = content.encode() if isinstance(content, str) else content
+        request = pb.IngestDocumentRequest(collection=collection, source_uri=source_uri, content=data, **fields)
+        return self.calls.ingest_document(request).result
+
+    def text(self, collection: str, source_uri: str) -> str:
+        request = pb.GetDocumentRequest(collection=collection, source_uri=source_uri, include_text=True)
+        return self.calls.get_document(request).text
+
+    def sources(self, collection: str) -> list[str]:
+        page = self.calls.list_documents(pb.ListDocumentsRequest(collection=collection, page_size=1000))
+        return [document.source_uri for document in page.documents]
+
+    def live_numbers(self, collection: str) -> list[int]:
+        page = self.calls.list_chunks(pb.ListChunksRequest(collection=collection, page_size=1000))
+        assert not page.next_page_token
+        return [chunk.chunk_number for chunk in page.chunks]
+
+    def points(self, collection: str) -> list[int]:
+        found = self.service.use_cases.get_collection(DEFAULT_TENANT, collection)
+        try:
+            return list(self.vectors.numbers(found.collection.engine_name))
+        except CollectionNotFoundError:
+            return []
+
+    def sweep(self) -> None:
+        self.service.housekeeping._sweep()
+
+
+def in_threads(*functions: Callable[[], Any]) -> list[Any]:
+    """Return what the functions return or raise, run at the same time."""
+    results: list[Any] = [None] * len(functions)
+    barrier = threading.Barrier(len(functions))
+
+    def run(index: int) -> None:
+        barrier.wait()
+        try:
+            results[index] = functions[index]()
+        except Exception as error:  # noqa: BLE001 - tests look at it
+            results[index] = error
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results

@@ -1,0 +1,181 @@
+"""Several callers at once, repeated calls, and callers that leave."""
+
+import time
+import uuid
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from tests.integration.ingest.harness import Harness, in_threads
+from tests.integration.ingest.test_ingest_document import long_text
+
+from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest, Progress, Stage
+from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.ports import Original
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    CallCancelledError,
+    DeadlineError,
+    EmbeddingMismatchError,
+    InvalidRequestError,
+    RequestIdReusedError,
+)
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+
+
+def assert_clean(harness: Harness, collection: str) -> None:
+    harness.sweep()
+    assert harness.points(collection) == sorted(harness.live_numbers(collection))
+
+
+def test_ingests_of_one_source_wait_for_each_other(harness: Harness, collection: str) -> None:
+    texts = [long_text(seed, 10) for seed in range(4)]
+    results = in_threads(*(partial(harness.ingest, collection, "a.txt", text) for text in texts))
+    assert sorted(result.document.generation for result in results) == [1, 2, 3, 4]
+    last = next(index for index, result in enumerate(results) if result.document.generation == 4)
+    assert harness.text(collection, "a.txt") == texts[last]
+    assert harness.sources(collection) == ["a.txt"]
+    assert_clean(harness, collection)
+
+
+def test_equal_bytes_under_new_sources_at_once_make_one_document(harness: Harness, collection: str) -> None:
+    text = long_text(1, 10)
+    results = in_threads(*(partial(harness.ingest, collection, f"{name}.txt", text) for name in "abcd"))
+    outcomes = sorted(result.outcome for result in results)
+    assert outcomes == [document_pb2.INGEST_OUTCOME_CREATED] + [document_pb2.INGEST_OUTCOME_REUSED] * 3
+    assert len({result.document.document_id for result in results}) == 1
+    assert len(harness.sources(collection)) == 1
+
+
+def test_ingests_of_many_sources_run_at_once(harness: Harness, collection: str) -> None:
+    results = in_threads(*(partial(harness.ingest, collection, f"{seed}.txt", long_text(seed, 6)) for seed in range(8)))
+    assert {result.outcome for result in results} == {document_pb2.INGEST_OUTCOME_CREATED}
+    assert len(harness.sources(collection)) == 8
+    assert_clean(harness, collection)
+
+
+def test_a_repeated_request_gets_the_same_answer_and_has_one_effect(harness: Harness, collection: str) -> None:
+    request = pb.IngestDocumentRequest(
+        collection=collection, source_uri="a.txt", text=long_text(1, 3), request_id=str(uuid.uuid4())
+    )
+    first = harness.calls.ingest_document(request)
+    harness.ingest(collection, "a.txt", "Something else came in between.")
+    assert harness.calls.ingest_document(request) == first
+    assert harness.text(collection, "a.txt") == "Something else came in between."
+
+
+def test_a_request_repeated_at_once_has_one_effect(harness: Harness, collection: str) -> None:
+    request = pb.IngestDocumentRequest(
+        collection=collection, source_uri="a.txt", text=long_text(2, 20), request_id=str(uuid.uuid4())
+    )
+    answers = in_threads(*(partial(harness.calls.ingest_document, request) for _ in range(4)))
+    assert all(answer == answers[0] for answer in answers)
+    assert answers[0].result.document.generation == 1
+    assert_clean(harness, collection)
+
+
+def test_a_repeated_answer_may_be_unchanged(harness: Harness, collection: str) -> None:
+    harness.ingest(collection, "a.txt", "The same text as before.")
+    request = pb.IngestDocumentRequest(
+        collection=collection, source_uri="a.txt", text="The same text as before.", request_id=str(uuid.uuid4())
+    )
+    first = harness.calls.ingest_document(request)
+    assert first.result.outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
+    harness.ingest(collection, "a.txt", "Another text came in between.")
+    assert harness.calls.ingest_document(request) == first
+
+
+def test_a_request_id_serves_one_body_only(harness: Harness, collection: str) -> None:
+    request = pb.IngestDocumentRequest(
+        collection=collection, source_uri="a.txt", text="The first body.", request_id=str(uuid.uuid4())
+    )
+    harness.calls.ingest_document(request)
+    request.text = "The second body."
+    with pytest.raises(RequestIdReusedError):
+        harness.calls.ingest_document(request)
+    with pytest.raises(RequestIdReusedError):
+        harness.calls.delete_document(
+            pb.DeleteDocumentRequest(collection=collection, document_id="x", request_id=request.request_id)
+        )
+    request.request_id = "not a uuid"
+    with pytest.raises(InvalidRequestError):
+        harness.calls.ingest_document(request)
+
+
+def test_creating_and_deleting_can_be_repeated(harness: Harness) -> None:
+    create = pb.CreateCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
+    delete = pb.DeleteCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
+    created = harness.calls.create_collection(create)
+    assert harness.calls.create_collection(create) == created
+    document = harness.ingest("again", "a.txt", "Text that goes again.").document
+    drop = pb.DeleteDocumentRequest(collection="again", document_id=document.document_id, request_id=str(uuid.uuid4()))
+    assert harness.calls.delete_document(drop) == harness.calls.delete_document(drop)
+    deleted = harness.calls.delete_collection(delete)
+    assert harness.calls.delete_collection(delete) == deleted
+    assert harness.calls.create_collection(create) == created
+    with pytest.raises(AlreadyExistsError):
+        harness.create("again2")
+        other = pb.CreateCollectionRequest(collection="again2")
+        other.settings.chunking.target_size = 300
+        harness.calls.create_collection(other)
+
+
+def request_for(collection: str, source: str) -> IngestRequest:
+    return IngestRequest(DEFAULT_TENANT, collection, source, None, None, None, None, DuplicatePolicy.REUSE, "content")
+
+
+def test_a_caller_that_leaves_stops_the_work(harness: Harness, collection: str) -> None:
+    budget, seen = Budget(), list[Progress]()
+    content = long_text(7, 400).encode()
+
+    def report(progress: Progress) -> None:
+        seen.append(progress)
+        if progress.stage is Stage.WRITING:
+            budget.cancel()
+
+    with pytest.raises(CallCancelledError):
+        harness.service.use_cases.ingest_document(
+            request_for(collection, "a.txt"), Original(len(content), content), budget, report
+        )
+    stages = [progress.stage for progress in seen]
+    assert list(dict.fromkeys(stages)) == [Stage.PARSING, Stage.CHUNKING, Stage.EMBEDDING, Stage.WRITING]
+    assert harness.sources(collection) == []
+    harness.sweep()
+    assert harness.points(collection) == []
+
+
+def test_embedding_progress_counts_chunks(harness: Harness, collection: str) -> None:
+    seen = list[Progress]()
+    content = long_text(8, 200).encode()
+    result = harness.service.use_cases.ingest_document(
+        request_for(collection, "a.txt"), Original(len(content), content), Budget(), seen.append
+    )
+    total = result.document.chunk_count
+    embedding = [progress.done for progress in seen if progress.stage is Stage.EMBEDDING]
+    assert embedding == sorted(embedding)
+    assert (embedding[0], embedding[-1]) == (0, total)
+    assert len(embedding) > 2
+    assert all(progress.total in {1, total} for progress in seen)
+
+
+def test_a_lock_is_waited_for_no_longer_than_the_budget() -> None:
+    locks = KeyedLocks()
+    with locks.hold(("a",), Budget()), locks.hold(("b",), Budget()):
+        started = time.monotonic()
+        with pytest.raises(DeadlineError), locks.hold(("a",), Budget(0.1)):
+            pass
+        assert time.monotonic() - started < 2
+    assert locks._held == {}
+
+
+def test_a_collection_of_another_model_is_refused(harness: Harness, collection: str) -> None:
+    use = harness.service.use_cases.ingest_document
+    found = harness.service.use_cases.get_collection(DEFAULT_TENANT, collection).collection
+
+    other = replace(use, identity=replace(found.identity, probe_digest="0" * 64))
+    with pytest.raises(EmbeddingMismatchError) as caught:
+        other(request_for(collection, "a.txt"), Original(4, b"text"), Budget(), lambda _: None)
+    assert set(caught.value.metadata) == {"expected", "got"}

@@ -1,0 +1,176 @@
+"""The parser process: what it refuses, how it dies, and that the next document goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.ingest.adapters.markdown_outline import markdown_outline
+from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
+from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
+from groundwire.ingest.domain.parse_messages import rules_from_message, rules_to_message
+from groundwire.ingest.domain.parsing import ParseRules, parse_document
+from groundwire.ingest.ports import Original
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.collection import PROFILES, ProfileName
+from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    DeadlineError,
+    DocumentEncodingError,
+    EmptyDocumentError,
+    InvalidRequestError,
+    UnavailableError,
+)
+
+TOKENIZER = HashingEmbedder(8).tokenizer
+RULES = ParseRules(DocumentFormat.MARKDOWN, PROFILES[ProfileName.DOCUMENTS].chunking, "Title", "file.md", "content")
+TEXT = "# Tides\n\n" + "The moon pulls the sea. \U0001f30a " * 2000
+SLOW = ("[" * 40 + "\n") * 200_000
+
+
+def original(text: str | bytes) -> Original:
+    data = text.encode() if isinstance(text, str) else text
+    return Original(len(data), data)
+
+
+@pytest.fixture(scope="module")
+def parser() -> Iterator[ParserProcess]:
+    running = ParserProcess(TOKENIZER.definition, ParserLimits())
+    yield running
+    running.close()
+
+
+def test_it_finds_what_the_rules_find_here(parser: ParserProcess, tmp_path: Path) -> None:
+    here = parse_document(TEXT.encode(), RULES, SemanticSplitter(TOKENIZER, DocumentFormat.MARKDOWN), markdown_outline)
+    assert len(here.chunks) > 10
+    assert parser.parse(original(TEXT), RULES, Budget()) == here
+    (tmp_path / "file").write_bytes(TEXT.encode())
+    spooled = Original(len(TEXT.encode()), path=tmp_path / "file")
+    assert parser.parse(spooled, RULES, Budget()) == here
+
+
+def test_rules_survive_the_journey() -> None:
+    assert rules_from_message(rules_to_message(RULES)) == RULES
+
+
+def test_refusals_keep_their_type_field_and_facts(parser: ParserProcess) -> None:
+    with pytest.raises(EmptyDocumentError):
+        parser.parse(original(b""), RULES, Budget())
+    with pytest.raises(DocumentEncodingError) as caught:
+        parser.parse(original(b"caf\xe9"), RULES, Budget())
+    assert caught.value.metadata == {"offset": "3"}
+    assert caught.value.violations[0].field == "content"
+
+
+def test_a_document_that_takes_too_long_is_refused_and_the_next_one_goes_on() -> None:
+    parser = ParserProcess(TOKENIZER.definition, ParserLimits(base_s=0.6, s_per_mib=0.0))
+    try:
+        parser.parse(original("# Small\n\nText."), RULES, Budget())
+        started = time.monotonic()
+        with pytest.raises(InvalidRequestError) as caught:
+            parser.parse(original(SLOW), RULES, Budget())
+        assert time.monotonic() - started < 5
+        assert caught.value.violations[0].field == "content"
+    finally:
+        parser.close()
+    parser = ParserProcess(TOKENIZER.definition, ParserLimits())
+    assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
+    parser.close()
+
+
+def test_a_document_that_takes_too_much_memory_is_refused_and_the_next_one_goes_on() -> None:
+    parser = ParserProcess(TOKENIZER.definition, ParserLimits(memory_bytes=400 << 20))
+    try:
+        with pytest.raises(InvalidRequestError) as caught:
+            parser.parse(original("- a\n\n" * 600_000), RULES, Budget())
+        assert caught.value.violations[0].field == "content"
+        assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
+    finally:
+        parser.close()
+
+
+def test_a_parser_that_was_killed_is_started_again(parser: ParserProcess) -> None:
+    parser.parse(original("# Small\n\nText."), RULES, Budget())
+    assert parser.process_id is not None
+    os.kill(parser.process_id, signal.SIGKILL)
+    assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
+
+
+def test_a_parser_killed_in_the_middle_gets_the_document_again(parser: ParserProcess) -> None:
+    parser.parse(original("# Small\n\nText."), RULES, Budget())
+    first = parser.process_id
+    assert first is not None
+    threading.Timer(0.3, os.kill, (first, signal.SIGKILL)).start()
+    parsed = parser.parse(original("word " * 400_000), RULES, Budget())
+    assert parser.process_id != first
+    assert len(parsed.chunks) > 400
+
+
+@pytest.mark.parametrize("error", [CallCancelledError, DeadlineError])
+def test_a_caller_that_leaves_does_not_wait(parser: ParserProcess, error: type[Exception]) -> None:
+    budget = Budget(0.3 if error is DeadlineError else None)
+    if error is CallCancelledError:
+        threading.Timer(0.3, budget.cancel).start()
+    started = time.monotonic()
+    with pytest.raises(error):
+        parser.parse(original(SLOW), RULES, budget)
+    assert time.monotonic() - started < 3
+    assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
+
+
+def test_a_closed_parser_says_so() -> None:
+    parser = ParserProcess(TOKENIZER.definition, ParserLimits())
+    parser.start()
+    parser.close()
+    assert parser.process_id is None
+    with pytest.raises(UnavailableError):
+        parser.parse(original("# Small\n\nText."), RULES, Budget())
+
+
+def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
+    script = (
+        "import sys, time\n"
+        f"sys.path[:] = {sys.path!r}\n"
+        "from groundwire.embedders.hashing import HashingEmbedder\n"
+        "from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess\n"
+        "parser = ParserProcess(HashingEmbedder(8).tokenizer.definition, ParserLimits())\n"
+        "parser.start()\n"
+        "print(parser.process_id, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 10
+    while _is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _is_running(child)
+
+
+def _is_running(process_id: int) -> bool:
+    try:
+        return "Z (zombie)" not in Path(f"/proc/{process_id}/status").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+
+
+def test_the_process_loads_neither_models_nor_the_transport() -> None:
+    script = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "import groundwire.ingest.adapters.parser_worker\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules}))\n"
+    )
+    loaded = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, check=True).stdout
+    for heavy in ("torch", "grpc", "google", "sqlalchemy", "transformers", "pydantic", "structlog"):
+        assert f"'{heavy}'" not in loaded
