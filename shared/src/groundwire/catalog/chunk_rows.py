@@ -8,7 +8,7 @@ from sqlalchemy import Select, select
 
 from groundwire.catalog.connections import encode_json
 from groundwire.catalog.document_rows import DOCUMENT_COLUMNS, loaded_values, to_document
-from groundwire.catalog.live_generations import IS_LIVE
+from groundwire.catalog.generation_keys import IS_LIVE
 from groundwire.catalog.tables import chunks, collections, documents, generations
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document

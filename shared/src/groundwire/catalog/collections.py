@@ -16,12 +16,12 @@ from groundwire.catalog.collection_rows import (
     to_collection,
 )
 from groundwire.catalog.database import Database
-from groundwire.catalog.embedding_rows import forget_unused_embeddings
+from groundwire.catalog.embedding_rows import forget_embeddings_of
 from groundwire.catalog.generations import Receipted
 from groundwire.catalog.ledger import settle
 from groundwire.catalog.outbox import queue_dropped_collection
 from groundwire.catalog.positions import advance_position
-from groundwire.catalog.tables import chunks, collections, documents, generations
+from groundwire.catalog.tables import collections, documents, generations
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import AlreadyExistsError
@@ -132,12 +132,9 @@ def _settings(collection: Collection) -> tuple[Any, ...]:
 
 def _delete(connection: Connection, key: int, collection: Collection) -> None:
     queue_dropped_collection(connection, collection)
-    of_all = select(chunks.c.content_hash).where(
-        chunks.c.generation_key.in_(select(generations.c.generation_key).where(generations.c.collection_key == key))
-    )
-    hashes = set(connection.execute(of_all).scalars())
+    of_all = select(generations.c.generation_key).where(generations.c.collection_key == key)
+    forget_embeddings_of(connection, collection.identity.digest, of_all)
     connection.execute(delete(collections).where(collections.c.collection_key == key))
-    forget_unused_embeddings(connection, collection.identity.digest, hashes)
     advance_position(connection)
 
 

@@ -4,14 +4,13 @@ from sqlalchemy import Connection, RowMapping, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.document_rows import field_values
-from groundwire.catalog.embedding_rows import forget_unused_embeddings
+from groundwire.catalog.embedding_rows import forget_embeddings_of
+from groundwire.catalog.generation_keys import numbers_of
 from groundwire.catalog.generations import DeletedCounts, GenerationState
-from groundwire.catalog.live_generations import IS_LIVE
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.publish_generation import drop_empty_document
 from groundwire.catalog.tables import (
-    chunks,
     collections,
     document_aliases,
     document_tags,
@@ -30,27 +29,22 @@ def delete_document(connection: Connection, tenant: str, collection: str, docume
     """
     row = _visible_row(connection, tenant, collection, document_id)
     key = row["document_key"]
-    of_live = connection.execute(
-        select(chunks.c.chunk_number, chunks.c.content_hash)
-        .join(generations, generations.c.generation_key == chunks.c.generation_key)
-        .where(generations.c.document_key == key, IS_LIVE)
-    ).all()
-    queue_deleted_points(connection, tenant, row["engine_name"], [found.chunk_number for found in of_live])
+    leaving = select(generations.c.generation_key).where(
+        generations.c.document_key == key, generations.c.state != GenerationState.PENDING.value
+    )
+    numbers = numbers_of(connection, leaving)
+    queue_deleted_points(connection, tenant, row["engine_name"], numbers)
     _bury(connection, row, now)
-    removed = connection.execute(
-        delete(generations).where(
-            generations.c.document_key == key, generations.c.state != GenerationState.PENDING.value
-        )
-    ).rowcount
+    forget_embeddings_of(connection, row["identity_digest"], leaving)
+    removed = connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving))).rowcount
     _hide(connection, key)
     drop_empty_document(connection, key)
-    forget_unused_embeddings(connection, row["identity_digest"], {found.content_hash for found in of_live})
     return DeletedCounts(
         document_id=document_id,
         source_uri=row["source_path"],
         last_generation=row["live_generation"],
         generations=removed,
-        chunks=len(of_live),
+        chunks=len(numbers),
         total_chars=row["total_chars"],
     )
 

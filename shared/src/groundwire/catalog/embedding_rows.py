@@ -1,18 +1,20 @@
-"""Removal of vectors that no chunk refers to any more."""
+"""Removal of the vectors that only leaving generations need."""
 
-from collections.abc import Collection
-
-from sqlalchemy import Connection, bindparam, delete, exists, select
+from sqlalchemy import Connection, Select, delete, exists, select
 
 from groundwire.catalog.bookkeeping_tables import embeddings
 from groundwire.catalog.tables import chunks
 
 
-def forget_unused_embeddings(connection: Connection, identity_digest: str, hashes: Collection[str]) -> None:
-    """Remove the vectors of these contents unless a chunk, live or pending, still has the content."""
-    used = exists(select(1).where(chunks.c.content_hash == embeddings.c.content_hash))
-    statement = delete(embeddings).where(
-        embeddings.c.identity_digest == identity_digest, embeddings.c.content_hash == bindparam("content"), ~used
+def forget_embeddings_of(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> None:
+    """Remove the vectors of contents that no chunk has but those of the `leaving` generations (their keys)."""
+    other = chunks.alias("other")
+    needed = exists(
+        select(1).where(other.c.content_hash == embeddings.c.content_hash, other.c.generation_key.not_in(leaving))
     )
-    if hashes:
-        connection.execute(statement, [{"content": content} for content in hashes])
+    contents = select(chunks.c.content_hash).where(chunks.c.generation_key.in_(leaving))
+    connection.execute(
+        delete(embeddings).where(
+            embeddings.c.identity_digest == identity_digest, embeddings.c.content_hash.in_(contents), ~needed
+        )
+    )

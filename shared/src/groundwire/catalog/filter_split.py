@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, and_, select, true
 
 from groundwire.catalog.filters_sql import to_sql
-from groundwire.catalog.live_generations import live_generation_keys
+from groundwire.catalog.generation_keys import live_generation_keys
 from groundwire.catalog.tables import chunks
 from groundwire.kernel.filters import And, Filter, Not, Or
 

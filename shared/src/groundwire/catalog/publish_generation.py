@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
 
 from groundwire.catalog.begin_generation import changed, refuse_taken_source
+from groundwire.catalog.generation_keys import numbers_of
 from groundwire.catalog.generations import GenerationState, PendingGeneration
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.catalog.positions import advance_position
@@ -82,7 +83,7 @@ def _supersede(connection: Connection, pending: PendingGeneration, document_key:
     key = connection.execute(statement.returning(generations.c.generation_key)).scalar()
     if key is None:
         return
-    old = connection.execute(select(chunks.c.chunk_number).where(chunks.c.generation_key == key)).scalars().all()
+    old = numbers_of(connection, select(generations.c.generation_key).where(generations.c.generation_key == key))
     queue_deleted_points(connection, pending.tenant, pending.collection.engine_name, old)
     connection.execute(delete(chunks).where(chunks.c.generation_key == key))
 

@@ -13,7 +13,7 @@ from groundwire.catalog.bookkeeping_tables import embeddings
 from groundwire.catalog.bulk_insert import insert_rows
 from groundwire.catalog.chunk_rows import to_payload
 from groundwire.catalog.database import Database
-from groundwire.catalog.live_generations import IS_LIVE, key_of, live_generation_keys
+from groundwire.catalog.generation_keys import IS_LIVE, key_of, live_generation_keys
 from groundwire.catalog.tables import chunks, generations
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection

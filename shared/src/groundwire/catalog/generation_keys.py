@@ -1,10 +1,11 @@
-"""The live generations, as statements name them."""
+"""Generations and their chunks, as statements name them."""
 
+import json
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, literal_column, select
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, func, literal_column, select
 
-from groundwire.catalog.tables import collections, generations
+from groundwire.catalog.tables import chunks, collections, generations
 from groundwire.kernel.collection import Collection
 
 IS_LIVE: ColumnElement[bool] = generations.c.state == literal_column("'LIVE'")
@@ -21,3 +22,10 @@ def key_of(collection: Collection) -> ScalarSelect[int]:
     return statement.where(
         collections.c.tenant == collection.tenant, collections.c.uid == collection.uid
     ).scalar_subquery()
+
+
+def numbers_of(connection: Connection, generation_keys: Select[tuple[int]]) -> list[int]:
+    """Return the chunk numbers of generations, ascending; one row, so that the interpreter lock is taken once."""
+    numbers = func.json_group_array(chunks.c.chunk_number)
+    stored = connection.execute(select(numbers).where(chunks.c.generation_key.in_(generation_keys))).scalar_one()
+    return sorted(json.loads(stored))
