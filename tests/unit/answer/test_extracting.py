@@ -1,9 +1,12 @@
 """Which sentences stand in an extractive answer: cues, candidates, scores, choice."""
 
+import time
+
 import numpy as np
 import pytest
 
 from groundwire.answer.domain.candidates import Candidate, find_candidates
+from groundwire.answer.domain.cues import definition_match
 from groundwire.answer.domain.question import QuestionKind, read_question
 from groundwire.answer.domain.scoring import Scored, covered, rarities, score_candidates, shortlist, support
 from groundwire.answer.domain.selecting import select_sentences
@@ -173,3 +176,55 @@ def _support(question: str, content: str) -> float:
 def test_numbers_names_and_negations_that_the_passage_lacks_weaken_support(fitting: str, contradicted: str) -> None:
     content = "Rust version 1.0 was released when the firm did open in old Berlin."
     assert _support(contradicted, content) < _support(fitting, content)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "`",
+        "` ",
+        "(",
+        "<!--",
+        "_a",
+        "**",
+        "[a](",
+        "a. ",
+        ". ",
+        "\n> ",
+        "| ",
+        "\n- ",
+        '"',
+        "\n```\n",
+        "1.",
+        "A. B",
+        "_ _",
+    ],
+)
+def test_hostile_text_is_read_in_no_time(piece: str) -> None:
+    content = piece * (20_000 // len(piece))
+    question = read_question("What is a? Why 1.0 and not a_b? " + content[:400])
+    began = time.perf_counter()
+    candidates = find_candidates([make_passage(content)], question)[:64]
+    ones: Vectors = np.full((len(candidates), 4), 0.5, dtype=np.float32)
+    scored = score_candidates(question, candidates, np.full(4, 0.5, dtype=np.float32), ones)
+    select_sentences(scored)
+    assert time.perf_counter() - began < 2.0
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ("Closures are a kind of function.", "Closures are typically short."),
+        ("_Closures_, on the other hand, are functions that capture.", "We use closures in many places."),
+        ("Such functions are called _closures_ in Rust.", "We saw closures in many places."),
+        ("Fundamentally, closures let us pass code around.", "Fundamentally, we like closures a lot."),
+    ],
+)
+def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
+    question = read_question("What are closures?")
+    assert definition_match(question, better) > definition_match(question, worse)
+
+
+def test_a_name_of_code_that_the_passage_lacks_weakens_support() -> None:
+    content = "The pin project crate pins fields of a project."
+    assert _support("What does the pin_project crate do?", content) < _support("What does the crate do?", content)

@@ -33,7 +33,8 @@ _EVIDENCE = {
 _DANGLING = re.compile(
     r"(?:this|that|these|those|it|they|he|she|such|however|but|and|or|so|also|then|here|therefore|thus|instead"
     r"|otherwise|similarly|likewise|additionally|furthermore|in other words|for example|for instance"
-    r"|in this (?:case|example)|as a result|on the other hand|at this point|again|finally|next|now|note)\b",
+    r"|in this (?:case|example)|as a result|on the other hand|at this point|again|finally|next|now|note|as such|rather"
+    r"|be warned|another (?:reason|method|way)|in the same way|in contrast|recall|remember)\b",
     re.IGNORECASE,
 )
 _ANNOUNCEMENT = re.compile(
@@ -42,10 +43,13 @@ _ANNOUNCEMENT = re.compile(
     r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
     re.IGNORECASE,
 )
-_IS_A = re.compile(
-    r"(?:['\"\u201d\u2019*_`)]|\([^)]{1,40}\)|\s)*"
-    r"\b(?:is|are|was|were|means?|refers? to|describes?|lets?|allows?|enables?|provides?|defines?)\b"
+_DEFINING_VERB = re.compile(
+    r"\b(?:(?P<copula>is|are|was|were)(?= (?:an?|the|one|any|part|code|data|how|what|when|where|\w+ that)\b)"
+    r"|(?P<verb>means?|refers? to|describes?|lets?|allows?|enables?|provides?|defines?)|is|are|was|were)\b"
 )
+_ASIDE = re.compile(r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},")
+_MARK = r"(?:\*\*|__|\*|_|\u201c|\u201d|\")"
+_TERM = re.compile(rf"(?<!\w){_MARK}(?P<term>[^*_\"\u201d]{{2,60}}){_MARK}(?!\w)")
 _OPENING_WORDS = 4
 
 
@@ -66,14 +70,26 @@ def kind_match(question: Question, text: str) -> float:
 
 
 def definition_match(question: Question, text: str) -> float:
-    """Return 1 if the sentence has the question's subject as its own (`Ownership is …`), 0.3 if it opens with it."""
+    """Return how far the sentence defines the question's subject.
+
+    1 if the subject is its own and it says what that is (`Ownership is a set of rules`), 0.7 if it only says something
+    of it (`Ownership is new to many`), 0.6 if it sets it off as a term (`… is called _ownership_`), 0.3 if it opens
+    with it, else 0.
+    """
     subject = set(question.subject)
-    opening = {stem(word) for word in words(text)[: 3 * len(subject) + _OPENING_WORDS]}
-    if not subject or not subject <= opening:
+    if not subject:
         return 0.0
-    verb = _IS_A.search(text)
-    before = {stem(word) for word in words(text[: verb.start()]) if word not in FUNCTION_WORDS} if verb else set()
-    return 1.0 if before == subject else 0.3
+    verb = _DEFINING_VERB.search(text)
+    if verb is not None and _stems(_ASIDE.sub(" ", text[: verb.start()])) == subject:
+        return 1.0 if verb["copula"] or verb["verb"] else 0.7
+    if any(subject == _stems(match["term"]) for match in _TERM.finditer(text)):
+        return 0.6
+    opening = {stem(word) for word in words(text)[: 3 * len(subject) + _OPENING_WORDS]}
+    return 0.3 if subject <= opening else 0.0
+
+
+def _stems(text: str) -> set[str]:
+    return {stem(word) for word in words(text) if word not in FUNCTION_WORDS}
 
 
 def is_dangling(text: str) -> bool:

@@ -12,7 +12,7 @@ from groundwire.answer.domain.blocks import BlockKind
 from groundwire.answer.domain.candidates import Candidate
 from groundwire.answer.domain.cues import definition_match, is_announcement, is_dangling, kind_match, names_in
 from groundwire.answer.domain.passage import Passage
-from groundwire.answer.domain.question import Question
+from groundwire.answer.domain.question import Question, QuestionKind
 from groundwire.answer.domain.thresholds import RANKING, SUPPORT
 from groundwire.answer.domain.words import content_stems
 from groundwire.kernel.embedder import Vectors
@@ -37,7 +37,10 @@ class Scored:
 
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_IDENTIFIER = re.compile(r"\b[^\W_]+_\w+\b")
 _NEGATION = re.compile(r"\b(?:not|never|no|none|nor|without|cannot|except)\b|n['\u2019]t\b", re.IGNORECASE)
+_REFERENCE_MARKS = re.compile(r"<!--|\]\[|\]\(")
+_FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
 _CLOSING = "\"'*_`)]\u201d\u2019"
 
 
@@ -105,6 +108,10 @@ def _form_bonus(question: Question, candidate: Candidate) -> float:
         bonus += RANKING.dangling_start
     if is_announcement(text):
         bonus += RANKING.announcement
+    if _REFERENCE_MARKS.search(text):
+        bonus += RANKING.reference_marks
+    if text.endswith("!"):
+        bonus += RANKING.exclamation
     if kind is BlockKind.TABLE:
         bonus += RANKING.table_row
     elif kind is not BlockKind.CODE and not text.rstrip(_CLOSING).endswith((".", "!", "\u3002")):
@@ -129,12 +136,18 @@ def support(question: Question, best: Scored, passages: Sequence[Passage]) -> fl
     return value + _contradictions(question, best.candidate.text, around, here)
 
 
+def _lacks_identifier(question: str, around: str) -> bool:
+    """Tell whether the question has a name of code (`pin_project`) that the passage does not have."""
+    return any(name.casefold() not in around.casefold() for name in _IDENTIFIER.findall(question))
+
+
 def _contradictions(question: Question, sentence: str, around: str, here: frozenset[str]) -> float:
     """Return the sum of the penalties for what the question has and the passage lacks, at most 0."""
     numbers, names = set(_NUMBER.findall(question.text)), set(content_stems(" ".join(names_in(question.text))))
     negated = _NEGATION.search(question.text) and not _NEGATION.search(sentence)
     return (
         SUPPORT.missing_number * bool(numbers - set(_NUMBER.findall(around)))
-        + SUPPORT.missing_name * bool(names - here)
+        + SUPPORT.missing_name * (bool(names - here) or _lacks_identifier(question.text, around))
         + SUPPORT.missing_negation * bool(negated)
+        + SUPPORT.missing_kind * (question.kind in _FACT_KINDS and kind_match(question, sentence) < 0)
     )

@@ -35,6 +35,7 @@ _ABBREVIATION = re.compile(
 )
 _ALWAYS_INSIDE = re.compile(r"(?:e\.g|i\.e|vs|Mr|Mrs|Ms|Dr|Prof|St|Fig|Figs|cf)\.$")
 _CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+_QUOTED_LINE = re.compile(r"\s*\n[ \t]{0,3}(?:>[ \t]?)+")
 _EMPHASIS = ("***", "**", "__", "*", "_")
 
 
@@ -66,8 +67,14 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         inside_code = any(first < stop.start() + 1 < last for first, last in code_spans)
         if not inside_code and _ends_sentence(text, begin, stop, end):
             yield _trimmed(text, begin, stop.end())
-            begin = stop.end()
+            begin = _after_quote_marks(text, stop.end(), end)
     yield _trimmed(text, begin, end)
+
+
+def _after_quote_marks(text: str, begin: int, end: int) -> int:
+    """Return where the next sentence begins if it opens a new line of a quotation, else `begin`."""
+    quote = _QUOTED_LINE.match(text, begin, end)
+    return quote.end() if quote else begin
 
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
