@@ -3,9 +3,9 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from groundwire.answer import bootstrap as answer_bootstrap
+from groundwire.answer.bootstrap import AnswerService
 from groundwire.api.answer.v1 import answer_service_pb2_grpc
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
@@ -16,6 +16,7 @@ from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
+from groundwire.retrieve.bootstrap import RetrieveService
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
@@ -30,12 +31,13 @@ ANSWER = "groundwire.api.answer.v1.AnswerService"
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """What the three services share."""
+    """What the three services share. Ingest has threads of its own: long ingests must not make searches wait."""
 
     catalog: Database
     vectors: VectorStore
     embedder: Embedder
-    workers: Workers
+    ingest_workers: Workers
+    query_workers: Workers
 
 
 def open_engines(settings: ServerSettings, stack: ExitStack) -> Engines:
@@ -51,9 +53,11 @@ def open_engines(settings: ServerSettings, stack: ExitStack) -> Engines:
     stack.callback(vectors.close)
     embedder = open_embedder(settings.embedder, cache_dir=settings.cache)
     stack.callback(embedder.close)
-    workers = Workers(settings.workers)
-    stack.callback(workers.close)
-    return Engines(catalog, vectors, embedder, workers)
+    ingest_workers = Workers(settings.workers, "ingest")
+    stack.callback(ingest_workers.close)
+    query_workers = Workers(settings.workers, "query")
+    stack.callback(query_workers.close)
+    return Engines(catalog, vectors, embedder, ingest_workers, query_workers)
 
 
 def build_services(settings: ProcessSettings, stack: ExitStack) -> list[Service]:
@@ -64,11 +68,14 @@ def build_services(settings: ProcessSettings, stack: ExitStack) -> list[Service]
     """
     _check_generator(settings.server.generator)
     engines = open_engines(settings.server, stack)
-    shared: dict[str, Any] = {"catalog": engines.catalog, "embedder": engines.embedder, "workers": engines.workers}
-    ingest = ingest_bootstrap.build(vectors=engines.vectors, settings=settings.ingest, **shared)
-    retrieve = retrieve_bootstrap.build(vectors=engines.vectors, settings=settings.retrieve, **shared)
-    stub = InProcessStub(retrieve.servicer)
-    answer = answer_bootstrap.build(retriever_stub=stub, settings=settings.answer, **shared)
+    ingest = ingest_bootstrap.build(
+        catalog=engines.catalog,
+        vectors=engines.vectors,
+        embedder=engines.embedder,
+        settings=settings.ingest,
+        workers=engines.ingest_workers,
+    )
+    retrieve, answer = _build_query_services(settings, engines)
     for part in (ingest, retrieve, answer):
         part.start()
         stack.callback(part.close)
@@ -77,6 +84,24 @@ def build_services(settings: ProcessSettings, stack: ExitStack) -> list[Service]
         Service(RETRIEVE, retrieve.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server),
         Service(ANSWER, answer.servicer, answer_service_pb2_grpc.add_AnswerServiceServicer_to_server),
     ]
+
+
+def _build_query_services(settings: ProcessSettings, engines: Engines) -> tuple[RetrieveService, AnswerService]:
+    retrieve = retrieve_bootstrap.build(
+        catalog=engines.catalog,
+        vectors=engines.vectors,
+        embedder=engines.embedder,
+        settings=settings.retrieve,
+        workers=engines.query_workers,
+    )
+    answer = answer_bootstrap.build(
+        catalog=engines.catalog,
+        embedder=engines.embedder,
+        retriever_stub=InProcessStub(retrieve.servicer),
+        settings=settings.answer,
+        workers=engines.query_workers,
+    )
+    return retrieve, answer
 
 
 def catalog_url(url: str, data: Path) -> str:
