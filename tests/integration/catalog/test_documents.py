@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import Connection
 
+from groundwire.catalog.begin_generation import Prepared, insert_chunks
 from groundwire.catalog.outbox import OutboxKind
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
@@ -13,6 +15,7 @@ from groundwire.kernel.errors import (
     CollectionNotFoundError,
     DocumentChangedError,
     DocumentNotFoundError,
+    ExhaustedError,
 )
 from groundwire.kernel.filters import Exists
 from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, sha256
@@ -359,3 +362,29 @@ def test_the_position_counts_what_readers_can_see_change(catalog: Catalog, docs:
     assert position() == before + 1
     catalog.documents.delete(TENANT, "docs", document.document_id)
     assert position() == before + 2
+
+
+@pytest.mark.parametrize("fails_at", [None, 3, 6])
+def test_a_large_document_is_written_in_parts_and_wholly_or_not_at_all(
+    catalog: Catalog, docs: Collection, monkeypatch: pytest.MonkeyPatch, fails_at: int | None
+) -> None:
+    monkeypatch.setattr("groundwire.catalog.documents.CHUNKS_PER_TRANSACTION", 3)
+    monkeypatch.setattr("groundwire.catalog.begin_generation.CHUNKS_PER_TRANSACTION", 3)
+
+    def failing(connection: Connection, prepared: Prepared, start: int) -> None:
+        if start == fails_at:
+            raise ExhaustedError("no space is left")
+        insert_chunks(connection, prepared, start)
+
+    monkeypatch.setattr("groundwire.catalog.documents.insert_chunks", failing)
+    draft = make_draft(*(f"tide {number}" for number in range(8)))
+    if fails_at is None:
+        _, pending = catalog.put(docs, draft)
+        assert catalog.numbers_for(docs, "tide") == list(pending.numbers)
+        live = catalog.chunks.live(TENANT, "docs", pending.numbers)
+        assert [stored.chunk for stored in live.values()] == draft.chunks
+    else:
+        with pytest.raises(ExhaustedError):
+            catalog.documents.begin(TENANT, docs, draft)
+        assert catalog.recovery.leftovers() == []
+    assert catalog.integrity.problems() == []

@@ -24,6 +24,8 @@ from groundwire.catalog.tables import (
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, DocumentChangedError
 
+CHUNKS_PER_TRANSACTION = 4096
+"""More chunks are written in further transactions, so that other writers do not wait for a whole large document."""
 _CHUNK_COLUMNS = (
     *("chunk_number", "tenant", "document_key", "generation_key", "chunk_id"),
     *CHUNK_VALUES,
@@ -42,7 +44,7 @@ class Prepared:
 
 
 def insert_generation(connection: Connection, prepared: Prepared) -> PendingGeneration:
-    """Write document (hidden when new), generation, text, chunks and pages; return the pending generation."""
+    """Write document (hidden when new), generation, text and the first chunks; return the pending generation."""
     draft, pending = prepared.draft, prepared.pending
     collection_key = _collection_key(connection, pending.collection)
     row = _document_row(connection, pending, collection_key)
@@ -56,8 +58,36 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
     generation = _next_generation(connection, pending, document_key)
     key = _insert_row(connection, prepared, shared | {"generation": generation})
     _insert_text(connection, draft.text, key)
-    _insert_chunks(connection, prepared, document_key, key)
-    return replace(pending, key=key, generation=generation)
+    written = replace(pending, key=key, generation=generation)
+    insert_chunks(connection, replace(prepared, pending=written), 0)
+    return written
+
+
+def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> None:
+    """Write chunks and pages from index `start` on, as many as belong into one transaction.
+
+    Raises:
+        DocumentChangedError: the generation went with its collection.
+    """
+    pending, part = prepared.pending, slice(start, start + CHUNKS_PER_TRANSACTION)
+    of_this = select(generations.c.document_key).where(generations.c.generation_key == pending.key)
+    document_key = connection.execute(of_this).scalar()
+    if document_key is None:
+        raise changed(pending.document_id)
+    model, chunks_of_part = pending.collection.identity.model_name, prepared.draft.chunks[part]
+    columns = (pending.numbers[part], pending.chunk_ids[part], pending.payloads[part], chunks_of_part)
+    rows = (
+        (
+            *(number, pending.tenant, document_key, pending.key, chunk_id),
+            *chunk_values(chunk),
+            *(model, prepared.now, encode_json(payload), chunk.content),
+        )
+        for number, chunk_id, payload, chunk in zip(*columns, strict=True)
+    )
+    insert_rows(connection, chunks, _CHUNK_COLUMNS, rows)
+    numbered = zip(pending.numbers[part], chunks_of_part, strict=True)
+    pages = ((number, page) for number, chunk in numbered for page in chunk.page_numbers)
+    insert_rows(connection, chunk_pages, ("chunk_number", "page"), pages)
 
 
 def changed(document_id: str) -> DocumentChangedError:
@@ -147,22 +177,3 @@ def _insert_text(connection: Connection, text: str, generation_key: int) -> None
     columns = ("generation_key", "number", "char_start", "byte_start", "content")
     rows = ((generation_key, each.number, each.char_start, each.byte_start, each.content) for each in cut(text))
     insert_rows(connection, text_segments, columns, rows)
-
-
-def _insert_chunks(connection: Connection, prepared: Prepared, document_key: int, generation_key: int) -> None:
-    pending, draft = prepared.pending, prepared.draft
-    model = pending.collection.identity.model_name
-    rows = (
-        (
-            *(number, pending.tenant, document_key, generation_key, chunk_id),
-            *chunk_values(chunk),
-            *(model, prepared.now, encode_json(payload), chunk.content),
-        )
-        for number, chunk_id, payload, chunk in zip(
-            pending.numbers, pending.chunk_ids, pending.payloads, draft.chunks, strict=True
-        )
-    )
-    insert_rows(connection, chunks, _CHUNK_COLUMNS, rows)
-    numbered = zip(pending.numbers, draft.chunks, strict=True)
-    pages = ((number, page) for number, chunk in numbered for page in chunk.page_numbers)
-    insert_rows(connection, chunk_pages, ("chunk_number", "page"), pages)

@@ -1,13 +1,22 @@
 """Documents: finding them, and writing their generations."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, select, tuple_
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.audit import append_audit
-from groundwire.catalog.begin_generation import Prepared, changed, insert_generation, refuse_taken_source
+from groundwire.catalog.begin_generation import (
+    CHUNKS_PER_TRANSACTION,
+    Prepared,
+    changed,
+    insert_chunks,
+    insert_generation,
+    refuse_taken_source,
+)
 from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
 from groundwire.catalog.delete_document import delete_document
@@ -117,7 +126,14 @@ class Documents:
         """
         check_chunks(draft.text, draft.chunks)
         prepared = Prepared(draft, self._number(tenant, collection, draft), measure(draft.text), self._now())
-        return self._database.write(lambda connection: insert_generation(connection, prepared))
+        pending = self._database.write(lambda connection: insert_generation(connection, prepared))
+        try:
+            for start in range(CHUNKS_PER_TRANSACTION, len(draft.chunks), CHUNKS_PER_TRANSACTION):
+                self._database.write(partial(insert_chunks, prepared=replace(prepared, pending=pending), start=start))
+        except BaseException:
+            self.abandon(pending)
+            raise
+        return pending
 
     def publish(self, pending: PendingGeneration, receipt: Receipted[Document] = None) -> Document:
         """Make a generation the live one, in one transaction with its traces; call it when the engine has all points.

@@ -10,8 +10,8 @@ _RULES = {
         SELECT count(*) FROM chunks_fts_docsize WHERE id NOT IN (SELECT chunk_number FROM live_chunks)""",
     "a live chunk without a full-text row": """
         SELECT count(*) FROM live_chunks WHERE chunk_number NOT IN (SELECT id FROM chunks_fts_docsize)""",
-    "a generation that has not the chunks it counts": """
-        SELECT count(*) FROM generations AS g WHERE state <> 'SUPERSEDED' AND chunk_count <>
+    "a live generation that has not the chunks it counts": """
+        SELECT count(*) FROM generations AS g WHERE state = 'LIVE' AND chunk_count <>
         (SELECT count(*) FROM chunks AS c WHERE c.generation_key = g.generation_key)""",
     "a superseded generation that still has chunks": """
         SELECT count(*) FROM generations WHERE state = 'SUPERSEDED' AND EXISTS
