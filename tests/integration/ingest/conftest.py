@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.integration.ingest.harness import Harness
 
 _numbers = count()

@@ -19,6 +19,7 @@ from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.ports import Original
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Tokenizer, Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
@@ -64,6 +65,7 @@ class Harness:
         folder: Path,
         vectors: VectorStore | None = None,
         embedder: CountingEmbedder | None = None,
+        clock: Clock | None = None,
         **settings: Any,
     ) -> None:
         self.folder = folder
@@ -77,6 +79,7 @@ class Harness:
             embedder=self.embedder,
             settings=IngestSettings(sweep_every_s=0.05, **settings),
             workers=self.workers,
+            clock=clock,
         )
 
     @property
@@ -102,7 +105,9 @@ class Harness:
         self.workers.close()
         self.catalog.close()
 
-    def create(self, collection: str, profile: collection_pb2.Profile = collection_pb2.PROFILE_DOCUMENTS) -> None:
+    def create(
+        self, collection: str, profile: collection_pb2.Profile.ValueType = collection_pb2.PROFILE_DOCUMENTS
+    ) -> None:
         self.calls.create_collection(pb.CreateCollectionRequest(collection=collection, profile=profile))
 
     def ingest(

@@ -6,8 +6,6 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from tests.integration.ingest.harness import Harness, in_threads
-from tests.integration.ingest.test_ingest_document import long_text
 
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -24,6 +22,8 @@ from groundwire.kernel.errors import (
     RequestIdReusedError,
 )
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from tests.integration.ingest.harness import Harness, in_threads
+from tests.integration.ingest.test_ingest_document import long_text
 
 
 def assert_clean(harness: Harness, collection: str) -> None:
@@ -116,10 +116,10 @@ def test_creating_and_deleting_can_be_repeated(harness: Harness) -> None:
     deleted = harness.calls.delete_collection(delete)
     assert harness.calls.delete_collection(delete) == deleted
     assert harness.calls.create_collection(create) == created
+    harness.create("again2")
+    other = pb.CreateCollectionRequest(collection="again2")
+    other.settings.chunking.target_size = 300
     with pytest.raises(AlreadyExistsError):
-        harness.create("again2")
-        other = pb.CreateCollectionRequest(collection="again2")
-        other.settings.chunking.target_size = 300
         harness.calls.create_collection(other)
 
 

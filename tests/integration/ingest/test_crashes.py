@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.integration.ingest.harness import CountingEmbedder, Harness
-from tests.integration.ingest.test_ingest_document import long_text
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.vectorstores.memory import MemoryVectorStore
+from tests.integration.ingest.harness import CountingEmbedder, Harness
+from tests.integration.ingest.test_ingest_document import long_text
 
 OLD, NEW = "# Old\n\n" + long_text(1, 20), "# New\n\n" + long_text(2, 20)
 STEPS = [
@@ -26,7 +26,7 @@ STEPS = [
 ]
 
 
-class Died(BaseException):  # noqa: N818 - it stands for SIGKILL, not for an error
+class Died(BaseException):
     """The process is gone."""
 
 

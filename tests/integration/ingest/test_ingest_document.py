@@ -2,10 +2,10 @@
 
 import hashlib
 import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.integration.ingest.harness import Harness
 
 from groundwire.api.common.v1 import document_format_pb2, metadata_value_pb2
 from groundwire.api.ingest.v1 import collection_pb2, document_pb2
@@ -20,6 +20,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     NotAvailableError,
 )
+from tests.integration.ingest.harness import Harness
 
 TRICKY = (
     '\ufeff---\r\ntitle: Flüsse\r\ntags: [wasser, "stadt"]\r\n---\r\n# Die Elbe 🌊\r\n\r\n'
@@ -30,7 +31,7 @@ TRICKY = (
 
 def long_text(seed: int, paragraphs: int = 40) -> str:
     chance = random.Random(seed)
-    words = "tide moon harbour granite yeast comet lantern orchard compass glacier".split()
+    words = ["tide", "moon", "harbour", "granite", "yeast", "comet", "lantern", "orchard", "compass", "glacier"]
     return "\n\n".join(" ".join(chance.choices(words, k=90)) + "." for _ in range(paragraphs))
 
 
@@ -71,7 +72,7 @@ def test_chunks_are_linked_and_tell_their_overlap(harness: Harness, collection: 
     ]
     assert [chunk.prev_chunk_id for chunk in chunks] == ["", *(chunk.chunk_id for chunk in chunks[:-1])]
     assert [chunk.next_chunk_id for chunk in chunks] == [*(chunk.chunk_id for chunk in chunks[1:]), ""]
-    for before, after in zip(chunks, chunks[1:], strict=False):
+    for before, after in pairwise(chunks):
         assert before.overlap_next_chars == after.overlap_prev_chars == before.span.end - after.span.start > 0
         assert after.unique_content_start == after.span.start + after.overlap_prev_chars
         assert before.unique_content_end == before.span.end - before.overlap_next_chars

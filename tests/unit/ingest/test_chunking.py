@@ -83,7 +83,8 @@ def test_chunks_are_exact_slices_and_miss_nothing(
     except EmptyDocumentError:
         assert text.startswith("---")
         return
-    data, covered = text.encode(), set()
+    data = text.encode()
+    covered: set[int] = set()
     for chunk in chunks:
         span = chunk.span
         content = text[span.start : span.end]
