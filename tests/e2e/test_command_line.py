@@ -109,12 +109,15 @@ def test_a_streamed_answer_is_the_same_text(address: str) -> None:
     assert streamed.stdout.split("\n\n")[0] == unary.stdout.split("\n\n")[0]
 
 
-def test_a_question_the_notes_do_not_answer_is_refused(address: str) -> None:
+def test_a_question_the_notes_do_not_answer_is_refused(address: str, tmp_path: Path) -> None:
     done = groundwire("ask", "Who wrote the opera Tosca?", "-c", "notes", "--json", address=address)
     answer = json.loads(done.stdout)
     assert done.returncode == 0
     assert not answer["grounded"]
     assert answer["citations"] == []
+    refused = tmp_path / "refused.json"
+    refused.write_text(done.stdout, encoding="utf-8")
+    assert groundwire("verify", str(refused), address=address).stdout == "the answer cites nothing\n"
 
 
 def test_a_session_remembers(address: str) -> None:

@@ -25,6 +25,9 @@ def verify(
     Exits with 1 if a citation fails.
     """
     citations = [_message(item, index) for index, item in enumerate(_citations(answer))]
+    if not citations:
+        typer.echo(json.dumps({"verifications": [], "all_verified": True}) if as_json else "the answer cites nothing")
+        return
     with connect(address) as client:
         response = client.verify_citations(citations=citations)
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
