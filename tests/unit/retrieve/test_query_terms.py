@@ -66,3 +66,9 @@ def test_only_the_rarest_words_are_kept() -> None:
 
 def test_no_known_word_gives_no_term() -> None:
     assert select_terms({"zebra": 0}, 1000) == ()
+
+
+def test_words_that_together_match_too_many_chunks_are_dropped_from_the_most_frequent_down() -> None:
+    frequencies = {"a1": 100, "b1": 2000, "c1": 2500, "d1": 2600}
+    assert select_terms(frequencies, 100_000) == ("a1", "b1", "c1")
+    assert select_terms({"x1": 20_000, "y1": 24_000}, 100_000) == ("x1", "y1")

@@ -10,6 +10,7 @@ from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.find_candidates import FindCandidates
+from groundwire.retrieve.rank_candidates import RankCandidates
 from groundwire.retrieve.search_chunks import SearchChunks, SearchTuning
 from groundwire.retrieve.servicer import RetrieveServicer
 from groundwire.retrieve.settings import RetrieveSettings
@@ -46,10 +47,10 @@ def build(
         collections=Collections(catalog),
         chunks=chunks,
         full_text=full_text,
-        find_candidates=FindCandidates(chunks, full_text, vectors),
+        rank_candidates=RankCandidates(FindCandidates(chunks, full_text, vectors), settings.pool_size),
         embedder=embedder,
         clock=time,
-        tuning=SearchTuning(settings.pool_size, settings.max_terms, settings.max_term_share, settings.dense_weight),
+        tuning=SearchTuning(settings.max_terms, settings.max_term_share, settings.dense_weight),
     )
     limits = RequestLimits(settings.max_query_chars, settings.max_top_k)
     servicer = RetrieveServicer(  # type: ignore[abstract]  # calls it does not define answer UNIMPLEMENTED

@@ -3,43 +3,49 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import UnsupportedFilterError
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.vector_store import ScoredPoint, VectorStore
-from groundwire.retrieve.domain.searching import SearchCounts, SearchPlan
+from groundwire.retrieve.domain.searching import SearchPlan
 from groundwire.retrieve.ports import ChunkReader, LexicalIndex
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What the legs found.
+    """What the legs found: similarities of all candidates, and lexical scores of those that matched a word.
 
-    `similarities` and `lexical` hold the scores of live candidates by chunk number; every candidate has a
-    similarity. `stale` were found and are not live. `exhausted`: a deeper search would find no more.
+    `exhausted`: a deeper search would find no more.
     """
 
     similarities: Mapping[int, float]
     lexical: Mapping[int, float]
-    live: Mapping[int, StoredChunk]
-    stale: int
     exhausted: bool
-
-    def counts(self, duplicates: int, below_threshold: int) -> SearchCounts:
-        """Return what became of the candidates, given what happened to them later."""
-        return SearchCounts(len(self.similarities) + self.stale, self.stale, duplicates, below_threshold)
 
 
 @dataclass(frozen=True, slots=True)
 class FindCandidates:
-    """Finds candidates to a given depth; one catalog query joins them all (requirements S1-103, T15)."""
+    """Runs both legs and completes each one's scores from the other."""
 
     chunks: ChunkReader
     full_text: LexicalIndex
     vectors: VectorStore
 
     def __call__(self, plan: SearchPlan, depth: int) -> Candidates:
-        """Return the best `depth` live chunks of each leg.
+        """Return the best `depth` candidates of each leg; some may not be live any more.
+
+        Raises:
+            StoreUnavailableError: the engine failed.
+        """
+        lexical = self._lexical(plan, depth)
+        dense = self._dense(plan, depth)
+        similarities = {point.number: point.similarity for point in dense}
+        similarities |= self._missing(plan, similarities, lexical)
+        return Candidates(similarities, lexical, len(dense) < depth and len(lexical) < depth)
+
+    def live(self, plan: SearchPlan, depth: int, budget: Budget) -> tuple[Candidates, Mapping[int, StoredChunk], int]:
+        """Return the best `depth` live candidates of each leg, their chunks, and how many others were not live.
 
         Points that are not live are made up for by asking the engine for more, so that what is found, and how it is
         scored, does not depend on how far the engine has been cleaned up.
@@ -50,25 +56,23 @@ class FindCandidates:
         lexical = self._lexical(plan, depth)
         asked = depth
         while True:
+            budget.check()
             dense = self._dense(plan, asked)
             similarities = {point.number: point.similarity for point in dense}
             similarities |= self._missing(plan, similarities, lexical)
-            live = self._live(plan, list(similarities))
-            stale = sum(point.number not in live for point in dense)
+            chunks = self.join(plan, list(similarities))
+            stale = sum(point.number not in chunks for point in dense)
             if len(dense) < asked or asked - stale >= depth:
                 break
             asked += 2 * stale
-        nearest = [point.number for point in dense if point.number in live][:depth]
-        pool = dict.fromkeys((*nearest, *(number for number in lexical if number in live)))
-        return Candidates(
-            similarities={number: similarities[number] for number in pool},
-            lexical={number: score for number, score in lexical.items() if number in live},
-            live=live,
-            stale=len(similarities) - len(live),
-            exhausted=len(dense) < asked and len(lexical) < depth,
-        )
+        nearest = [point.number for point in dense if point.number in chunks][:depth]
+        matched = {number: score for number, score in lexical.items() if number in chunks}
+        pool = {number: similarities[number] for number in dict.fromkeys((*nearest, *matched))}
+        exhausted = len(dense) < asked and len(lexical) < depth
+        return Candidates(pool, matched, exhausted), chunks, len(similarities) - len(chunks)
 
-    def _live(self, plan: SearchPlan, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
+    def join(self, plan: SearchPlan, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
+        """Return those of the chunks that are live, with their documents, in one catalog query."""
         return self.chunks.live(plan.collection.tenant, plan.collection.name, numbers) if numbers else {}
 
     def _lexical(self, plan: SearchPlan, depth: int) -> dict[int, float]:

@@ -9,11 +9,10 @@ from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.errors import DimensionMismatchError, EmbeddingMismatchError, GroundwireError
 from groundwire.kernel.filters import Filter
-from groundwire.retrieve.domain.chapter_rules import add_support, rules_for, select_spread
+from groundwire.retrieve.domain.chapter_rules import rules_for, select_spread
 from groundwire.retrieve.domain.filter_resolving import custom_fields, resolve_filter
-from groundwire.retrieve.domain.fusion import fuse
 from groundwire.retrieve.domain.query_terms import parse_query, select_terms
-from groundwire.retrieve.domain.ranking import Ranking, coverage, rank, to_hits
+from groundwire.retrieve.domain.ranking import coverage, to_hits
 from groundwire.retrieve.domain.searching import (
     SearchPlan,
     SearchRequest,
@@ -22,20 +21,19 @@ from groundwire.retrieve.domain.searching import (
     SearchTimes,
 )
 from groundwire.retrieve.domain.weighting import dense_weight_for
-from groundwire.retrieve.find_candidates import Candidates, FindCandidates
 from groundwire.retrieve.ports import ChunkReader, CollectionReader, LexicalIndex
+from groundwire.retrieve.rank_candidates import RankCandidates
 from groundwire.retrieve.state_trail import StateTrail
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTuning:
-    """How deep a search looks.
+    """Which words a search looks up, and how much they count.
 
-    `pool_size` candidates are asked of each leg, `max_terms` words of the query are looked up, and words
-    of more than `max_term_share` of all chunks are left out. `dense_weight` replaces that of the collection.
+    `max_terms` words of the query are looked up, and words of more than `max_term_share` of all chunks are
+    left out. `dense_weight`, when set, replaces that of the collection.
     """
 
-    pool_size: int = 100
     max_terms: int = 12
     max_term_share: float = 0.25
     dense_weight: float | None = None
@@ -48,7 +46,7 @@ class SearchChunks:
     collections: CollectionReader
     chunks: ChunkReader
     full_text: LexicalIndex
-    find_candidates: FindCandidates
+    rank_candidates: RankCandidates
     embedder: Embedder
     clock: Clock
     tuning: SearchTuning
@@ -82,13 +80,12 @@ class SearchChunks:
         trail.enter(SearchState.SEARCHING)
         searching = time.perf_counter()
         plan = self._plan(request, collection, where, vector)
-        candidates, ranking = self._ranked(plan, request, budget)
+        ranking, counts = self.rank_candidates(plan, budget, collapse=request.collapse_duplicates)
         trail.enter(SearchState.RANKED)
         passed = [pair for pair in ranking.candidates if pair[0].relevance >= plan.min_relevance]
         hits = to_hits(select_spread(passed, plan.top_k, plan.rules.spread), request.order)
         trail.enter(SearchState.VALIDATED)
         search_s = time.perf_counter() - searching
-        counts = candidates.counts(ranking.duplicates, len(ranking.candidates) - len(passed))
         share = coverage(request.query, hits)
         trail.enter(SearchState.COMPLETED)
         times = SearchTimes(embedding_s, search_s, time.perf_counter() - started, trail.reached)
@@ -156,19 +153,6 @@ class SearchChunks:
             ),
             phrases=parsed.phrases[: self.tuning.max_terms],
         )
-
-    def _ranked(self, plan: SearchPlan, request: SearchRequest, budget: Budget) -> tuple[Candidates, Ranking]:
-        """Search deeper until there are `top_k` distinct live chunks or no more to find."""
-        depth = max(self.tuning.pool_size, 2 * plan.top_k)
-        while True:
-            budget.check()
-            candidates = self.find_candidates(plan, depth)
-            scores = fuse(candidates.similarities, candidates.lexical, plan.dense_weight)
-            supported = add_support(scores, candidates.live, plan.rules.support)
-            ranking = rank(supported, candidates.live, collapse=request.collapse_duplicates)
-            if candidates.exhausted or len(ranking.candidates) >= plan.top_k:
-                return candidates, ranking
-            depth *= 2
 
 
 def _check_length(got: int, expected: int) -> None:

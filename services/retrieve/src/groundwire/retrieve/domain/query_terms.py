@@ -3,11 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 _QUOTED = re.compile(r'"([^"]+)"')
 _RUN = re.compile(r"[^\s\"(){}\[\]<>,;!?=&|*^`~“”„«»]+")
 _WORD = re.compile(r"[^\W_]+")
 
+MAX_MATCHES = 5000
+"""Chunks that the words of one query may match, counted word by word: the lexical leg scores every one (2 us each)."""
 MAX_QUERY_TERMS = 64
 """Distinct words of one query that are looked up at all."""
 
@@ -57,7 +60,8 @@ def select_terms(
     """Return the words worth looking up, rarest first.
 
     Words of more than `max_share` of all chunks say little and cost most (each match is scored), so
-    they are dropped unless fewer than `few` rarer ones are there.
+    they are dropped unless fewer than `few` rarer ones are there. So are the most frequent of the others when
+    all together match more than `MAX_MATCHES` chunks.
 
     Args:
         frequencies: word to the number of chunks that contain it; words in no chunk are left out.
@@ -67,7 +71,12 @@ def select_terms(
         few: at least so many are returned, when there are as many.
     """
     found = sorted((count, word) for word, count in frequencies.items() if count > 0)
-    rare = [word for count, word in found if count <= max_share * chunk_count]
+    totals = accumulate(count for count, _ in found)
+    rare = [
+        word
+        for (count, word), total in zip(found, totals, strict=True)
+        if count <= max_share * chunk_count and total <= MAX_MATCHES
+    ]
     kept = rare if len(rare) >= few else [word for _, word in found[:few]]
     return tuple(kept[:max_terms])
 
