@@ -34,7 +34,7 @@ def word_model(max_tokens: int = 10) -> LanguageModel:
 class WordEngine:
     """Counts the words of a sequence: dimension i is the number of words w{i}; keeps each batch it got.
 
-    While `gate` is closed, inferences wait in it. A sequence with the word w49 fails its whole batch.
+    While `gate` is closed, inferences wait in it. A sequence with the word w49 fails its whole batch, `failure` every batch.
     """
 
     name = "words"
@@ -45,6 +45,7 @@ class WordEngine:
         self.gate = threading.Event()
         self.gate.set()
         self.entered = threading.Semaphore(0)
+        self.failure: Exception | None = None
         self.is_closed = False
 
     def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
@@ -52,6 +53,8 @@ class WordEngine:
         self.batches.append(rows)
         self.entered.release()
         assert self.gate.wait(30)
+        if self.failure is not None:
+            raise self.failure
         if any(POISON in row for row in rows):
             raise RuntimeError("poison")
         vectors = np.zeros((len(rows), DIMENSIONS), np.float32)

@@ -71,7 +71,7 @@ def find_conversion(files: ModelFiles, cache_dir: Path) -> Conversion | None:
         reference = np.load(folder / _REFERENCE, allow_pickle=False)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         _LOG.warning("the converted model in %s cannot be read (%s); converting again", folder, error)
         shutil.rmtree(folder, ignore_errors=True)
         return None

@@ -50,7 +50,8 @@ def load_module(files: ModelFiles) -> Any:
                 module = sentence_transformers.SentenceTransformer(
                     str(files.folder), device="cpu", local_files_only=True
                 )
-            except (OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
+            except Exception as error:
+                # torch, safetensors and transformers raise whatever they like for files they cannot read.
                 raise _unusable(files, f"cannot be loaded: {error}") from error
         return module.float().eval()
 
@@ -80,6 +81,8 @@ def describe(module: Any, files: ModelFiles) -> LanguageModel:
         query_frame=_frame(module, tokenizer, _QUERY_PROMPTS),
         pad_id=int(module.tokenizer.pad_token_id or 0),
     )
+    if model.window < 1:
+        raise _unusable(files, f"leaves no room for text in its {model.identity.max_tokens} tokens")
     own = embed_directly(TorchEngine(module), model, tokenizer.encode(PROBE_TEXTS))
     if (worst := float(cosines(own, expected).min())) < MIN_COSINE:
         raise PreconditionError(

@@ -1,0 +1,143 @@
+"""Converted models on disk: made once, safe between processes, checked before they serve."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from groundwire.embedders import engine_choice
+from groundwire.embedders.engine_choice import EngineName, open_model
+from groundwire.embedders.model_files import ModelFiles, find_model
+from groundwire.kernel.errors import PreconditionError
+from tests.conformance.embedder import model_cache, opened
+from tests.unit.embedders.tiny_model import save_tiny_model
+
+SERVE = """
+import json, sys, time
+events = []
+watched = {"socket.connect", "subprocess.Popen", "os.fork"}
+sys.addaudithook(lambda name, _: events.append(name) if name in watched else None)
+started = time.perf_counter()
+from pathlib import Path
+from groundwire.embedders.factory import open_embedder
+embedder = open_embedder(sys.argv[1], cache_dir=Path(sys.argv[2]))
+vector = embedder.embed_query("hello")
+embedder.embed_documents(["one", "two " * 500])
+seconds = time.perf_counter() - started
+heavy = [name for name in ("torch", "transformers", "sentence_transformers") if name in sys.modules]
+engine, identity = embedder.engine_name, embedder.identity.digest
+embedder.close()
+time.sleep(float(sys.argv[3]))
+print(json.dumps({"heavy": heavy, "events": events, "seconds": seconds, "engine": engine, "identity": identity}))
+"""
+
+
+def start(url: str, cache: Path, linger_s: float = 0.0) -> "subprocess.Popen[str]":
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", SERVE, url, str(cache), str(linger_s)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def outcome(process: "subprocess.Popen[str]") -> dict[str, object]:
+    output, _ = process.communicate(timeout=100)
+    assert process.returncode == 0
+    result: dict[str, object] = json.loads(output.splitlines()[-1])
+    return result
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> ModelFiles:
+    return find_model(str(save_tiny_model(tmp_path_factory.mktemp("model"), 64)))
+
+
+def entries(cache: Path) -> list[Path]:
+    return [path for path in (cache / "openvino").iterdir() if not path.name.startswith(".")]
+
+
+def test_once_converted_serving_needs_neither_torch_nor_transformers() -> None:
+    opened("sentence-transformers:all-MiniLM-L6-v2?engine=openvino&long=truncate")
+    result = outcome(start("sentence-transformers:all-MiniLM-L6-v2", model_cache()))
+    assert result["heavy"] == []
+    assert result["events"] == []
+    assert str(result["engine"]).startswith("openvino ")
+    assert isinstance(result["seconds"], float)
+    # About a second on two idle cores; the bound leaves room for cores that are shared.
+    assert result["seconds"] < 10
+
+
+def test_two_processes_that_convert_at_once_make_one_entry_and_no_connection(tiny: ModelFiles, tmp_path: Path) -> None:
+    url = f"sentence-transformers:{tiny.folder}?engine=openvino"
+    one, two = start(url, tmp_path, 0.5), start(url, tmp_path, 0.5)
+    results = [outcome(one), outcome(two)]
+    assert results[0]["identity"] == results[1]["identity"]
+    assert [result["events"] for result in results] == [[], []]
+    assert len(entries(tmp_path)) == 1
+    assert [path.name for path in (tmp_path / "openvino").iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("damage", ["weights", "manifest", "reference", "note"])
+def test_a_damaged_entry_is_made_again(
+    tiny: ModelFiles, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = open_model(tiny, EngineName.OPENVINO, tmp_path)
+    expected = first.embed_query("hello")
+    first.close()
+    (entry,) = entries(tmp_path)
+    if damage == "weights":
+        weights = bytearray((entry / "model.bin").read_bytes())
+        weights[1_000:9_000] = os.urandom(8_000)
+        (entry / "model.bin").write_bytes(weights)
+    elif damage == "manifest":
+        (entry / "manifest.json").write_text("{}")
+    elif damage == "reference":
+        (entry / "reference.npy").write_bytes(b"")
+    else:
+        next(entry.glob("note-*")).write_text("{ torn")
+    again = open_model(tiny, EngineName.OPENVINO, tmp_path)
+    assert float(again.embed_query("hello") @ expected) > 0.999
+    # A torn note costs a measurement, not a conversion.
+    assert ("converting again" in caplog.text) == (damage != "note")
+    again.close()
+
+
+def test_auto_falls_back_to_torch_and_says_why(
+    tiny: ModelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(engine_choice, "MIN_COSINE", 1.5)
+    with caplog.at_level(logging.WARNING):
+        embedder = open_model(tiny, EngineName.AUTO, tmp_path)
+    assert embedder.engine_name == "torch f32"
+    embedder.close()
+    assert "does not give the vectors of tiny" in caplog.text
+    with pytest.raises(PreconditionError, match="cosine"):
+        open_model(tiny, EngineName.OPENVINO, tmp_path)
+
+
+def test_auto_without_openvino_runs_on_torch(
+    tiny: ModelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with caplog.at_level(logging.WARNING):
+        embedder = open_model(tiny, EngineName.AUTO, tmp_path)
+    assert embedder.engine_name == "torch f32"
+    embedder.close()
+    assert "openvino is not installed" in caplog.text
+
+
+def test_where_torch_is_faster_auto_takes_torch_and_remembers(
+    tiny: ModelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_choice, "_WORTH_TORCH", 0.0)
+    first = open_model(tiny, EngineName.AUTO, tmp_path)
+    first.close()
+    monkeypatch.undo()
+    second = open_model(tiny, EngineName.AUTO, tmp_path)
+    second.close()
+    third = open_model(tiny, EngineName.OPENVINO, tmp_path)
+    third.close()
+    assert [first.engine_name, second.engine_name] == ["torch f32", "torch f32"]
+    assert third.engine_name.startswith("openvino ")
