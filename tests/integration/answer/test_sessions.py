@@ -98,6 +98,15 @@ async def test_the_same_message_id_gets_the_same_answer_once(rig: Rig) -> None:
         await rig.ask("Another question?", session_id=session_id, message_id=message_id)
 
 
+async def test_a_retry_that_overtakes_waits_for_the_same_answer(rig: Rig) -> None:
+    session_id, message_id = await rig.session(), str(uuid.uuid4())
+    first, second = await asyncio.gather(
+        *(rig.ask(_QUESTION, session_id=session_id, message_id=message_id) for _ in range(2))
+    )
+    assert first == second
+    assert len(await rig.messages(session_id)) == 2
+
+
 async def test_the_expected_head_must_be_the_newest_message(rig: Rig) -> None:
     session_id = await rig.session()
     first = await rig.ask(_QUESTION, session_id=session_id, expected_head="")

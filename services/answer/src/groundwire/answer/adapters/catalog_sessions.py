@@ -51,10 +51,6 @@ class CatalogSessions:
         """End a session; see `groundwire.answer.ports.SessionStore`."""
         return await self._run(self._end, tenant, session_id)
 
-    def expire(self) -> int:
-        """Remove sessions that closed long ago, of all tenants; return how many. Blocking."""
-        return self._sessions.expire()
-
     async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
         return await self._workers.run(request_context.current().budget, fn, *args, **kwargs)
 
