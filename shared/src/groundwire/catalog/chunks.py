@@ -18,6 +18,7 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
 
 _TOO_LARGE = 2**53
+_TEXTUAL = (FieldKind.TEXT, FieldKind.TEXT_LIST)
 _OF_TENANT = SELECT_LIVE_CHUNKS.where(collections.c.tenant == bindparam("tenant"))
 _BY_NUMBER = _OF_TENANT.where(chunks.c.chunk_number == bindparam("wanted"))
 _BY_NUMBERS = _OF_TENANT.where(
@@ -105,7 +106,7 @@ class Chunks:
     def fields(self, tenant: str, collection: str) -> dict[str, FieldKind]:
         """Return the metadata fields that visible documents brought along, with what they hold.
 
-        A field that holds several kinds has the one of most documents. Truth values and all numbers are INTEGER.
+        Truth values and all numbers are INTEGER, also of a field that holds texts in other documents.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
@@ -124,15 +125,18 @@ def _fields(connection: Connection, key: int) -> dict[str, FieldKind]:
     of_element = func.json_type(each.c.value, "$[0]")
     kind = case((each.c.type == "array", "list of " + of_element), else_=each.c.type)
     statement = (
-        select(each.c.key, kind, func.count())
+        select(each.c.key, kind)
+        .distinct()
         .select_from(documents)
         .join(each, true())
         .where(documents.c.collection_key == key, documents.c.live_generation > 0)
-        .group_by(each.c.key, kind)
-        .order_by(each.c.key, func.count(), kind)
+        .order_by(each.c.key, kind)
     )
-    # Of several rows for a name the last, most frequent one stays.
-    return {name: _kind(stored) for name, stored, _ in connection.execute(statement)}
+    found: dict[str, FieldKind] = {}
+    for name, stored in connection.execute(statement):
+        if found.get(name, FieldKind.TEXT) in _TEXTUAL:
+            found[name] = _kind(stored)
+    return found
 
 
 def _kind(stored: str) -> FieldKind:
