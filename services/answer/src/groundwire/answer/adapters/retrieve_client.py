@@ -10,7 +10,13 @@ import grpc
 from groundwire.answer.domain.answer import SearchReport
 from groundwire.answer.domain.passage import Passage
 from groundwire.answer.ports import Retrieval, Search
-from groundwire.api.common.v1 import hit_pb2, metadata_filter_pb2, retrieval_options_pb2, search_mode_pb2
+from groundwire.api.common.v1 import (
+    document_format_pb2,
+    hit_pb2,
+    metadata_filter_pb2,
+    retrieval_options_pb2,
+    search_mode_pb2,
+)
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import (
     ChunkNotFoundError,
@@ -160,6 +166,7 @@ def _to_passage(hit: hit_pb2.Hit) -> Passage:
         span=Span(span.start, span.end, span.start_byte, span.end_byte),
         content=hit.content,
         relevance=hit.relevance_score,
+        has_headings=hit.format == document_format_pb2.DOCUMENT_FORMAT_MARKDOWN,
         creators=tuple(hit.creators),
         date_created=_date_created(hit),
         doi=hit.metadata["doi"].string_value if "doi" in hit.metadata else "",

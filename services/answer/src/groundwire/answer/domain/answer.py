@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from groundwire.answer.domain.draft import Source
+from groundwire.answer.domain.headings import section_at
 from groundwire.kernel.spans import Span
 
 
@@ -68,6 +69,7 @@ class Citation:
 def cite(marker: int, collection: str, source: Source, answer_span: Span) -> Citation:
     """Make the citation of a checked source."""
     passage = source.passage
+    section, section_heading = section_at(passage, source.span.start - passage.span.start)
     return Citation(
         marker=marker,
         collection=collection,
@@ -80,8 +82,8 @@ def cite(marker: int, collection: str, source: Source, answer_span: Span) -> Cit
         span=source.span,
         relevance=passage.relevance,
         chapter=passage.chapter,
-        section=passage.section,
-        section_heading=passage.section_heading,
+        section=section,
+        section_heading=section_heading,
         title=passage.title,
         page_numbers=passage.page_numbers,
         creators=passage.creators,

@@ -12,6 +12,7 @@ class Passage:
 
     `content` is the canonical text of `document_id` in `generation` at `span`. `relevance` is in [0, 1],
     higher is better. `chapter`, `section_heading`, `title` and `source_uri` are never empty, `section` may be.
+    `has_headings`: the content is Markdown, so that a line like `## text` is a heading.
     """
 
     rank: int
@@ -28,6 +29,7 @@ class Passage:
     span: Span
     content: str
     relevance: float
+    has_headings: bool = True
     creators: tuple[str, ...] = ()
     date_created: datetime | None = None
     doi: str = ""

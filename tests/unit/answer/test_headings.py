@@ -1,0 +1,52 @@
+from dataclasses import replace
+
+import pytest
+
+from groundwire.answer.domain.headings import section_at
+from tests.unit.answer.builders import make_passage
+
+CONTENT = """intro of the old section
+
+## `Box<T>` on the heap ##
+
+one
+
+### Deeper
+
+two
+
+```
+## no heading
+three
+```
+
+Setext
+------
+
+four
+
+# Next chapter
+
+five
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("intro", ("Old", "Old, deep")),
+        ("one", ("Box<T> on the heap", "Box<T> on the heap")),
+        ("two", ("Box<T> on the heap", "Deeper")),
+        ("three", ("Box<T> on the heap", "Deeper")),
+        ("four", ("Setext", "Setext")),
+        ("five", ("", "Next chapter")),
+    ],
+)
+def test_the_nearest_heading_above_a_sentence_is_its_section(word: str, expected: tuple[str, str]) -> None:
+    passage = replace(make_passage(CONTENT), section="Old", section_heading="Old, deep")
+    assert section_at(passage, CONTENT.index(word)) == expected
+
+
+def test_a_plain_text_has_no_headings() -> None:
+    passage = replace(make_passage(CONTENT), section="Old", section_heading="Old, deep", has_headings=False)
+    assert section_at(passage, CONTENT.index("five")) == ("Old", "Old, deep")
