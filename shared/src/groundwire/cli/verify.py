@@ -25,9 +25,6 @@ def verify(
     Exits with 1 if a citation fails.
     """
     citations = [_message(item, index) for index, item in enumerate(_citations(answer))]
-    if not citations:
-        typer.echo(json.dumps({"verifications": [], "all_verified": True}) if as_json else "the answer cites nothing")
-        return
     with connect(address) as client:
         response = client.verify_citations(citations=citations)
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
@@ -35,6 +32,8 @@ def verify(
     if as_json:
         typer.echo(json.dumps(message_json(response), ensure_ascii=False, indent=2))
     else:
+        if not citations:
+            typer.echo("the answer cites nothing")
         for citation, checked in zip(citations, message_json(response)["verifications"], strict=True):
             _show(citation, checked)
     if not response.all_verified:

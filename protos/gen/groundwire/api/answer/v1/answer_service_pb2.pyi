@@ -772,8 +772,8 @@ class VerifyCitationsRequest(_message.Message):
     CITATIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
-        """Required. The citations as they were received, 1 to 1,000. `document_id`, `generation`, `quote` and
-        `span` must be there; the rest is checked where it is given.
+        """Optional. The citations as they were received, at most 1,000; none, as of a refused answer, verify.
+        `document_id`, `generation`, `quote` and `span` must be there; the rest is checked where it is given.
         """
 
     def __init__(

@@ -70,10 +70,10 @@ def parse_verify_request(request: pb.VerifyCitationsRequest) -> list[ClaimedCita
     """Return the citations to check, nothing of them trusted.
 
     Raises:
-        InvalidRequestError: there are none, or more than 1,000.
+        InvalidRequestError: there are more than 1,000.
     """
-    if not 1 <= len(request.citations) <= MAX_CITATIONS:
-        raise InvalidRequestError.of("citations", f"must be 1 to {MAX_CITATIONS} citations")
+    if len(request.citations) > MAX_CITATIONS:
+        raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
     return [_to_claimed(message) for message in request.citations]
 
 
