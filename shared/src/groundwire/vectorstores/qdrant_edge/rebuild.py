@@ -11,7 +11,6 @@ from pathlib import Path
 from groundwire.kernel.errors import CallCancelledError, StoreUnavailableError
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.engine_process import EngineProcess
-from groundwire.vectorstores.qdrant_edge.engine_start import start_engine
 from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remove, sync_files
 from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
 from groundwire.vectorstores.slicing import batches, slices
@@ -20,15 +19,27 @@ from groundwire.vectorstores.stored_fields import stored_fields
 _BATCH = 250
 _FEW = 25
 """So many points are copied while writers wait: some milliseconds."""
-_NICENESS = 15
-"""The builder gives way to everything that serves."""
 
 
 class Rebuild:
-    """One rebuild of one collection; the caller makes sure there is no second one at a time."""
+    """One rebuild of one collection; the caller makes sure there is no second one at a time.
 
-    def __init__(self, serving: EngineProcess, collection: ServedCollection, should_stop: Callable[[], bool]) -> None:
+    Args:
+        serving: the engine that serves the collection.
+        start_builder: starts the engine that builds.
+        collection: what to rebuild.
+        should_stop: asked between batches, and all the while the index is built.
+    """
+
+    def __init__(
+        self,
+        serving: EngineProcess,
+        start_builder: Callable[[], EngineProcess],
+        collection: ServedCollection,
+        should_stop: Callable[[], bool],
+    ) -> None:
         self._serving = serving
+        self._start_builder = start_builder
         self._collection = collection
         self._is_asked_to_stop = should_stop
         self._copy = new_copy(collection.folder)
@@ -57,7 +68,7 @@ class Rebuild:
                 self._discard(self._copy)
 
     def _build(self, unseen: set[int], points: Callable[[], Iterable[PointBatch]]) -> None:
-        builder = start_engine(niceness=_NICENESS)
+        builder = self._start_builder()
         try:
             builder.write("create", str(self._copy), self._collection.dimensions)
             for batch in points():

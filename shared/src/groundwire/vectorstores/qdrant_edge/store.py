@@ -19,11 +19,11 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
+from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.folder_format import claim_folder
 from groundwire.vectorstores.owned_engine import OwnedEngine
 from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
-from groundwire.vectorstores.qdrant_edge.engine_start import ENGINE, start_engine
 from groundwire.vectorstores.qdrant_edge.filters import compile_filter
 from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remove, sweep, unpublish
 from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild
@@ -31,6 +31,10 @@ from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollecti
 from groundwire.vectorstores.slicing import as_ints, batches, slices
 from groundwire.vectorstores.stored_fields import stored_fields
 
+_ENGINE = "qdrant-edge"
+_ENGINE_MODULE = "groundwire.vectorstores.qdrant_edge.engine"
+_BUILDER_NICENESS = 15
+"""The builder gives way to everything that serves."""
 _BATCH = 250
 _PAGE = 10_000
 
@@ -59,12 +63,12 @@ class QdrantEdgeVectorStore:
         self._is_closed = threading.Event()
         self._owner = OwnerLock(folder)
         try:
-            claim_folder(folder, ENGINE)
+            claim_folder(folder, _ENGINE)
             self._collections = {
                 path.name: ServedCollection(path, path / current.copy, current.dimensions)
                 for path, current in sweep(folder)
             }
-            self._engine = OwnedEngine(lambda: start_engine(kept_open=(self._owner.descriptor,)))
+            self._engine = OwnedEngine(self._start_engine)
         except BaseException:
             self._owner.release()
             raise
@@ -163,7 +167,12 @@ class QdrantEdgeVectorStore:
         if not served.rebuilding.acquire(blocking=False):
             return
         try:
-            rebuild = Rebuild(self._engine.live(), served, lambda: self._is_closed.is_set() or should_stop())
+            rebuild = Rebuild(
+                self._engine.live(),
+                lambda: self._start_engine(niceness=_BUILDER_NICENESS),
+                served,
+                lambda: self._is_closed.is_set() or should_stop(),
+            )
             rebuild(self._numbers(served), points)
         finally:
             served.rebuilding.release()
@@ -177,6 +186,10 @@ class QdrantEdgeVectorStore:
                     pass  # a rebuild ends at its next look at `_is_closed`
             self._engine.close()
             self._owner.release()
+
+    def _start_engine(self, niceness: int = 0) -> EngineProcess:
+        """Start an engine that keeps the folder locked until it has ended, however this process ends."""
+        return EngineProcess(_ENGINE, _ENGINE_MODULE, kept_open=(self._owner.descriptor,), niceness=niceness)
 
     def _create(self, folder: Path, dimensions: int) -> ServedCollection:
         copy = new_copy(folder)
