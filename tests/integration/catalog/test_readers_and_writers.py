@@ -7,7 +7,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DocumentNotFoundError
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
-GENERATIONS = 40
+GENERATIONS = 20
 
 
 def test_no_reader_sees_a_mix_of_two_generations(catalog: Catalog, docs: Collection) -> None:
@@ -39,8 +39,8 @@ def test_no_reader_sees_a_mix_of_two_generations(catalog: Catalog, docs: Collect
             reads += 1
         return reads
 
-    with ThreadPoolExecutor(5) as threads:
-        readers = [threads.submit(read) for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        readers = [threads.submit(read) for _ in range(3)]
         writer = threads.submit(write)
         writer.result()
         assert all(reader.result() > 1 for reader in readers)
