@@ -34,7 +34,8 @@ def word_model(max_tokens: int = 10) -> LanguageModel:
 class WordEngine:
     """Counts the words of a sequence: dimension i is the number of words w{i}; keeps each batch it got.
 
-    While `gate` is closed, inferences wait in it. A sequence with the word w49 fails its whole batch, `failure` every batch.
+    While `gate` is closed, inferences wait in it. A sequence with the word w49 fails its whole batch,
+    `failure` fails every batch.
     """
 
     name = "words"

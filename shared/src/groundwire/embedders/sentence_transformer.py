@@ -67,15 +67,7 @@ def describe(module: Any, files: ModelFiles) -> LanguageModel:
     tokenizer = ModelTokenizer(definition)
     expected = encoded(module, PROBE_TEXTS)
     model = LanguageModel(
-        identity=EmbeddingIdentity(
-            provider=PROVIDER,
-            model_name=files.model_name,
-            revision=files.revision,
-            dimensions=expected.shape[1],
-            max_tokens=_max_tokens(module),
-            normalized=True,
-            probe_digest=probe_digest(expected),
-        ),
+        identity=_identity(module, files, expected),
         tokenizer=definition,
         document_frame=_frame(module, tokenizer, _DOCUMENT_PROMPTS),
         query_frame=_frame(module, tokenizer, _QUERY_PROMPTS),
@@ -91,6 +83,18 @@ def describe(module: Any, files: ModelFiles) -> LanguageModel:
             model=files.model_name,
         )
     return model
+
+
+def _identity(module: Any, files: ModelFiles, probe_vectors: Vectors) -> EmbeddingIdentity:
+    return EmbeddingIdentity(
+        provider=PROVIDER,
+        model_name=files.model_name,
+        revision=files.revision,
+        dimensions=probe_vectors.shape[1],
+        max_tokens=_max_tokens(module),
+        normalized=True,
+        probe_digest=probe_digest(probe_vectors),
+    )
 
 
 def encoded(module: Any, texts: tuple[str, ...]) -> Vectors:
