@@ -16,9 +16,9 @@ from groundwire.kernel.errors import OverloadedError, UnavailableError
 from tests.unit.embedders.word_engine import END, START, WordEngine, word_model
 
 
-@pytest.fixture
-def engine() -> WordEngine:
-    return WordEngine()
+@pytest.fixture(params=[False, True], ids=["workers-only", "any-thread"])
+def engine(request: pytest.FixtureRequest) -> WordEngine:
+    return WordEngine(runs_in_any_thread=request.param)
 
 
 @pytest.fixture
@@ -62,6 +62,38 @@ def test_an_idle_engine_gets_a_query_at_once_and_alone(engine: WordEngine, embed
     vector = embedder.embed_query("w3 w3")
     assert int(vector.argmax()) == 3
     assert engine.batches == [[[START, 3, 3, END]]]
+
+
+def test_a_query_runs_in_its_own_thread_only_where_the_engine_allows_it(
+    engine: WordEngine, embedder: BatchingEmbedder
+) -> None:
+    embedder.embed_query("w1")
+    assert (engine.threads == {threading.current_thread().name}) == engine.runs_in_any_thread
+    embedder.embed_documents(["w1"])
+    assert "embed-0" in engine.threads
+
+
+def test_an_error_in_its_own_thread_leaves_the_engine_usable(engine: WordEngine, embedder: BatchingEmbedder) -> None:
+    for _ in range(3):
+        with pytest.raises(UnavailableError, match="engine failed"):
+            embedder.embed_query("w49")
+    assert int(embedder.embed_query("w1").argmax()) == 1
+    assert embedder.embed_documents(["w1"]).shape[0] == 1
+
+
+def test_closing_waits_for_a_query_that_runs_in_its_own_thread(threads: ThreadPoolExecutor) -> None:
+    engine = WordEngine(runs_in_any_thread=True)
+    embedder = BatchingEmbedder(engine, word_model())
+    engine.gate.clear()
+    query = threads.submit(embedder.embed_query, "w1")
+    assert engine.entered.acquire(timeout=10)
+    closing = threads.submit(embedder.close)
+    time.sleep(0.05)
+    assert not engine.is_closed
+    engine.gate.set()
+    closing.result(10)
+    assert int(query.result(10).argmax()) == 1
+    assert engine.is_closed
 
 
 @pytest.mark.requirement("S1-93")
@@ -206,7 +238,7 @@ def test_closing_fails_those_who_wait_and_finishes_what_runs(engine: WordEngine,
 
 
 def test_several_workers_lose_and_mix_nothing(threads: ThreadPoolExecutor) -> None:
-    engine = WordEngine(parallelism=3)
+    engine = WordEngine(parallelism=3, runs_in_any_thread=True)
     embedder = BatchingEmbedder(engine, word_model())
     texts = [" ".join([f"w{number % 40}"] * (1 + number % 7)) for number in range(1_000)]
     futures = [threads.submit(embedder.embed_documents, texts) for _ in range(4)]

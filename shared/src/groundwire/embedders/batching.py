@@ -32,7 +32,7 @@ class BatchingEmbedder:
         self._engine = engine
         self._model = model
         self._tokenizer = ModelTokenizer(model.tokenizer)
-        self._schedule = Schedule()
+        self._schedule = Schedule(engine.parallelism)
         self._workers = [
             threading.Thread(target=self._work, name=f"embed-{number}", daemon=True)
             for number in range(engine.parallelism)
@@ -110,7 +110,11 @@ class BatchingEmbedder:
             UnavailableError: the engine failed, or the embedder is closed.
         """
         call = Call()
-        self._schedule.add_queries(call.expect(self._framed(tokens, self._model.query_frame)))
+        items = call.expect(self._framed(tokens, self._model.query_frame))
+        if self._engine.runs_in_any_thread and self._schedule.take_slot():
+            self._run_in_slot(items)
+        else:
+            self._schedule.add_queries(items)
         return call.wait()
 
     def close(self) -> None:
@@ -119,6 +123,7 @@ class BatchingEmbedder:
             call.fail(UnavailableError("the embedder is closed"))
         for worker in self._workers:
             worker.join()
+        self._schedule.wait_for_slots(len(self._workers))
         self._engine.close()
 
     def _framed(self, tokens: Iterable[TokenIds], frame: Frame) -> list[TokenIds]:
@@ -126,10 +131,15 @@ class BatchingEmbedder:
 
     def _work(self) -> None:
         while batch := self._schedule.next_batch():
-            try:
-                self._run(batch)
-            except Exception as error:  # noqa: BLE001 - whatever an engine raises belongs to the callers
-                self._fail(batch, error)
+            self._run_in_slot(batch)
+
+    def _run_in_slot(self, batch: list[Item]) -> None:
+        try:
+            self._run(batch)
+        except Exception as error:  # noqa: BLE001 - whatever an engine raises belongs to the callers
+            self._fail(batch, error)
+        finally:
+            self._schedule.free_slot()
 
     def _run(self, batch: list[Item]) -> None:
         input_ids, attention_mask = pad([item.sequence for item in batch], self._model.pad_id)

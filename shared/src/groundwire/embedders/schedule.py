@@ -24,9 +24,10 @@ _MIN_QUERY_TOKENS = 512
 
 
 class Schedule:
-    """The queue between callers and workers; thread-safe."""
+    """The queue between callers and workers, and the slots in which inferences run; thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: int) -> None:
+        self._free_slots = slots
         self._changed = threading.Condition()
         self._queries: deque[Item] = deque()
         self._turns: deque[Call] = deque()
@@ -58,24 +59,58 @@ class Schedule:
             call.slices.append(deque(items))
             self._changed.notify_all()
 
+    def take_slot(self) -> bool:
+        """Return whether the caller may run its query at once in its own thread; then it must `free_slot`.
+
+        That saves two changes of threads, a third of the time of a query on busy cores (measured).
+
+        Raises:
+            UnavailableError: the schedule is closed.
+        """
+        with self._changed:
+            self._check_open()
+            if self._queries or self._turns or not self._free_slots:
+                return False
+            self._free_slots -= 1
+            return True
+
+    def free_slot(self) -> None:
+        """End what `take_slot` or `next_batch` began."""
+        with self._changed:
+            self._free_slots += 1
+            self._changed.notify_all()
+
+    def wait_for_slots(self, slots: int) -> None:
+        """Block until so many slots are free: until nothing runs any more, when all are asked for."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._free_slots >= slots)
+
     def _check_open(self) -> None:
         if self._closed:
             raise UnavailableError("the embedder is closed")
 
     def next_batch(self) -> list[Item]:
-        """Return the items to run together now; blocks until there are some, empty once closed."""
+        """Return the items to run together now, in a slot that the worker must `free_slot` afterwards.
+
+        Blocks until there are some and a slot is free; empty, without a slot, once closed.
+        """
         with self._changed:
             while not self._closed:
-                if self._queries and not (self._turns and self._query_run >= MAX_QUERY_RUN):
-                    self._query_run += 1
-                    return _take(self._queries, max(self._tokens_per_s * BATCH_S, _MIN_QUERY_TOKENS), 0.0)
-                self._query_run = 0
-                if self._turns:
-                    if batch := self._next_documents(self._turns.popleft()):
-                        return batch
-                else:
-                    self._changed.wait()
+                if self._free_slots and (batch := self._pick()):
+                    self._free_slots -= 1
+                    return batch
+                self._changed.wait()
             return []
+
+    def _pick(self) -> list[Item]:
+        if self._queries and not (self._turns and self._query_run >= MAX_QUERY_RUN):
+            self._query_run += 1
+            return _take(self._queries, max(self._tokens_per_s * BATCH_S, _MIN_QUERY_TOKENS), 0.0)
+        self._query_run = 0
+        while self._turns:
+            if batch := self._next_documents(self._turns.popleft()):
+                return batch
+        return []
 
     def _next_documents(self, call: Call) -> list[Item]:
         if call.has_failed:
