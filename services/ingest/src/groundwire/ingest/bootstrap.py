@@ -1,5 +1,6 @@
 """Composition root of the ingest service."""
 
+import shutil
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,9 +55,11 @@ class IngestService:
     housekeeping: Housekeeping
     parser: ParserProcess
     ingest_workers: Workers
+    staging: Path
 
     def start(self) -> None:
-        """Take back what a dead process left half written, start the parser process and the sweeper."""
+        """Take back what a dead process left half written or received, start the parser process and the sweeper."""
+        shutil.rmtree(self.staging, ignore_errors=True)  # the catalog's lock makes the folder ours alone
         self.parser.start()
         self.housekeeping.start()
 
@@ -103,12 +106,11 @@ def build(
     use_cases = _use_cases(stores, vectors, embedder, ingest, housekeeping, clock)
     folder = catalog.path.resolve().parent
     ingest_workers = Workers(settings.concurrent_documents, "ingest")
-    upload = UploadStream(
-        ingest, use_cases.remember, partial(StagedUpload, folder / STAGING_FOLDER), workers, ingest_workers
-    )
+    staging = folder / STAGING_FOLDER
+    upload = UploadStream(ingest, use_cases.remember, partial(StagedUpload, staging), workers, ingest_workers)
     calls = _calls(use_cases, folder, embedder, vectors)
     servicer = IngestServicer(calls, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
-    return IngestService(servicer, use_cases, housekeeping, parser, ingest_workers)
+    return IngestService(servicer, use_cases, housekeeping, parser, ingest_workers, staging)
 
 
 def _stores(catalog: Database, clock: Clock) -> _Stores:

@@ -89,7 +89,7 @@ class ParserProcess:
             for _ in range(_ATTEMPTS):
                 answer = self._ask(original, rules, budget)
                 if answer is not None:
-                    return self._parsed(answer, rules.field)
+                    return self._parsed(*answer, rules.field)
         finally:
             self._lock.release()
         raise InvalidRequestError.of(rules.field, "cannot be taken apart: the parser dies of it")
@@ -99,7 +99,7 @@ class ParserProcess:
         self._closed = True
         self._kill()
 
-    def _ask(self, original: Original, rules: ParseRules, budget: Budget) -> Message | None:
+    def _ask(self, original: Original, rules: ParseRules, budget: Budget) -> tuple[Message, bytes] | None:
         """Return the answer of the process, None when it died."""
         limit_s = self._limits.time_s(original.size_bytes)
         try:
@@ -107,7 +107,7 @@ class ParserProcess:
             message = {"rules": rules_to_message(rules), "path": str(original.path) if original.path else None}
             wait = _Wait(budget, limit_s)
             send_frame(end, message, original.content, wait)
-            answer, _ = receive_frame(end, wait)
+            answer = receive_frame(end, wait)
         except _TooSlow:
             self._kill()
             raise InvalidRequestError.of(rules.field, f"takes more than {limit_s:.0f} s to take apart") from None
@@ -146,13 +146,13 @@ class ParserProcess:
         send_frame(end, hello, b"", lambda: None)
         return end
 
-    def _parsed(self, answer: Message, field: str) -> ParsedDocument:
+    def _parsed(self, answer: Message, rows: bytes, field: str) -> ParsedDocument:
         if "refused" in answer:
             raise refusal_from_message(answer["refused"])
         if "out_of_memory" in answer:
             self._kill()  # what it holds on to may be too much for the next document
             raise InvalidRequestError.of(field, "takes more memory to take apart than is allowed")
-        return parsed_from_message(answer["parsed"])
+        return parsed_from_message(answer["parsed"], rows)
 
     def _kill(self) -> int | None:
         """End the process and return its exit code; idempotent."""

@@ -45,19 +45,20 @@ def _serve(parent: socket.socket) -> None:
     send_frame(parent, {"ready": True}, b"", _never)
     while True:
         message, body = receive_frame(parent, _never)
-        send_frame(parent, _answer(message, body, tokenizer), b"", _never)
+        send_frame(parent, *_answer(message, body, tokenizer), _never)
 
 
-def _answer(message: dict[str, Any], body: bytes, tokenizer: Tokenizer) -> dict[str, Any]:
+def _answer(message: dict[str, Any], body: bytes, tokenizer: Tokenizer) -> tuple[dict[str, Any], bytes]:
     rules = rules_from_message(message["rules"])
     try:
         data = Path(message["path"]).read_bytes() if message["path"] else body
         parsed = parse_document(data, rules, SemanticSplitter(tokenizer, rules.format), markdown_outline)
-        return {"parsed": parsed_to_message(parsed)}
+        places, rows = parsed_to_message(parsed)
     except InvalidRequestError as error:
-        return {"refused": refusal_to_message(error)}
+        return {"refused": refusal_to_message(error)}, b""
     except MemoryError:
-        return {"out_of_memory": True}
+        return {"out_of_memory": True}, b""
+    return {"parsed": places}, rows
 
 
 def _never() -> None:

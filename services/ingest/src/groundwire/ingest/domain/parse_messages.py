@@ -1,8 +1,10 @@
-"""The messages between the serving process and the parser process, as plain JSON values.
+"""The messages between the serving process and the parser process: plain JSON values, and packed numbers.
 
-JSON and not pickle: the parser reads files nobody has checked, so nothing it says may be able to run code here.
+Not pickle: the parser reads files nobody has checked, so nothing it says may be able to run code here. The numbers of
+chunks are packed because reading them as JSON would hold the interpreter lock for too long.
 """
 
+import struct
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -16,6 +18,7 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.spans import Span
 
 Message = dict[str, Any]
+_ROW = struct.Struct(">9Q")
 _REFUSALS: dict[str, type[InvalidRequestError]] = {
     error.reason: error
     for error in (errors.EmptyDocumentError, errors.BinaryDocumentError, errors.DocumentEncodingError)
@@ -34,30 +37,28 @@ def rules_from_message(message: Mapping[str, Any]) -> ParseRules:
     return ParseRules(**{**values, "policy": ChunkingPolicy(**{**policy, "unit": ChunkUnit(policy["unit"])})})
 
 
-def parsed_to_message(parsed: ParsedDocument) -> Message:
-    """Return a parsed document as a message; each place is sent once."""
+def parsed_to_message(parsed: ParsedDocument) -> tuple[Message, bytes]:
+    """Return a parsed document as a message and the packed numbers of its chunks; each place is sent once."""
     places: dict[Place, int] = {}
-    rows = []
+    rows = bytearray()
     for chunk in parsed.chunks:
         place = places.setdefault(chunk.place, len(places))
         span = chunk.span
-        offsets = [span.start, span.end, span.start_byte, span.end_byte]
-        overlaps = [chunk.overlap_prev_chars, chunk.overlap_next_chars]
-        rows.append([*offsets, chunk.token_count, *overlaps, int(chunk.undersized), place])
-    return {
-        "places": [[place.chapter, place.section, list(place.path), place.level] for place in places],
-        "chunks": rows,
-    }
+        offsets = (span.start, span.end, span.start_byte, span.end_byte)
+        overlaps = (chunk.overlap_prev_chars, chunk.overlap_next_chars)
+        rows += _ROW.pack(*offsets, chunk.token_count, *overlaps, int(chunk.undersized), place)
+    return {"places": [[place.chapter, place.section, list(place.path), place.level] for place in places]}, bytes(rows)
 
 
-def parsed_from_message(message: Mapping[str, Any]) -> ParsedDocument:
-    """Return the parsed document a message holds."""
+def parsed_from_message(message: Mapping[str, Any], rows: bytes) -> ParsedDocument:
+    """Return the parsed document that a message and its packed numbers hold."""
     places = [Place(chapter, section, tuple(path), level) for chapter, section, path, level in message["places"]]
-    return ParsedDocument(tuple(_chunk(row, places[row[8]]) for row in message["chunks"]))
-
-
-def _chunk(row: list[Any], place: Place) -> ParsedChunk:
-    return ParsedChunk(Span(*row[:4]), row[4], place, row[5], row[6], bool(row[7]))
+    return ParsedDocument(
+        tuple(
+            ParsedChunk(Span(*offsets), tokens, places[place], before, after, bool(undersized))
+            for *offsets, tokens, before, after, undersized, place in _ROW.iter_unpack(rows)
+        )
+    )
 
 
 def refusal_to_message(error: InvalidRequestError) -> Message:
