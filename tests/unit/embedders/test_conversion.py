@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,19 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> ModelFiles:
     return find_model(str(save_tiny_model(tmp_path_factory.mktemp("model"), 64)))
 
 
+@pytest.fixture(scope="module")
+def converted(tiny: ModelFiles, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cache = tmp_path_factory.mktemp("converted")
+    open_model(tiny, EngineName.OPENVINO, cache).close()
+    return cache
+
+
+@pytest.fixture
+def cache(converted: Path, tmp_path: Path) -> Path:
+    """Return a cache of this test's own that holds the converted model."""
+    return Path(shutil.copytree(converted, tmp_path / "cache"))
+
+
 def entries(cache: Path) -> list[Path]:
     return [path for path in (cache / "openvino").iterdir() if not path.name.startswith(".")]
 
@@ -79,14 +93,14 @@ def test_two_processes_that_convert_at_once_make_one_entry_and_no_connection(tin
     assert [path.name for path in (tmp_path / "openvino").iterdir() if path.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize("damage", ["weights", "manifest", "reference", "note"])
+@pytest.mark.parametrize("damage", ["weights", "manifest", "reference", "note", "all"])
 def test_a_damaged_entry_is_made_again(
-    tiny: ModelFiles, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+    tiny: ModelFiles, cache: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = open_model(tiny, EngineName.OPENVINO, tmp_path)
+    first = open_model(tiny, EngineName.OPENVINO, cache)
     expected = first.embed_query("hello")
     first.close()
-    (entry,) = entries(tmp_path)
+    (entry,) = entries(cache)
     if damage == "weights":
         weights = bytearray((entry / "model.bin").read_bytes())
         weights[1_000:9_000] = os.urandom(8_000)
@@ -95,13 +109,35 @@ def test_a_damaged_entry_is_made_again(
         (entry / "manifest.json").write_text("{}")
     elif damage == "reference":
         (entry / "reference.npy").write_bytes(b"")
+    elif damage == "all":
+        (entry / "manifest.json").unlink()
     else:
         next(entry.glob("note-*")).write_text("{ torn")
-    again = open_model(tiny, EngineName.OPENVINO, tmp_path)
+    again = open_model(tiny, EngineName.OPENVINO, cache)
     assert float(again.embed_query("hello") @ expected) > 0.999
-    # A torn note costs a measurement, not a conversion.
-    assert ("converting again" in caplog.text) == (damage != "note")
     again.close()
+    # A torn note costs a measurement, not a conversion.
+    assert ("converting again" in caplog.text) == (damage in {"weights", "manifest", "reference"})
+    assert (entry / "manifest.json").is_file()
+
+
+def test_what_a_dead_process_left_half_converted_is_swept(tiny: ModelFiles, tmp_path: Path) -> None:
+    old, young = (tmp_path / "openvino" / f".converting-{name}" for name in ("old", "young"))
+    for folder in (old, young):
+        folder.mkdir(parents=True)
+    os.utime(old, (0, 0))
+    open_model(tiny, EngineName.OPENVINO, tmp_path).close()
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_a_cache_that_cannot_be_made_is_a_clear_error_or_a_reason_for_torch(tiny: ModelFiles, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(PreconditionError, match="OpenVINO cannot run tiny"):
+        open_model(tiny, EngineName.OPENVINO, tmp_path / "file")
+    embedder = open_model(tiny, EngineName.AUTO, tmp_path / "file")
+    assert embedder.engine_name == "torch f32"
+    embedder.close()
 
 
 def test_auto_falls_back_to_torch_and_says_why(

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,8 @@ _LOG = logging.getLogger(__name__)
 _FORMAT: Final = 2
 """Raise it when the layout of an entry or the way to convert changes."""
 
+_STAGING = ".converting-"
+_LONGEST_CONVERSION_S = 3_600
 _MANIFEST = "manifest.json"
 _REFERENCE = "reference.npy"
 
@@ -54,8 +57,11 @@ class Conversion:
         return note if isinstance(note, dict) else {}
 
     def note(self, name: str, content: dict[str, Any]) -> None:
-        """Keep figures measured with this model, for instance on one processor."""
-        _write_atomically(self.folder / _note_file(name), json.dumps({"of": name, **content}))
+        """Keep figures measured with this model, for instance on one processor; in vain where the disk refuses."""
+        try:
+            _write_atomically(self.folder / _note_file(name), json.dumps({"of": name, **content}))
+        except OSError as error:
+            _LOG.warning("what was measured of %s will be measured again: %s", self.folder, error)
 
     def discard(self) -> None:
         """Remove it, so that the next start converts again."""
@@ -86,21 +92,35 @@ def convert(module: Any, model: LanguageModel, files: ModelFiles, cache_dir: Pat
     """
     folder = _entry(files, cache_dir)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=".converting-", dir=folder.parent))
+    _sweep(folder.parent)
+    staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder.parent))
     reference = encoded(module, CHECK_TEXTS)
     try:
         _save(module, staging / "model.xml", files)
         np.save(staging / _REFERENCE, reference, allow_pickle=False)
         (staging / _MANIFEST).write_text(json.dumps(asdict(model)), encoding="utf-8")
-        # Renaming a folder fails when the target has files: then another process has put the same there.
-        try:
-            staging.rename(folder)
-        except OSError:
-            if not (folder / _MANIFEST).is_file():
-                raise
+        _publish(staging, folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return Conversion(folder, model, reference)
+
+
+def _publish(staging: Path, folder: Path) -> None:
+    if folder.exists() and not (folder / _MANIFEST).is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        staging.rename(folder)
+    except OSError:
+        # Renaming a folder fails when the target has files: then another process has put the same there.
+        if not (folder / _MANIFEST).is_file():
+            raise
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what processes that died while converting left behind."""
+    for staging in parent.glob(f"{_STAGING}*"):
+        if time.time() - staging.stat().st_mtime > _LONGEST_CONVERSION_S:
+            shutil.rmtree(staging, ignore_errors=True)
 
 
 def _save(module: Any, model_xml: Path, files: ModelFiles) -> None:

@@ -51,7 +51,9 @@ def open_model(files: ModelFiles, engine: EngineName, cache_dir: Path) -> Batchi
         return _on_openvino(files, cache_dir, may_decline=engine is EngineName.AUTO)
     except (PreconditionError, OSError, RuntimeError) as error:
         if engine is EngineName.OPENVINO:
-            raise
+            if isinstance(error, PreconditionError):
+                raise
+            raise PreconditionError(f"OpenVINO cannot run {files.model_name}: {error}") from error
         _LOG.warning("running %s on torch: %s", files.model_name, error)
         return _on_torch(files)
 
