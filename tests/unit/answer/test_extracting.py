@@ -128,6 +128,25 @@ def test_an_announcement_loses_to_the_thing() -> None:
     assert min(scored, key=Scored.order).candidate.text == "All traits work by dispatch here."
 
 
+def _ranked(content: str, *scores: float) -> list[Scored]:
+    passage = make_passage(content)
+    candidates = find_candidates([passage], read_question("What do foxes eat?"))
+    assert len(candidates) == len(scores)
+    return [Scored(candidate, 0.5, 0.5, score) for candidate, score in zip(candidates, scores, strict=True)]
+
+
+def test_the_best_sentence_comes_first_and_the_others_in_source_order() -> None:
+    content = "Mice are often found near barns. Owls sleep in old trees. Foxes eat small mice. Bears wake in spring."
+    chosen = select_sentences(_ranked(content, 0.99, 0.1, 1.0, 0.1))
+    assert [item.candidate.text for item in chosen] == ["Foxes eat small mice.", "Mice are often found near barns."]
+
+
+def test_sentences_next_to_the_best_stay_in_source_order_around_it() -> None:
+    content = "Mice are often found near barns. Foxes eat small mice. Bears wake up in spring."
+    chosen = select_sentences(_ranked(content, 0.98, 1.0, 0.99))
+    assert [item.candidate.position for item in chosen] == [0, 1, 2]
+
+
 def test_the_best_three_are_read_document_by_document_in_source_order() -> None:
     scored = _scored(
         "What do red foxes eat?",

@@ -10,8 +10,9 @@ def select_sentences(scored: Sequence[Scored], limit: int = MAX_SENTENCES) -> li
     """Return 1 to `limit` sentences in the order to be read, none for an empty input.
 
     The best by score comes in first, further ones while they are close to it in score and say something
-    else. They are read document by document, that of the best first, each in source order. Equal scores
-    go by rank of the passage, then by place, so the choice is deterministic.
+    else. The best is read first, together with chosen sentences that stand right before or after it; the others follow
+    document by document, each in source order. Equal scores go by rank of the passage, then by place,
+    so the choice is deterministic.
     """
     if not scored:
         return []
@@ -24,7 +25,8 @@ def select_sentences(scored: Sequence[Scored], limit: int = MAX_SENTENCES) -> li
             break
         if not any(_says_the_same(item, other) for other in chosen):
             chosen.append(item)
-    return _in_reading_order(chosen)
+    lead = _run_around(best, chosen)
+    return [*lead, *_in_reading_order([item for item in chosen if item not in lead])]
 
 
 def _with_bonus(item: Scored, best: Scored) -> float:
@@ -35,6 +37,16 @@ def _with_bonus(item: Scored, best: Scored) -> float:
 def _follows(item: Scored, other: Scored) -> bool:
     same = item.candidate.passage.chunk_number == other.candidate.passage.chunk_number
     return same and item.candidate.position == other.candidate.position + 1
+
+
+def _run_around(best: Scored, chosen: Sequence[Scored]) -> list[Scored]:
+    """Return the unbroken run of chosen sentences that the best one is part of, in source order."""
+    run = [best]
+    while earlier := [item for item in chosen if _follows(run[0], item)]:
+        run.insert(0, earlier[0])
+    while later := [item for item in chosen if _follows(item, run[-1])]:
+        run.append(later[0])
+    return run
 
 
 def _says_the_same(item: Scored, other: Scored) -> bool:
