@@ -13,10 +13,10 @@ from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.adapters.markdown_outline import markdown_outline
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
 from groundwire.ingest.bootstrap import IngestService, build
-from groundwire.ingest.calls import Calls
 from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules, parse_document
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.ports import Original
+from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock

@@ -96,7 +96,7 @@ REFUSED = [
     (b"---\ntitle: x\n---\n", EmptyDocumentError, "content"),
     (b"\x89PNG\r\n\x1a\n\x00\x01", BinaryDocumentError, "content"),
     (b"text\x00text", BinaryDocumentError, "content"),
-    (b"caf\xe9", DocumentEncodingError, "content"),
+    (b"tr\xe8s", DocumentEncodingError, "content"),
     (b"x" * 3_000_001, DocumentTooLargeError, "content"),
 ]
 

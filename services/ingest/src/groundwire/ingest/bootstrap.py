@@ -16,7 +16,6 @@ from groundwire.catalog.texts import Texts
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
 from groundwire.ingest.adapters.staged_upload import StagedUpload
-from groundwire.ingest.calls import Calls, UseCases
 from groundwire.ingest.create_collection import CreateCollection
 from groundwire.ingest.delete_document import DeleteCollection, DeleteDocument
 from groundwire.ingest.embed_chunks import EmbedChunks
@@ -31,9 +30,10 @@ from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
 from groundwire.ingest.rebuild_index import RebuildIndex
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer import IngestServicer
+from groundwire.ingest.servicer.calls import Calls, UseCases
+from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.sweep_leftovers import SweepLeftovers
-from groundwire.ingest.upload_stream import UploadStream
 from groundwire.ingest.write_generation import WriteGeneration
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder

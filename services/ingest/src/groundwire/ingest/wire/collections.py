@@ -5,7 +5,7 @@ import math
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as pb
 from groundwire.ingest.domain.reading import CollectionFigures
-from groundwire.ingest.wire_fields import to_timestamp
+from groundwire.ingest.wire.fields import to_timestamp
 from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit, ProfileName, RetrievalDefaults, SearchMode
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotAvailableError

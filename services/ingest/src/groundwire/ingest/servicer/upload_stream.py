@@ -13,8 +13,8 @@ from groundwire.ingest.domain.ingesting import IngestRequest, IngestResult, Prog
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.ports import Original
 from groundwire.ingest.remember_request import RememberRequest
-from groundwire.ingest.wire_requests import parse_upload_header, request_key
-from groundwire.ingest.wire_responses import to_ingest_result, to_progress
+from groundwire.ingest.wire.requests import parse_upload_header, request_key
+from groundwire.ingest.wire.responses import to_ingest_result, to_progress
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import InvalidRequestError, NotFoundError
 from groundwire.rpc.workers import Workers

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
-from groundwire.ingest.calls import Calls
 from groundwire.ingest.domain.reading import TextSlice
-from groundwire.ingest.upload_stream import UploadStream
-from groundwire.ingest.wire_responses import to_text_message
+from groundwire.ingest.servicer.calls import Calls
+from groundwire.ingest.servicer.upload_stream import UploadStream
+from groundwire.ingest.wire.responses import to_text_message
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 

@@ -12,8 +12,8 @@ from groundwire.ingest.domain.changing import NewCollection, RequestKey
 from groundwire.ingest.domain.decoding import check_size
 from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest
 from groundwire.ingest.ports import Original
-from groundwire.ingest.wire_collections import parse_chunking, parse_retrieval, refuse_unavailable_settings
-from groundwire.ingest.wire_fields import parse_fields
+from groundwire.ingest.wire.collections import parse_chunking, parse_retrieval, refuse_unavailable_settings
+from groundwire.ingest.wire.fields import parse_fields
 from groundwire.kernel.collection import PROFILES, ProfileName
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError

@@ -18,10 +18,10 @@ from groundwire.ingest.read_chunks import GetChunk, ListChunks
 from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
 from groundwire.ingest.remember_request import RememberRequest
-from groundwire.ingest.wire_collections import to_collection_message
-from groundwire.ingest.wire_queries import parse_chunk_query, parse_chunk_reference, refuse_unavailable_listing
-from groundwire.ingest.wire_requests import parse_create_collection, parse_ingest_document, request_key
-from groundwire.ingest.wire_responses import (
+from groundwire.ingest.wire.collections import to_collection_message
+from groundwire.ingest.wire.queries import parse_chunk_query, parse_chunk_reference, refuse_unavailable_listing
+from groundwire.ingest.wire.requests import parse_create_collection, parse_ingest_document, request_key
+from groundwire.ingest.wire.responses import (
     to_chunk_message,
     to_deletion_receipt,
     to_document_message,

@@ -6,7 +6,8 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.changing import Deletion
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress
 from groundwire.ingest.domain.reading import ChunkWithVector, TextSlice
-from groundwire.ingest.wire_fields import to_fields_message, to_metadata, to_timestamp
+from groundwire.ingest.wire.fields import to_fields_message, to_metadata, to_timestamp
+from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.identifiers import prefixed_chunk_id
@@ -93,13 +94,34 @@ def to_text_message(part: TextSlice) -> pb.GetDocumentTextResponse:
 
 def to_chunk_message(found: ChunkWithVector, tokenizer: str) -> chunk_pb2.Chunk:
     """Return the message of a chunk; `tokenizer` names the counter of its tokens."""
-    stored, chunk, document = found.stored, found.stored.chunk, found.stored.document
+    stored, document = found.stored, found.stored.document
+    message = _to_text_of_chunk(stored.chunk)
+    message.MergeFrom(
+        chunk_pb2.Chunk(
+            chunk_id=stored.chunk_id,
+            chunk_number=stored.chunk_number,
+            document_id=document.document_id,
+            generation=stored.generation,
+            source_uri=document.source_uri,
+            tokenizer=tokenizer,
+            prev_chunk_id=_neighbour(stored, -1),
+            next_chunk_id=_neighbour(stored, +1),
+            tags=document.fields.tags,
+            metadata=to_metadata(document.fields.metadata),
+            record_type=record_pb2.RECORD_TYPE_DOCUMENT,
+            embedding_model=document.embedding_model,
+            embedding_time=to_timestamp(document.last_modified_time),
+            created_time=to_timestamp(document.last_modified_time),
+            embedding=() if found.vector is None else found.vector.tolist(),
+        )
+    )
+    return message
+
+
+def _to_text_of_chunk(chunk: Chunk) -> chunk_pb2.Chunk:
+    """Return what a chunk says and where it stands in the text."""
     unique_start = min(chunk.span.start + chunk.overlap_prev_chars, chunk.span.end)
     return chunk_pb2.Chunk(
-        chunk_id=stored.chunk_id,
-        chunk_number=stored.chunk_number,
-        document_id=document.document_id,
-        generation=stored.generation,
         sequence_num=chunk.sequence_num,
         span=to_span(chunk.span),
         content=chunk.content,
@@ -110,25 +132,14 @@ def to_chunk_message(found: ChunkWithVector, tokenizer: str) -> chunk_pb2.Chunk:
         page_numbers=chunk.page_numbers,
         hierarchy_path=chunk.hierarchy_path,
         level=chunk.level,
-        source_uri=document.source_uri,
         token_count=chunk.token_count,
-        tokenizer=tokenizer,
         word_count=len(chunk.content.split()),
         char_count=len(chunk.content),
         overlap_prev_chars=chunk.overlap_prev_chars,
         overlap_next_chars=chunk.overlap_next_chars,
         unique_content_start=unique_start,
         unique_content_end=max(unique_start, chunk.span.end - chunk.overlap_next_chars),
-        prev_chunk_id=_neighbour(stored, -1),
-        next_chunk_id=_neighbour(stored, +1),
         undersized=chunk.undersized,
-        tags=document.fields.tags,
-        metadata=to_metadata(document.fields.metadata),
-        record_type=record_pb2.RECORD_TYPE_DOCUMENT,
-        embedding_model=document.embedding_model,
-        embedding_time=to_timestamp(document.last_modified_time),
-        created_time=to_timestamp(document.last_modified_time),
-        embedding=() if found.vector is None else found.vector.tolist(),
     )
 
 

@@ -1,0 +1,1 @@
+"""Between the messages of the contract and the types of the use cases: pure functions."""
