@@ -13,6 +13,7 @@ import pytest
 
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.adapters.markdown_outline import markdown_outline
+from groundwire.ingest.adapters.parser_lanes import ParserLanes
 from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
 from groundwire.ingest.domain.parse_messages import rules_from_message, rules_to_message
@@ -124,6 +125,29 @@ def test_a_caller_that_leaves_does_not_wait(parser: ParserProcess, error: type[E
         parser.parse(original(SLOW), RULES, budget)
     assert time.monotonic() - started < 3
     assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
+
+
+def test_a_small_document_does_not_wait_for_a_large_one() -> None:
+    lanes = ParserLanes(TOKENIZER.definition, ParserLimits())
+    budget = Budget()
+    failures: list[Exception] = []
+
+    def parse_large() -> None:
+        try:
+            lanes.parse(original(SLOW), RULES, budget)
+        except CallCancelledError as error:
+            failures.append(error)
+
+    large = threading.Thread(target=parse_large)
+    large.start()
+    try:
+        assert lanes.parse(original("# Small\n\nText."), RULES, Budget()).chunks
+        assert large.is_alive()
+    finally:
+        budget.cancel()
+        large.join()
+        lanes.close()
+    assert len(failures) == 1
 
 
 def test_a_closed_parser_says_so() -> None:

@@ -14,7 +14,8 @@ from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.recovery import Recovery
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.vectors import VectorCache
-from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
+from groundwire.ingest.adapters.parser_lanes import ParserLanes
+from groundwire.ingest.adapters.parser_process import ParserLimits
 from groundwire.ingest.adapters.staged_upload import StagedUpload
 from groundwire.ingest.create_collection import CreateCollection
 from groundwire.ingest.delete_document import DeleteCollection, DeleteDocument
@@ -53,7 +54,7 @@ class IngestService:
     servicer: IngestServicer
     use_cases: UseCases
     housekeeping: Housekeeping
-    parser: ParserProcess
+    parser: ParserLanes
     ingest_workers: Workers
     staging: Path
 
@@ -96,7 +97,7 @@ def build(
     """Wire the service up; nothing runs before `start()`."""
     clock = clock or SystemClock()
     stores = _stores(catalog, clock)
-    parser = ParserProcess(
+    parser = ParserLanes(
         embedder.tokenizer.definition,
         ParserLimits(settings.parser_base_s, settings.parser_s_per_mib, settings.parser_memory_mib * _MIB),
     )
