@@ -8,7 +8,7 @@ from typing import BinaryIO, Final, TypeAlias
 
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import GroundwireError, UnavailableError
+from groundwire.kernel.errors import GroundwireError, InternalError, UnavailableError
 
 UPLOAD_PATH: Final = "/groundwire.api.ingest.v1.IngestService/UploadDocument"
 OnProgress: TypeAlias = Callable[[pb.UploadProgress], None]
@@ -16,6 +16,8 @@ OnProgress: TypeAlias = Callable[[pb.UploadProgress], None]
 _PART_BYTES: Final = 1024 * 1024
 _MAX_ATTEMPTS: Final = 4
 _DEFAULT_DELAY_S: Final = 0.5
+# What grpc.aio says instead of the server's status when the stream ended while a message was being written.
+_LOST_STATUS: Final = "Internal error from Core"
 
 
 class Upload:
@@ -67,6 +69,10 @@ class Upload:
 
     def pause_s(self, error: GroundwireError) -> float | None:
         """Return how long to wait before the next attempt, or None if there should be none."""
-        if not isinstance(error, UnavailableError) or self._attempts >= _MAX_ATTEMPTS:
+        if not _is_broken_connection(error) or self._attempts >= _MAX_ATTEMPTS:
             return None
         return error.retry_after_s or _DEFAULT_DELAY_S
+
+
+def _is_broken_connection(error: GroundwireError) -> bool:
+    return isinstance(error, UnavailableError) or (isinstance(error, InternalError) and error.message == _LOST_STATUS)
