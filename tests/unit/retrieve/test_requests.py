@@ -13,7 +13,7 @@ from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError, NotAvailableError
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.retrieve.domain.searching import ResultOrder, SearchRequest
-from groundwire.retrieve.wire import RequestLimits, parse_retrieve_request
+from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
 from groundwire.rpc.filter_messages import to_filter_message
 
 _NOW = datetime(2026, 5, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ from groundwire.retrieve.rank_candidates import RankCandidates
 from groundwire.retrieve.search_chunks import SearchChunks, SearchTuning
 from groundwire.retrieve.servicer import RetrieveServicer
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.retrieve.wire import RequestLimits
+from groundwire.retrieve.wire.requests import RequestLimits
 from groundwire.rpc.workers import Workers
 
 

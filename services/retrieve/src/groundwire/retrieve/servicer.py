@@ -7,8 +7,8 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
 from groundwire.kernel.clock import Clock
 from groundwire.retrieve.search_chunks import SearchChunks
-from groundwire.retrieve.wire import RequestLimits, parse_retrieve_request
-from groundwire.retrieve.wire_response import to_retrieve_response
+from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
+from groundwire.retrieve.wire.responses import to_retrieve_response
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 

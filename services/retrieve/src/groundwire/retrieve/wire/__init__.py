@@ -1,0 +1,1 @@
+"""Translates between the messages of the contract and the domain."""
