@@ -14,8 +14,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 # What tests read beside themselves. Sources are left behind on purpose.
-NEEDED = ["tests", "docs", "protos/groundwire", "protos/buf.yaml", "scripts", "benchmarks"]
-FILES = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "Makefile", "constraints.txt", "docker-compose.yml"]
+FOLDERS = ["benchmarks", "docs", "protos/groundwire", "scripts", "tests"]
+FILES = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "constraints.txt",
+    "docker-compose.yml",
+    "protos/README.md",
+    "protos/buf.yaml",
+]
 
 
 def main() -> int:
@@ -39,7 +50,7 @@ def _run(scratch: Path) -> int:
 
 
 def _copy_tests(checkout: Path) -> None:
-    for name in NEEDED:
+    for name in FOLDERS:
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
     for name in FILES:
         shutil.copy(ROOT / name, checkout / name)
