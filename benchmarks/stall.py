@@ -1,6 +1,6 @@
 """Event-loop stall of the embedded server while it ingests a folder and a second client queries all the while.
 
-    python benchmarks/stall.py --docs FOLDER [--vectors qdrant-edge:] [--embedder URL]
+    python -m benchmarks.stall --docs FOLDER [--vectors qdrant-edge:] [--embedder URL]
 
 Prints the lag of the server's event loop (its own gauge, logged when it stops), the latency of the queries that ran
 during the ingest, and of health checks. Uses a server process of its own with a temporary data folder.
@@ -10,12 +10,12 @@ import argparse
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.served import GROUNDWIRE, server
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import CollectionNotFoundError
 
@@ -34,28 +34,19 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, scratch: Path) -> None:
-    log = scratch / "server.log"
-    command = [sys.executable, "-m", "groundwire.cli", "serve", "--listen", "127.0.0.1:0", "--data"]
-    command += [str(scratch / "data"), "--vectors", options.vectors, "--embedder", options.embedder]
-    with log.open("w") as stderr:
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
-        try:
-            address = (server.stdout or sys.exit("no output")).readline().strip().removeprefix("listening on ")
-            load = QueryLoad(address, "stall")
-            seconds = ingest(address, options, load)
-        finally:
-            server.terminate()
-            server.wait()
+    with server(scratch, ["--vectors", options.vectors, "--embedder", options.embedder]) as address:
+        load = QueryLoad(address, "stall")
+        seconds = ingest(address, options, load)
     print(f"ingest: {seconds:.1f} s with {len(load.query_ms)} queries meanwhile")
     print_latency("query", load.query_ms)
     print_latency("health", load.health_ms)
-    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in (scratch / "server.log").read_text().splitlines() if line.startswith("{")]
     stopped = next(line for line in lines if line["event"] == "stopped")
     print(f"event loop: longest stall {stopped['loop_lag_max_ms']} ms, p99 {stopped['loop_lag_p99_ms']} ms")
 
 
 def ingest(address: str, options: argparse.Namespace, load: "QueryLoad") -> float:
-    command = [sys.executable, "-m", "groundwire.cli", "ingest", str(options.docs), "-c", "stall"]
+    command = [*GROUNDWIRE, "ingest", str(options.docs), "-c", "stall"]
     started = time.perf_counter()
     running = subprocess.Popen([*command, "--profile", options.profile, "--address", address])
     load.run_until(lambda: running.poll() is not None)

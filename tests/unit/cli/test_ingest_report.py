@@ -28,3 +28,9 @@ def test_each_failed_file_is_named_with_its_reason(capsys: pytest.CaptureFixture
     printed = capsys.readouterr()
     assert "[bold]c.md: DOCUMENT_EMPTY: content: is empty" in printed.err
     assert "3 files: 1 created, 1 unchanged, 1 failed · 8 chunks, 2 embedded" in printed.out
+
+
+def test_a_warning_of_many_files_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    short = ("chunks are short",)
+    show(as_dict([FileOutcome(name, "created", warnings=short) for name in ("a.md", "b.md", "c.md")]))
+    assert capsys.readouterr().err == "warning chunks are short (3 files, a.md the first)\n"

@@ -90,10 +90,11 @@ def as_dict(outcomes: Sequence[FileOutcome]) -> dict[str, Any]:
 def show(report: dict[str, Any]) -> None:
     """Print the totals, and each failed file with its reason to the error stream."""
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    for warning, sources in _by_warning(report).items():
+        where = sources[0] if len(sources) == 1 else f"{len(sources)} files, {sources[0]} the first"
+        errors.print("[yellow]warning[/] ", end="")
+        errors.print(f"{warning} ({where})", markup=False)
     for file in report["files"]:
-        for warning in file["warnings"]:
-            errors.print(f"[yellow]warning[/] {file['source']}: ", end="")
-            errors.print(warning, markup=False)
         if file["error"] is not None:
             errors.print("[bold red]failed[/] ", end="")
             errors.print(f"{file['source']}: {file['error']}", markup=False)
@@ -103,3 +104,12 @@ def show(report: dict[str, Any]) -> None:
     )
     chunks = f"{totals['chunks']} chunks, {totals['embedded']} embedded"
     Console(highlight=False).print(f"{totals['files']} files: {outcomes or 'nothing to do'} · {chunks}")
+
+
+def _by_warning(report: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the sources of each warning: one line for many files, so that failures stay in sight."""
+    found: dict[str, list[str]] = {}
+    for file in report["files"]:
+        for warning in file["warnings"]:
+            found.setdefault(warning, []).append(file["source"])
+    return found

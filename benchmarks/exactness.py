@@ -1,0 +1,68 @@
+"""Checks every chunk of a folder against the bytes of its file: `text[start:end] == content` in both units.
+
+    python -m benchmarks.exactness --docs FOLDER [--profile book] [--embedder hashing:64]
+
+Uses a server process of its own with a temporary data folder and asks it over gRPC. Exits with 1 if a chunk differs.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.served import GROUNDWIRE, server
+from groundwire.api.common.v1 import chunk_pb2
+from groundwire.client import GroundwireClient
+
+COLLECTION = "exactness"
+PAGE_SIZE = 200
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--docs", type=Path, required=True)
+    parser.add_argument("--profile", default="documents")
+    parser.add_argument("--embedder", default="hashing:64")
+    options = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="groundwire-exact-") as scratch,
+        server(Path(scratch), ["--embedder", options.embedder]) as address,
+    ):
+        command = [*GROUNDWIRE, "ingest", str(options.docs), "-c", COLLECTION, "--profile", options.profile]
+        subprocess.run([*command, "--address", address], check=False)
+        return check(address, options.docs)
+
+
+def check(address: str, folder: Path) -> int:
+    chunks, wrong, texts = 0, 0, 0
+    with GroundwireClient(address) as client:
+        documents = client.list_documents(collection=COLLECTION, page_size=1000).documents
+        for document in documents:
+            raw = (folder / document.source_uri).read_bytes().removeprefix(BYTE_ORDER_MARK)
+            text = raw.decode()
+            parts = client.document_text(collection=COLLECTION, document_id=document.document_id)
+            texts += "".join(part.text for part in parts) == text
+            for chunk in chunks_of(client, document.document_id):
+                chunks += 1
+                span = chunk.span
+                exact = text[span.start : span.end] == chunk.content == raw[span.start_byte : span.end_byte].decode()
+                wrong += not exact
+    print(f"{len(documents)} documents, {texts} stored exactly; {chunks} chunks, {wrong} wrong")
+    return int(wrong > 0 or texts < len(documents))
+
+
+def chunks_of(client: GroundwireClient, document_id: str) -> Iterator[chunk_pb2.Chunk]:
+    token = ""
+    while True:
+        page = client.list_chunks(collection=COLLECTION, document_id=document_id, page_size=PAGE_SIZE, page_token=token)
+        yield from page.chunks
+        token = page.next_page_token
+        if not token:
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main())
