@@ -49,7 +49,7 @@ class Database:
         Raises:
             InvalidRequestError: the URL is of another form.
             StoreOwnedError: another process has the file open.
-            StoreMismatchError: the file was made by a newer version or is no catalog; it is left unchanged.
+            StoreMismatchError: the file was made by another version or is no catalog; it is left unchanged.
             DataLossError: the file is damaged.
         """
         path = _parse(url)

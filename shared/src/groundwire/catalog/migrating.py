@@ -54,7 +54,7 @@ def _refuse_unknown(connection: Connection, revision: str | None, scripts: Scrip
         )
     if revision is not None and revision not in known:
         raise StoreMismatchError(
-            f"the catalog was made by a newer version (revision {revision}, known up to {head})",
+            f"the catalog was made by another version (revision {revision}, known up to {head})",
             setting="catalog revision",
             expected=head,
             got=revision,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0001"
+revision = "2026-11-21"
 down_revision = None
 branch_labels = None
 depends_on = None
