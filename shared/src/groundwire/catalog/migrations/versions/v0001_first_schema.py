@@ -9,7 +9,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "2026-11-21"
+revision = "0001_schema"
 down_revision = None
 branch_labels = None
 depends_on = None
