@@ -7,8 +7,11 @@ STAMP  := $(VENV)/.installed
 DOCS ?= docs
 Q    ?= What does a citation point at?
 
+# Rows of the source designs that this version delivers.
+DELIVERED ?= S1-01..S1-93 S3-06..S3-13
+
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-slow test-faults test-node check format protos wheel-test clean
+.PHONY: help demo serve test test-slow test-faults test-node requirements check format protos wheel-test clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -36,6 +39,9 @@ test-faults: $(STAMP) ## Run the tests that kill processes
 
 test-node: $(STAMP) ## Run the client written in another language (needs Node.js and npm)
 	$(BIN)/pytest -m node --timeout 600
+
+requirements: $(STAMP) ## Print which row of the source designs is shown by which tests
+	$(BIN)/python scripts/requirements_table.py $(DELIVERED:%=--require %)
 
 check: $(STAMP) ## Lint, types, import rules, contract, freshness of generated code
 	$(BIN)/ruff check
