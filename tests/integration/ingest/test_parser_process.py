@@ -7,15 +7,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.ingest.adapters.markdown_outline import markdown_outline
 from groundwire.ingest.adapters.parser_lanes import ParserLanes
 from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
+from groundwire.ingest.adapters.source_readers import read_source
 from groundwire.ingest.domain.parse_messages import rules_from_message, rules_to_message
 from groundwire.ingest.domain.parsing import ParseRules, parse_document
 from groundwire.ingest.ports import Original
@@ -50,7 +51,8 @@ def parser() -> Iterator[ParserProcess]:
 
 
 def test_it_finds_what_the_rules_find_here(parser: ParserProcess, tmp_path: Path) -> None:
-    here = parse_document(TEXT.encode(), RULES, SemanticSplitter(TOKENIZER, DocumentFormat.MARKDOWN), markdown_outline)
+    here = parse_document(TEXT.encode(), RULES, read_source, partial(SemanticSplitter, TOKENIZER))
+    assert here.text == TEXT
     assert len(here.chunks) > 10
     assert parser.parse(original(TEXT), RULES, Budget()) == here
     (tmp_path / "file").write_bytes(TEXT.encode())

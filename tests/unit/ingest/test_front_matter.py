@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from groundwire.ingest.domain.document_fields import kept_fields, stated_fields
-from groundwire.ingest.domain.front_matter import FrontMatter, read_front_matter
+from groundwire.ingest.domain.front_matter import FrontMatter, fields_of, read_front_matter
 from groundwire.kernel.document import DocumentFields
 
 BLOCK = """---
@@ -53,13 +53,13 @@ def test_unreadable_values_are_left_out() -> None:
 
 
 def test_what_the_caller_states_wins() -> None:
-    fields = stated_fields(DocumentFields(title="Mine"), read_front_matter(BLOCK))
+    fields = stated_fields(DocumentFields(title="Mine"), fields_of(read_front_matter(BLOCK)))
     assert (fields.title, fields.creators, fields.tags) == ("Mine", ("Ada", "Grace"), ("moon", "sea"))
 
 
 def test_stored_fields_follow_the_front_matter_they_came_from() -> None:
-    before = read_front_matter(BLOCK)
+    before = fields_of(read_front_matter(BLOCK))
     stored = stated_fields(DocumentFields(category="essay", creators=("Lin",)), before)
-    now = read_front_matter(BLOCK.replace("Tides", "Moons").replace("2024-05-01", ""))
+    now = fields_of(read_front_matter(BLOCK.replace("Tides", "Moons").replace("2024-05-01", "")))
     kept = kept_fields(stored, before, now)
     assert (kept.title, kept.date_created, kept.category, kept.creators) == ("On: Moons", None, "essay", ("Lin",))

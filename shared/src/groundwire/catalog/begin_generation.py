@@ -18,6 +18,7 @@ from groundwire.catalog.tables import (
     collections,
     documents,
     generations,
+    text_pages,
     text_segments,
     tombstones,
 )
@@ -57,7 +58,7 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
     shared |= {"document_key": document_key}
     generation = _next_generation(connection, pending, document_key)
     key = _insert_row(connection, prepared, shared | {"generation": generation})
-    _insert_text(connection, draft.text, key)
+    _insert_text(connection, draft, key)
     written = replace(pending, key=key, generation=generation)
     insert_chunks(connection, replace(prepared, pending=written), 0)
     return written
@@ -164,6 +165,7 @@ def _insert_row(connection: Connection, prepared: Prepared, shared: Mapping[str,
         "source_hash": draft.source_hash,
         "doc_type": draft.format.value,
         "fields": field_values(draft.fields),
+        "properties": field_values(draft.properties),
         "text_hash": figures.digest,
         "chunk_count": len(draft.chunks),
         "total_chars": figures.total_chars,
@@ -173,7 +175,9 @@ def _insert_row(connection: Connection, prepared: Prepared, shared: Mapping[str,
     return int(connection.execute(insert(generations).returning(generations.c.generation_key), values).scalar_one())
 
 
-def _insert_text(connection: Connection, text: str, generation_key: int) -> None:
+def _insert_text(connection: Connection, draft: GenerationDraft, generation_key: int) -> None:
     columns = ("generation_key", "number", "char_start", "byte_start", "content")
-    rows = ((generation_key, each.number, each.char_start, each.byte_start, each.content) for each in cut(text))
+    rows = ((generation_key, each.number, each.char_start, each.byte_start, each.content) for each in cut(draft.text))
     insert_rows(connection, text_segments, columns, rows)
+    pages = ((generation_key, page.number, page.start, page.end) for page in draft.pages)
+    insert_rows(connection, text_pages, ("generation_key", "page", "char_start", "char_end"), pages)

@@ -92,6 +92,11 @@ def field_values(fields: DocumentFields) -> dict[str, Any]:
     }
 
 
+def to_fields(values: Mapping[str, Any]) -> DocumentFields:
+    """Make the fields of what `field_values` returned."""
+    return _to_fields([values[column.name] for column in _FIELD_COLUMNS])
+
+
 def _to_fields(row: Sequence[Any]) -> DocumentFields:
     title, creator, subject, description, created, language, category, tags, project, metadata = row
     return DocumentFields(

@@ -1,7 +1,7 @@
 """What travels between ingest and the catalog while a generation is written."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
@@ -9,6 +9,7 @@ from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.filters import Payload
+from groundwire.kernel.pages import PageSpan
 
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ class GenerationDraft:
 
     `document_id` None makes a new id. `expected_generation` is the live generation the caller saw, 0 for
     a document that did not exist. `source_hash` is the SHA-256 of the original bytes in lower-case hex.
+    `pages` are those of the source in order, `properties` what the source says about itself.
     """
 
     document_id: str | None
@@ -37,6 +39,8 @@ class GenerationDraft:
     text: str
     chunks: Sequence[Chunk]
     expected_generation: int
+    pages: Sequence[PageSpan] = ()
+    properties: DocumentFields = field(default_factory=DocumentFields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,7 @@ generations = Table(
     words("source_hash"),
     words("doc_type"),
     json_text("fields"),
+    json_text("properties"),
     words("text_hash"),
     number("chunk_count"),
     number("total_chars"),
@@ -148,6 +149,19 @@ text_segments = Table(
     words("content"),
 )
 """Canonical texts, cut every `texts.SEGMENT_CHARS` code points so that a slice reads little."""
+
+text_pages = Table(
+    "text_pages",
+    metadata,
+    belongs_to("generations.generation_key", primary_key=True),
+    Column("page", NUMBER, primary_key=True, nullable=False),
+    number("char_start"),
+    number("char_end"),
+    CheckConstraint("page > 0"),
+    CheckConstraint("char_start >= 0 AND char_end >= char_start"),
+    sqlite_with_rowid=False,
+)
+"""Where the pages of a source lie in its canonical text; no rows for formats without pages."""
 
 chunks = Table(
     "chunks",

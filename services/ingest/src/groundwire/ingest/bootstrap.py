@@ -12,6 +12,7 @@ from groundwire.catalog.documents import Documents
 from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.recovery import Recovery
+from groundwire.catalog.sources import Sources
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.adapters.parser_lanes import ParserLanes
@@ -79,6 +80,7 @@ class _Stores:
     documents: Documents
     chunks: Chunks
     texts: Texts
+    sources: Sources
     cache: VectorCache
     ledger: Ledger
     outbox: Outbox
@@ -120,6 +122,7 @@ def _stores(catalog: Database, clock: Clock) -> _Stores:
         documents=Documents(catalog, clock),
         chunks=Chunks(catalog),
         texts=Texts(catalog),
+        sources=Sources(catalog),
         cache=VectorCache(catalog, clock),
         ledger=Ledger(catalog, clock),
         outbox=Outbox(catalog),
@@ -139,7 +142,7 @@ def _ingest_document(
     return IngestDocument(
         collections=stores.collections,
         documents=stores.documents,
-        texts=stores.texts,
+        sources=stores.sources,
         parser=parser,
         write_generation=WriteGeneration(stores.documents, vectors, embed),
         locks=KeyedLocks(),

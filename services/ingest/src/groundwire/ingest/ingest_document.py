@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, Receipt
-from groundwire.catalog.texts import Texts
-from groundwire.ingest.domain.decoding import canonical_text, check_size
+from groundwire.catalog.sources import Sources
+from groundwire.ingest.domain.decoding import check_size
 from groundwire.ingest.domain.document_fields import kept_fields, stated_fields
 from groundwire.ingest.domain.format_detection import detect_format
-from groundwire.ingest.domain.front_matter import MAX_BLOCK_CHARS, FrontMatter, read_front_matter
 from groundwire.ingest.domain.ingesting import (
     DuplicatePolicy,
     IngestOutcome,
@@ -28,25 +27,37 @@ from groundwire.ingest.write_generation import WriteGeneration
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
+from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import DuplicateDocumentError, EmbeddingMismatchError, InvalidRequestError
 
-_MAX_BYTES_PER_CHAR = 4
 Remember = Callable[[IngestResult], Receipt] | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A document under way: what was asked, where it goes, and what is known of it."""
+    """A document under way: what was asked, where it goes, and what is known of it.
+
+    `properties` is what the source of the existing document says about itself.
+    """
 
     request: IngestRequest
     original: Original
     collection: Collection
-    format: DocumentFormat
     source_hash: str
     existing: Document | None
-    fields: DocumentFields
+    properties: DocumentFields
+
+    def fields(self, properties: DocumentFields) -> DocumentFields:
+        """Return the fields of the document when its source says this about itself."""
+        if self.request.fields is None and self.existing is not None:
+            return kept_fields(self.existing.fields, self.properties, properties)
+        return stated_fields(self.request.fields or DocumentFields(), properties)
+
+    @property
+    def title(self) -> str | None:
+        """Return the title that does not come from the source."""
+        return self.fields(DocumentFields()).title
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,7 @@ class IngestDocument:
 
     collections: Collections
     documents: Documents
-    texts: Texts
+    sources: Sources
     parser: Parser
     write_generation: WriteGeneration
     locks: KeyedLocks
@@ -79,6 +90,7 @@ class IngestDocument:
             DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
             DocumentChangedError: someone else changed the document meanwhile.
         """
+        detect_format(request.format, request.source_uri)
         collection = self.writable(request)
         check_size(original.size_bytes, self.max_bytes, request.content_field)
         source_hash = original.sha256()
@@ -117,10 +129,17 @@ class IngestDocument:
         if existing is None or existing.source_uri != request.source_uri or existing.source_hash != request.source_hash:
             return None
         same_id = request.document_id in {None, existing.document_id}
-        same_format = existing.format is detect_format(request.format, request.source_uri)
-        same_fields = request.fields is None or request.fields == existing.fields
-        is_same = same_id and same_format and same_fields
+        same_format = request.format in {None, existing.format}
+        is_same = same_id and same_format and self._same_fields(request, existing)
         return IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
+
+    def _same_fields(self, request: IngestRequest, existing: Document) -> bool:
+        if request.fields is None:
+            return True
+        return stated_fields(request.fields, self._properties(request, existing)) == existing.fields
+
+    def _properties(self, request: IngestRequest, existing: Document) -> DocumentFields:
+        return self.sources.properties(request.tenant, existing.document_id, existing.generation)
 
     def _find(self, request: IngestRequest) -> Document | None:
         return self.documents.find_by_source(request.tenant, request.collection, request.source_uri)
@@ -131,29 +150,8 @@ class IngestDocument:
             existing = None  # the alias got bytes of its own and becomes a document of its own
         if existing is not None and request.document_id not in {None, existing.document_id}:
             raise InvalidRequestError.of("document_id", f"the source has the id {existing.document_id!r}")
-        document_format = detect_format(request.format, request.source_uri)
-        return _Task(
-            request=request,
-            original=original,
-            collection=collection,
-            format=document_format,
-            source_hash=source_hash,
-            existing=existing,
-            fields=self._fields(request, original, document_format, existing),
-        )
-
-    def _fields(
-        self, request: IngestRequest, original: Original, document_format: DocumentFormat, existing: Document | None
-    ) -> DocumentFields:
-        now = _front_matter(original.head(MAX_BLOCK_CHARS * _MAX_BYTES_PER_CHAR), document_format)
-        if request.fields is not None or existing is None:
-            return stated_fields(request.fields or DocumentFields(), now)
-        if existing.format is not DocumentFormat.MARKDOWN:
-            return kept_fields(existing.fields, FrontMatter(), now)
-        parts = self.texts.parts(
-            request.tenant, request.collection, existing.document_id, existing.generation, MAX_BLOCK_CHARS
-        )
-        return kept_fields(existing.fields, read_front_matter(next(iter(parts)).text), now)
+        properties = DocumentFields() if existing is None else self._properties(request, existing)
+        return _Task(request, original, collection, source_hash, existing, properties)
 
     def _settled(self, task: _Task) -> IngestResult | None:
         """Return the result if nothing has to be written but perhaps an alias."""
@@ -161,7 +159,7 @@ class IngestDocument:
         if existing is not None and existing.source_hash == task.source_hash:
             if existing.source_uri != request.source_uri:
                 return IngestResult(existing, IngestOutcome.REUSED)
-            is_same = existing.fields == task.fields and existing.format is task.format
+            is_same = existing.fields == task.fields(task.properties) and request.format in {None, existing.format}
             return IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
         twin = self.documents.find_by_hash(request.tenant, request.collection, task.source_hash)
         if twin is None or twin.source_uri == request.source_uri or request.duplicate_policy is DuplicatePolicy.ALLOW:
@@ -179,50 +177,48 @@ class IngestDocument:
         parsed = self.parser.parse(task.original, self._rules(task), budget)
         report(Progress(Stage.PARSING, 1, 1))
         report(Progress(Stage.CHUNKING, len(parsed.chunks), len(parsed.chunks)))
-        text = canonical_text(task.original.read())
         existing = task.existing
         draft = GenerationDraft(
             document_id=existing.document_id if existing else task.request.document_id,
             source_uri=task.request.source_uri,
-            format=task.format,
+            format=parsed.format,
             source_hash=task.source_hash,
-            fields=task.fields,
-            text=text,
-            chunks=_chunks(text, parsed),
+            fields=task.fields(parsed.properties),
+            text=parsed.text,
+            chunks=_chunks(parsed),
             expected_generation=existing.generation if existing else 0,
+            pages=parsed.pages,
+            properties=parsed.properties,
         )
+        receipt = None if remember is None else lambda result: remember(replace(result, warnings=parsed.warnings))
         try:
-            return self.write_generation(task.collection, draft, budget, report, remember)
+            result = self.write_generation(task.collection, draft, budget, report, receipt)
+            return replace(result, warnings=parsed.warnings)
         finally:
             self.after_write(task.collection)
 
     def _rules(self, task: _Task) -> ParseRules:
         return ParseRules(
-            format=task.format,
+            format=task.request.format,
             policy=task.collection.chunking,
-            title=task.fields.title,
+            title=task.title,
             file_name=task.request.source_uri.rstrip("/").rsplit("/", 1)[-1] or task.request.source_uri,
             field=task.request.content_field,
         )
 
 
-def _front_matter(head: bytes, document_format: DocumentFormat) -> FrontMatter:
-    if document_format is not DocumentFormat.MARKDOWN:
-        return FrontMatter()
-    return read_front_matter(head.decode("utf-8-sig", errors="ignore"))
-
-
-def _chunks(text: str, parsed: ParsedDocument) -> Sequence[Chunk]:
+def _chunks(parsed: ParsedDocument) -> Sequence[Chunk]:
     return [
         Chunk(
             sequence_num=number,
             span=chunk.span,
-            content=text[chunk.span.start : chunk.span.end],
+            content=parsed.text[chunk.span.start : chunk.span.end],
             token_count=chunk.token_count,
             chapter=chunk.place.chapter,
             section=chunk.place.section,
             hierarchy_path=chunk.place.path,
             level=chunk.place.level,
+            page_numbers=chunk.page_numbers,
             overlap_prev_chars=chunk.overlap_prev_chars,
             overlap_next_chars=chunk.overlap_next_chars,
             undersized=chunk.undersized,

@@ -40,7 +40,7 @@ class Parser(Protocol):
     """Takes documents apart without holding up the process."""
 
     def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
-        """Return the chunks of a document; blocking, safe to call from many threads.
+        """Return text, structure and chunks of a document; blocking, safe to call from many threads.
 
         Raises:
             EmptyDocumentError: no text.

@@ -26,7 +26,7 @@ def send_frame(end: socket.socket, message: dict[str, Any], body: bytes, wait: W
                 wait()
 
 
-def receive_frame(end: socket.socket, wait: Wait) -> tuple[dict[str, Any], bytes]:
+def receive_frame(end: socket.socket, wait: Wait) -> tuple[dict[str, Any], bytearray]:
     """Receive a frame; `wait` is called whenever the socket's timeout passes and may raise.
 
     Raises:
@@ -39,7 +39,7 @@ def receive_frame(end: socket.socket, wait: Wait) -> tuple[dict[str, Any], bytes
     return message, _receive(end, body_bytes, wait)
 
 
-def _receive(end: socket.socket, count: int, wait: Wait) -> bytes:
+def _receive(end: socket.socket, count: int, wait: Wait) -> bytearray:
     buffer = bytearray(count)
     view = memoryview(buffer)
     while view:
@@ -53,4 +53,4 @@ def _receive(end: socket.socket, count: int, wait: Wait) -> bytes:
         if received == 0:
             raise EOFError("the connection ended")
         view = view[received:]
-    return bytes(buffer)
+    return buffer

@@ -22,7 +22,7 @@ class ParserLanes:
         self._small.start()
 
     def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
-        """Return the chunks of a document; see `Parser.parse`."""
+        """Return what a document holds; see `Parser.parse`."""
         lane = self._large if original.size_bytes > LARGE_BYTES else self._small
         return lane.parse(original, rules, budget)
 

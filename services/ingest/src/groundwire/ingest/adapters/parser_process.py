@@ -78,7 +78,7 @@ class ParserProcess:
             self._spawn()
 
     def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
-        """Return the chunks of a document.
+        """Return what a document holds.
 
         A process that dies is started again and gets the document once more; the second death is the
         document's fault.
@@ -99,7 +99,7 @@ class ParserProcess:
         self._closed = True
         self._kill()
 
-    def _ask(self, original: Original, rules: ParseRules, budget: Budget) -> tuple[Message, bytes] | None:
+    def _ask(self, original: Original, rules: ParseRules, budget: Budget) -> tuple[Message, bytearray] | None:
         """Return the answer of the process, None when it died."""
         limit_s = self._limits.time_s(original.size_bytes)
         try:
@@ -146,13 +146,13 @@ class ParserProcess:
         send_frame(end, hello, b"", lambda: None)
         return end
 
-    def _parsed(self, answer: Message, rows: bytes, field: str) -> ParsedDocument:
+    def _parsed(self, answer: Message, body: bytearray, field: str) -> ParsedDocument:
         if "refused" in answer:
             raise refusal_from_message(answer["refused"])
         if "out_of_memory" in answer:
             self._kill()  # what it holds on to may be too much for the next document
             raise InvalidRequestError.of(field, "takes more memory to take apart than is allowed")
-        return parsed_from_message(answer["parsed"], rows)
+        return parsed_from_message(answer["parsed"], body)
 
     def _kill(self) -> int | None:
         """End the process and return its exit code; idempotent."""

@@ -9,13 +9,14 @@ import resource
 import socket
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from groundwire.embedders.tokenization import load_tokenizer
 from groundwire.ingest.adapters.frames import receive_frame, send_frame
-from groundwire.ingest.adapters.markdown_outline import markdown_outline
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
+from groundwire.ingest.adapters.source_readers import read_source
 from groundwire.ingest.domain.parse_messages import parsed_to_message, refusal_to_message, rules_from_message
 from groundwire.ingest.domain.parsing import parse_document
 from groundwire.kernel.embedder import Tokenizer, TokenizerDefinition, TokenizerFormat
@@ -48,17 +49,16 @@ def _serve(parent: socket.socket) -> None:
         send_frame(parent, *_answer(message, body, tokenizer), _never)
 
 
-def _answer(message: dict[str, Any], body: bytes, tokenizer: Tokenizer) -> tuple[dict[str, Any], bytes]:
+def _answer(message: dict[str, Any], body: bytearray, tokenizer: Tokenizer) -> tuple[dict[str, Any], bytes]:
     rules = rules_from_message(message["rules"])
     try:
-        data = Path(message["path"]).read_bytes() if message["path"] else body
-        parsed = parse_document(data, rules, SemanticSplitter(tokenizer, rules.format), markdown_outline)
-        places, rows = parsed_to_message(parsed)
+        data = Path(message["path"]).read_bytes() if message["path"] else bytes(body)
+        parsed, rows = parsed_to_message(parse_document(data, rules, read_source, partial(SemanticSplitter, tokenizer)))
     except InvalidRequestError as error:
         return {"refused": refusal_to_message(error)}, b""
     except MemoryError:
         return {"out_of_memory": True}, b""
-    return {"parsed": places}, rows
+    return {"parsed": parsed}, rows
 
 
 def _never() -> None:

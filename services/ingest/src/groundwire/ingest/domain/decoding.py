@@ -68,24 +68,34 @@ def checked_text(data: bytes, field: str) -> str:
 def canonical_text(data: bytes) -> str:
     """Return the decoded UTF-8 without a leading byte order mark.
 
-    Decodes in blocks of 1 MiB, so that other threads get the interpreter in between.
+    Raises:
+        UnicodeDecodeError: `start` is the offset of the first bad byte in `data`.
+    """
+    return decoded(data, len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0)
+
+
+def decoded(data: bytes | bytearray, start: int = 0) -> str:
+    """Return the text of UTF-8 bytes from `start` on, decoded in blocks of 1 MiB.
+
+    Other threads get the interpreter in between.
 
     Raises:
         UnicodeDecodeError: `start` is the offset of the first bad byte in `data`.
     """
-    start = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
     view, parts = memoryview(data), []
     while start < len(data):
         end = _character_end(data, min(start + _BLOCK_BYTES, len(data)))
         try:
             parts.append(str(view[start:end], "utf-8"))
         except UnicodeDecodeError as error:
-            raise UnicodeDecodeError("utf-8", data, start + error.start, start + error.end, error.reason) from None
+            raise UnicodeDecodeError(
+                "utf-8", bytes(data), start + error.start, start + error.end, error.reason
+            ) from None
         start = end
     return "".join(parts)
 
 
-def _character_end(data: bytes, end: int) -> int:
+def _character_end(data: bytes | bytearray, end: int) -> int:
     """Move `end` back, by at most 3 bytes, so that it does not lie inside a character (RFC 3629)."""
     for candidate in range(end, max(end - 4, 0), -1):
         if candidate == len(data) or data[candidate] & _CONTINUATION_MASK != _CONTINUATION:

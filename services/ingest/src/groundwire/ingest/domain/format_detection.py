@@ -8,7 +8,7 @@ READABLE = frozenset({DocumentFormat.TEXT, DocumentFormat.MARKDOWN})
 """The formats this version can take apart."""
 
 
-def detect_format(declared: DocumentFormat | None, source_uri: str) -> DocumentFormat:
+def detect_format(declared: DocumentFormat | None, file_name: str) -> DocumentFormat:
     """Return the declared format, else Markdown for `.md` and `.markdown` names, else plain text.
 
     Raises:
@@ -18,4 +18,4 @@ def detect_format(declared: DocumentFormat | None, source_uri: str) -> DocumentF
         raise NotAvailableError(f"documents of format {declared.value} are not supported yet", feature=declared.value)
     if declared is not None:
         return declared
-    return DocumentFormat.MARKDOWN if source_uri.lower().endswith(_MARKDOWN_SUFFIXES) else DocumentFormat.TEXT
+    return DocumentFormat.MARKDOWN if file_name.lower().endswith(_MARKDOWN_SUFFIXES) else DocumentFormat.TEXT

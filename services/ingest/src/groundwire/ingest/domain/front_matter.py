@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from groundwire.kernel.document import DocumentFields
+
 _BLOCK = re.compile(r"---[ \t]*(?:\r\n|\n|\r)(.*?)^(?:---|\.\.\.)[ \t]*(?:\r\n|\n|\r|\Z)", re.DOTALL | re.MULTILINE)
 _KEY = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)$")
@@ -108,7 +110,8 @@ def _read_date(value: str | None) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def fields_of(front_matter: FrontMatter) -> Mapping[str, Any]:
-    """Return the values that are present, by their names in `DocumentFields`."""
+def fields_of(front_matter: FrontMatter) -> DocumentFields:
+    """Return the values that are present as fields; the others have their defaults."""
     names = FrontMatter.__dataclass_fields__.keys() - {"end"}
-    return {name: value for name in names if (value := getattr(front_matter, name))}
+    present: Mapping[str, Any] = {name: value for name in names if (value := getattr(front_matter, name))}
+    return DocumentFields(**present)

@@ -1,10 +1,11 @@
 """What is asked of an ingest and what it answers."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from groundwire.ingest.domain.source_text import SourceWarning
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 
 
@@ -71,6 +72,7 @@ class IngestResult:
     """What was done, and to how many chunks; `embedded` + `reused` are all of them when something was written.
 
     `undersized` chunks are shorter than the minimum; of those `beyond_model` the vector ignores the end.
+    `warnings` counts what the source gave reason to.
     """
 
     document: Document
@@ -79,3 +81,4 @@ class IngestResult:
     reused: int = 0
     undersized: int = 0
     beyond_model: int = 0
+    warnings: Mapping[SourceWarning, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The messages between the serving process and the parser process: plain JSON values, and packed numbers.
+"""The messages between the serving process and the parser process: JSON values, packed numbers of chunks, and the text.
 
 Not pickle: the parser reads files nobody has checked, so nothing it says may be able to run code here. The numbers of
 chunks are packed because reading them as JSON would hold the interpreter lock for too long.
@@ -7,18 +7,22 @@ chunks are packed because reading them as JSON would hold the interpreter lock f
 import struct
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
+from groundwire.ingest.domain.decoding import decoded
 from groundwire.ingest.domain.parsing import ParsedChunk, ParsedDocument, ParseRules
 from groundwire.ingest.domain.placement import Place
+from groundwire.ingest.domain.source_text import SourceWarning
 from groundwire.kernel import errors
 from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
-from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.pages import PageSpan
 from groundwire.kernel.spans import Span
 
 Message = dict[str, Any]
-_ROW = struct.Struct(">9Q")
+_ROW = struct.Struct(">11Q")
 _REFUSALS: dict[str, type[InvalidRequestError]] = {
     error.reason: error
     for error in (errors.EmptyDocumentError, errors.BinaryDocumentError, errors.DocumentEncodingError)
@@ -33,12 +37,15 @@ def rules_to_message(rules: ParseRules) -> Message:
 def rules_from_message(message: Mapping[str, Any]) -> ParseRules:
     """Return the rules a message holds."""
     policy = message["policy"]
-    values = {**message, "format": DocumentFormat(message["format"])}
+    values = {**message, "format": None if message["format"] is None else DocumentFormat(message["format"])}
     return ParseRules(**{**values, "policy": ChunkingPolicy(**{**policy, "unit": ChunkUnit(policy["unit"])})})
 
 
 def parsed_to_message(parsed: ParsedDocument) -> tuple[Message, bytes]:
-    """Return a parsed document as a message and the packed numbers of its chunks; each place is sent once."""
+    """Return a parsed document as a message, and the packed numbers of its chunks followed by its text in UTF-8.
+
+    Each place is sent once.
+    """
     places: dict[Place, int] = {}
     rows = bytearray()
     for chunk in parsed.chunks:
@@ -46,19 +53,49 @@ def parsed_to_message(parsed: ParsedDocument) -> tuple[Message, bytes]:
         span = chunk.span
         offsets = (span.start, span.end, span.start_byte, span.end_byte)
         overlaps = (chunk.overlap_prev_chars, chunk.overlap_next_chars)
-        rows += _ROW.pack(*offsets, chunk.token_count, *overlaps, int(chunk.undersized), place)
-    return {"places": [[place.chapter, place.section, list(place.path), place.level] for place in places]}, bytes(rows)
+        pages = (chunk.page_numbers[0], chunk.page_numbers[-1]) if chunk.page_numbers else (0, 0)
+        rows += _ROW.pack(*offsets, chunk.token_count, *overlaps, int(chunk.undersized), place, *pages)
+    message = {
+        "format": parsed.format.value,
+        "chunks": len(parsed.chunks),
+        "places": [[place.chapter, place.section, list(place.path), place.level] for place in places],
+        "pages": [[page.number, page.start, page.end] for page in parsed.pages],
+        "properties": _properties_to_message(parsed.properties),
+        "warnings": {warning.value: count for warning, count in parsed.warnings.items()},
+    }
+    return message, bytes(rows) + parsed.text.encode("utf-8")
 
 
-def parsed_from_message(message: Mapping[str, Any], rows: bytes) -> ParsedDocument:
-    """Return the parsed document that a message and its packed numbers hold."""
+def parsed_from_message(message: Mapping[str, Any], body: bytes | bytearray) -> ParsedDocument:
+    """Return the parsed document that a message and its body hold."""
     places = [Place(chapter, section, tuple(path), level) for chapter, section, path, level in message["places"]]
+    text_start = message["chunks"] * _ROW.size
     return ParsedDocument(
-        tuple(
-            ParsedChunk(Span(*offsets), tokens, places[place], before, after, bool(undersized))
-            for *offsets, tokens, before, after, undersized, place in _ROW.iter_unpack(rows)
-        )
+        format=DocumentFormat(message["format"]),
+        text=decoded(body, text_start),
+        chunks=tuple(_chunk(row, places) for row in _ROW.iter_unpack(memoryview(body)[:text_start])),
+        pages=tuple(PageSpan(*page) for page in message["pages"]),
+        properties=_properties_from_message(message["properties"]),
+        warnings={SourceWarning(warning): count for warning, count in message["warnings"].items()},
     )
+
+
+def _chunk(row: tuple[int, ...], places: list[Place]) -> ParsedChunk:
+    *offsets, tokens, before, after, undersized, place, first_page, last_page = row
+    pages = tuple(range(first_page, last_page + 1)) if first_page else ()
+    return ParsedChunk(Span(*offsets), tokens, places[place], before, after, bool(undersized), pages)
+
+
+def _properties_to_message(properties: DocumentFields) -> Message:
+    created = properties.date_created
+    return {**asdict(properties), "date_created": None if created is None else created.isoformat()}
+
+
+def _properties_from_message(message: Mapping[str, Any]) -> DocumentFields:
+    lists: Message = {name: tuple(value) for name, value in message.items() if isinstance(value, list)}
+    created = message["date_created"]
+    moment = None if created is None else datetime.fromisoformat(created)
+    return DocumentFields(**{**message, **lists, "date_created": moment})
 
 
 def refusal_to_message(error: InvalidRequestError) -> Message:

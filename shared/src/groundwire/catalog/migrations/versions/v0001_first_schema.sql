@@ -187,6 +187,7 @@ CREATE TABLE generations (
     source_hash TEXT NOT NULL,
     doc_type TEXT NOT NULL,
     fields JSON NOT NULL,
+    properties JSON NOT NULL,
     text_hash TEXT NOT NULL,
     chunk_count INTEGER NOT NULL,
     total_chars INTEGER NOT NULL,
@@ -259,6 +260,17 @@ CREATE TABLE text_segments (
     PRIMARY KEY (generation_key, number),
     FOREIGN KEY(generation_key) REFERENCES generations (generation_key) ON DELETE CASCADE
 )
+
+CREATE TABLE text_pages (
+    generation_key INTEGER NOT NULL,
+    page INTEGER NOT NULL,
+    char_start INTEGER NOT NULL,
+    char_end INTEGER NOT NULL,
+    PRIMARY KEY (generation_key, page),
+    CHECK (page > 0),
+    CHECK (char_start >= 0 AND char_end >= char_start),
+    FOREIGN KEY(generation_key) REFERENCES generations (generation_key) ON DELETE CASCADE
+) WITHOUT ROWID
 
 CREATE TABLE chunk_pages (
     chunk_number INTEGER NOT NULL,
