@@ -21,6 +21,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filter_evaluator import matches
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Payload
+from groundwire.kernel.payload import same_filter_keys
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 from tests.conformance.filters import clauses_of, random_filter, random_payload
 
@@ -75,6 +76,7 @@ class VectorStoreContract:
             lambda: store.search("gw-none", query, 1),
             lambda: list(store.numbers("gw-none")),
             lambda: store.count("gw-none"),
+            lambda: store.fetch("gw-none", [1]),
         ):
             with pytest.raises(CollectionNotFoundError):
                 call()
@@ -188,6 +190,38 @@ class VectorStoreContract:
         books.upsert(NAME, batch(numbers, vectors))
         assert list(books.numbers(NAME)) == numbers
         assert found(books, vectors[2], 1) == [2**53 - 1]
+
+    def test_points_come_back_as_they_were_written(self, books: VectorStore) -> None:
+        rng = random.Random(31)
+        numbers = [3, 7, 11, 2**53 - 1]
+        vectors = unit_vectors(4)
+        payloads: list[Payload] = [
+            {"tags": ("b", "a"), "level": 2, "size": 5, "share": 0.5, "ok": True, "parts": (1, 2), "note": "1"},
+            {},
+            *(random_payload(rng) for _ in range(2)),
+        ]
+        books.upsert(NAME, batch(numbers, vectors, payloads))
+        back = books.fetch(NAME, [2**53 - 1, 5, 3, 3, 11, 7])
+        assert list(back.numbers) == numbers
+        assert back.vectors.dtype == np.float32
+        assert np.allclose(back.vectors, vectors, atol=1e-6)
+        for written, read in zip(payloads, back.payloads, strict=True):
+            assert same_filter_keys(written, read), (written, read)
+
+    def test_points_that_do_not_exist_do_not_come_back(self, books: VectorStore) -> None:
+        books.upsert(NAME, batch([1, 2], unit_vectors(2)))
+        books.delete(NAME, [1])
+        assert list(books.fetch(NAME, [1, 2, 3]).numbers) == [2]
+        for nothing in (books.fetch(NAME, [1, 3]), books.fetch(NAME, [])):
+            assert (list(nothing.numbers), list(nothing.payloads), nothing.vectors.shape) == ([], [], (0, DIMENSIONS))
+
+    def test_what_was_written_last_comes_back(self, books: VectorStore) -> None:
+        vectors = unit_vectors(2)
+        books.upsert(NAME, batch([1], vectors[:1], [{"title": "old", "size": 1}]))
+        books.upsert(NAME, batch([1], vectors[1:], [{"chapter": "new"}]))
+        back = books.fetch(NAME, [1])
+        assert same_filter_keys(back.payloads[0], {"chapter": "new"})
+        assert np.allclose(back.vectors, vectors[1:], atol=1e-6)
 
     def test_an_empty_batch_is_accepted(self, books: VectorStore) -> None:
         books.upsert(NAME, batch([], np.zeros((0, DIMENSIONS), dtype=np.float32)))

@@ -3,7 +3,7 @@
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.document import DocumentFields, DocumentFormat
-from groundwire.kernel.filters import Payload, Value
+from groundwire.kernel.filters import Payload, Scalar, Value
 
 
 def chunk_payload(
@@ -42,3 +42,18 @@ def chunk_payload(
     }
     built_in = {key: value for key, value in candidates.items() if value is not None and value not in ("", ())}
     return built_in | dict(fields.metadata)
+
+
+def same_filter_keys(one: Payload, other: Payload) -> bool:
+    """Tell whether no equality or order of a filter tells two payloads apart.
+
+    A list of one element counts as that element, the order of a list does not count, and integers and floats of the
+    same value are the same.
+    """
+    return one.keys() == other.keys() and all(_kinds(one[field]) == _kinds(other[field]) for field in one)
+
+
+def _kinds(value: Value) -> set[tuple[str, Scalar]]:
+    """Return the elements, each with what tells `1`, `True` and `"1"` apart."""
+    elements = value if isinstance(value, tuple) else (value,)
+    return {("number" if type(each) in {int, float} else type(each).__name__, each) for each in elements}

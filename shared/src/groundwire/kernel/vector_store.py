@@ -92,6 +92,15 @@ class VectorStore(Protocol):
         """
         ...
 
+    def fetch(self, collection: str, numbers: Sequence[int]) -> PointBatch:
+        """Return those of the points that exist, by number, as the engine holds them.
+
+        Made for checks, so nothing is left out or repaired on the way: a damaged vector comes back damaged. Vectors
+        may have been brought to length 1; payloads are such that `same_filter_keys` of `groundwire.kernel.payload`
+        holds between what was written and what is returned.
+        """
+        ...
+
     def numbers(self, collection: str) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending; a concurrent write may or may not appear."""
         ...

@@ -97,6 +97,14 @@ class MemoryVectorStore:
         best = np.lexsort((found, -cosines))[:limit]
         return [ScoredPoint(int(found[i]), min(1.0, max(0.0, float(cosines[i])))) for i in best]
 
+    def fetch(self, collection: str, numbers: Sequence[int]) -> PointBatch:
+        """Return those of the points that exist, by number; see the port."""
+        with self._lock:
+            held = self._held(collection)
+            known = sorted(held.rows.keys() & set(numbers))
+            rows = [held.rows[number] for number in known]
+            return PointBatch(known, held.units[rows], [held.payloads[row] for row in rows])
+
     def numbers(self, collection: str) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending."""
         with self._lock:

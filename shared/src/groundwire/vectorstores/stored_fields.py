@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from groundwire.kernel.filter_evaluator import elements
 from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
-from groundwire.kernel.filters import Payload, Scalar
+from groundwire.kernel.filters import Payload, Scalar, Value
 
 TERMS_FIELD = "terms"
 """The list field that holds the terms."""
@@ -33,6 +33,22 @@ def stored_fields(payload: Payload) -> Stored:
     }
     terms = [term for field in payload if field not in BUILT_IN_FIELDS for term in _terms(payload, field)]
     return stored | {TERMS_FIELD: terms} if terms else stored
+
+
+def restored_payload(stored: Stored) -> Payload:
+    """Return a payload that filters take for the one that was stored: the terms turned into fields again."""
+    payload: dict[str, Value] = {
+        field: tuple(value) if isinstance(value, list) else value  # type: ignore[misc] # lists are of one type
+        for field, value in stored.items()
+        if field != TERMS_FIELD
+    }
+    terms = stored.get(TERMS_FIELD)
+    values: dict[str, list[Scalar]] = {}
+    for term in terms if isinstance(terms, list) else ():
+        field, *rest = json.loads(str(term))
+        values.setdefault(field, []).extend(rest)
+    own = {field: tuple(found) if len(found) > 1 else found[0] for field, found in values.items() if found}
+    return payload | own  # type: ignore[return-value] # lists are of one type
 
 
 def presence_term(field: str) -> str:

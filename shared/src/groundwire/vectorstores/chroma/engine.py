@@ -8,7 +8,7 @@ from typing import Any
 
 from groundwire.kernel.embedder import Vectors
 from groundwire.vectorstores.chroma.collections import Facts, facts_of, make_collection, open_client
-from groundwire.vectorstores.chroma.queries import all_numbers, existing, nearest
+from groundwire.vectorstores.chroma.queries import all_numbers, existing, nearest, records
 from groundwire.vectorstores.chroma.writes import put, remove
 from groundwire.vectorstores.stored_fields import Stored
 
@@ -62,6 +62,10 @@ class Engine:
     def numbers(self, name: str) -> list[int]:
         """Return the numbers of all records, ascending; while nobody writes."""
         return all_numbers(self._collections[name])
+
+    def points(self, name: str, numbers: Sequence[int]) -> tuple[list[int], Vectors, list[Stored]]:
+        """Return those of the records that exist: numbers, vectors, stored fields."""
+        return records(self._collections[name], numbers)
 
     def count(self, name: str) -> int:
         """Return the number of records."""

@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from groundwire.kernel.embedder import Vectors
+from groundwire.vectorstores.stored_fields import Stored
 
 _SPARE = 16
 """Results fetched beyond the limit, so that ties at the cut are usually all seen."""
@@ -38,6 +41,17 @@ def existing(collection: Any, ids: Sequence[str]) -> list[str]:
     for start in range(0, len(ids), _PAGE):
         found.extend(collection.get(ids=list(ids[start : start + _PAGE]), include=[])["ids"])
     return found
+
+
+def records(collection: Any, numbers: Sequence[int]) -> tuple[list[int], Vectors, list[Stored]]:
+    """Return those of the records that exist by number: float32 of shape (found, dimensions), stored fields."""
+    ids = [str(number) for number in numbers]
+    if not ids:
+        return [], np.zeros((0, 0), dtype=np.float32), []
+    reply = collection.get(ids=ids, include=["embeddings", "metadatas"])
+    order = sorted(range(len(reply["ids"])), key=lambda row: int(reply["ids"][row]))
+    vectors = np.array([reply["embeddings"][row] for row in order], dtype=np.float32)
+    return [int(reply["ids"][row]) for row in order], vectors, [dict(reply["metadatas"][row] or {}) for row in order]
 
 
 def all_numbers(collection: Any) -> list[int]:

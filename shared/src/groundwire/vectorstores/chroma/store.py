@@ -26,7 +26,7 @@ from groundwire.vectorstores.owned_engine import OwnedEngine
 from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
 from groundwire.vectorstores.slicing import as_ints, batches, slices
-from groundwire.vectorstores.stored_fields import stored_fields
+from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
 
 _ENGINE = "chroma"
 _METRIC = "cosine"
@@ -130,6 +130,13 @@ class ChromaVectorStore:
         numbers = None if within is None else as_ints(within)
         found = self._read("search", collection, vector, limit, selection, numbers)
         return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
+
+    def fetch(self, collection: str, numbers: Sequence[int]) -> PointBatch:
+        """Return those of the points that exist, by number; see the port."""
+        dimensions = self._dimensions_of(collection)
+        found, vectors, stored = self._read("points", collection, sorted(set(as_ints(numbers))))
+        payloads = [restored_payload(fields) for fields in stored]
+        return PointBatch(found, vectors.reshape(-1, dimensions), payloads)
 
     def numbers(self, collection: str) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending."""

@@ -82,6 +82,7 @@ class Shard:
     def points(self, numbers: Sequence[int]) -> tuple[list[int], Vectors, list[Stored]]:
         """Return those of the points that exist: numbers, float32 of shape (found, dimensions), stored fields."""
         records: list[Any] = self._shard.retrieve(list(numbers), with_payload=True, with_vector=True)
+        records.sort(key=lambda record: record.id)
         vectors = np.array([record.vector for record in records], dtype=np.float32)
         return [record.id for record in records], vectors, [record.payload or {} for record in records]
 

@@ -29,7 +29,7 @@ from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remov
 from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild
 from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
 from groundwire.vectorstores.slicing import as_ints, batches, slices
-from groundwire.vectorstores.stored_fields import stored_fields
+from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
 
 _ENGINE = "qdrant-edge"
 _ENGINE_MODULE = "groundwire.vectorstores.qdrant_edge.engine"
@@ -142,6 +142,14 @@ class QdrantEdgeVectorStore:
         with served.reading() as path:
             found = self._engine.live().read("search", path, vector, limit, condition, numbers)
         return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
+
+    def fetch(self, collection: str, numbers: Sequence[int]) -> PointBatch:
+        """Return those of the points that exist, by number; see the port."""
+        served = self._served(collection)
+        with served.reading() as path:
+            found, vectors, stored = self._engine.live().read("points", path, sorted(set(as_ints(numbers))))
+        payloads = [restored_payload(fields) for fields in stored]
+        return PointBatch(found, vectors.reshape(-1, served.dimensions), payloads)
 
     def numbers(self, collection: str) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending; reads a page at a time."""
