@@ -11,7 +11,7 @@ import pytest
 from groundwire.api.common.v1 import error_reason_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
-from groundwire.kernel import errors
+from groundwire.kernel import document_errors, errors
 from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError, NotFoundError
 from groundwire.rpc.error_status import code_of, from_rpc_error
 from groundwire.rpc.server import GrpcServer, ServerOptions, Service
@@ -23,7 +23,7 @@ PREFIX = "ERROR_REASON_"
 
 def all_kinds(kind: type[GroundwireError] = GroundwireError) -> Iterator[type[GroundwireError]]:
     for child in kind.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__ in {errors.__name__, document_errors.__name__}:
             yield child
         yield from all_kinds(child)
 

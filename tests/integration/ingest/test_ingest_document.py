@@ -10,13 +10,15 @@ import pytest
 from groundwire.api.common.v1 import document_format_pb2, metadata_value_pb2
 from groundwire.api.ingest.v1 import collection_pb2, document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import (
+from groundwire.kernel.document_errors import (
     BinaryDocumentError,
-    CollectionNotFoundError,
     DocumentEncodingError,
     DocumentTooLargeError,
-    DuplicateDocumentError,
     EmptyDocumentError,
+)
+from groundwire.kernel.errors import (
+    CollectionNotFoundError,
+    DuplicateDocumentError,
     InvalidRequestError,
     NotAvailableError,
 )

@@ -12,8 +12,8 @@ import pytest
 
 from groundwire.api.ingest.v1 import collection_pb2, document_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.kernel.document_errors import BinaryDocumentError
 from groundwire.kernel.errors import (
-    BinaryDocumentError,
     DocumentNotFoundError,
     GroundwireError,
     InvalidRequestError,

@@ -23,11 +23,10 @@ from groundwire.ingest.ports import Original
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import PROFILES, ProfileName
 from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.document_errors import DocumentEncodingError, EmptyDocumentError
 from groundwire.kernel.errors import (
     CallCancelledError,
     DeadlineError,
-    DocumentEncodingError,
-    EmptyDocumentError,
     InvalidRequestError,
     UnavailableError,
 )

@@ -16,8 +16,8 @@ from groundwire.ingest.domain.graphemes import is_cluster_boundary
 from groundwire.ingest.domain.parsing import ParsedChunk, ParseRules, parse_document
 from groundwire.kernel.collection import PROFILES, ChunkingPolicy, ChunkUnit, ProfileName
 from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.embedder import Tokenizer
-from groundwire.kernel.errors import EmptyDocumentError
 
 SMALL = ChunkingPolicy(ChunkUnit.TOKENS, target=12, minimum=6, maximum=24, overlap_ratio=0.15, min_chars=3)
 CHARS = ChunkingPolicy(ChunkUnit.CHARS, target=40, minimum=10, maximum=80, overlap_ratio=0.1, min_chars=3)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from groundwire.ingest.domain import decoding
 from groundwire.ingest.domain.decoding import canonical_text, check_size, checked_text
-from groundwire.kernel.errors import (
+from groundwire.kernel.document_errors import (
     BinaryDocumentError,
     DocumentEncodingError,
     DocumentTooLargeError,

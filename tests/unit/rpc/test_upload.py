@@ -4,13 +4,8 @@ import pytest
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client.upload import Upload
-from groundwire.kernel.errors import (
-    BinaryDocumentError,
-    FieldViolation,
-    GroundwireError,
-    InternalError,
-    UnavailableError,
-)
+from groundwire.kernel.document_errors import BinaryDocumentError
+from groundwire.kernel.errors import FieldViolation, GroundwireError, InternalError, UnavailableError
 
 
 def _upload() -> Upload:

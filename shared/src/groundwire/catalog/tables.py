@@ -58,7 +58,7 @@ documents = Table(
     UniqueConstraint("tenant", "document_id"),
     CheckConstraint("live_generation >= 0"),
     CheckConstraint("length(source_hash) = 64"),
-    CheckConstraint("doc_type IN ('pdf', 'text', 'markdown', 'html')"),
+    CheckConstraint("doc_type IN ('pdf', 'text', 'markdown', 'html', 'docx', 'rst', 'csv', 'jsonl')"),
     CheckConstraint("chunk_count >= 0"),
     CheckConstraint("total_chars >= 0"),
     CheckConstraint("total_bytes >= total_chars"),

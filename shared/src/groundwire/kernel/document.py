@@ -9,12 +9,16 @@ from groundwire.kernel.filters import Value
 
 
 class DocumentFormat(StrEnum):
-    """File format of the source; the value is the stored spelling (requirement S1-64, C07)."""
+    """File format of the source; the value is the stored spelling (requirements S1-64 and C07, ADR 0007)."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
     HTML = "html"
     PDF = "pdf"
+    DOCX = "docx"
+    RST = "rst"
+    CSV = "csv"
+    JSONL = "jsonl"
 
 
 @dataclass(frozen=True, slots=True)

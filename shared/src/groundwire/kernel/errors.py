@@ -3,8 +3,7 @@
 GroundwireError
 ├─ InvalidRequestError          the request is wrong whatever the state
 │  ├─ InvalidFilterError        ├─ InvalidPageTokenError      ├─ DimensionMismatchError
-│  ├─ EmptyDocumentError        ├─ BinaryDocumentError        ├─ DocumentEncodingError
-│  └─ DocumentTooLargeError
+│  └─ the refusals of documents, in groundwire.kernel.document_errors
 ├─ NotFoundError                Collection… Document… Chunk… Session…
 ├─ AlreadyExistsError           RequestIdReused… DuplicateDocument…
 ├─ PreconditionError            EmbeddingMismatch… UnsupportedFilter… SessionExpired…
@@ -84,30 +83,6 @@ class DimensionMismatchError(InvalidRequestError):
     """A vector has another length than its collection; metadata: got, expected."""
 
     reason = "DIMENSION_MISMATCH"
-
-
-class EmptyDocumentError(InvalidRequestError):
-    """The document has no text."""
-
-    reason = "DOCUMENT_EMPTY"
-
-
-class BinaryDocumentError(InvalidRequestError):
-    """The content is not text although its name or declared format says so."""
-
-    reason = "DOCUMENT_BINARY"
-
-
-class DocumentEncodingError(InvalidRequestError):
-    """The content is not valid UTF-8; metadata: offset (bytes)."""
-
-    reason = "DOCUMENT_ENCODING"
-
-
-class DocumentTooLargeError(InvalidRequestError):
-    """The content exceeds the limit; metadata: size_bytes, limit_bytes."""
-
-    reason = "DOCUMENT_TOO_LARGE"
 
 
 class NotFoundError(GroundwireError):

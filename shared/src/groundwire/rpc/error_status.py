@@ -13,6 +13,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
+from groundwire.kernel import document_errors, errors
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     CallCancelledError,
@@ -161,12 +162,9 @@ def _unpacked(details: list[Any], kind: Any) -> Any:
 
 @cache
 def _kinds_by_reason() -> dict[str, type[GroundwireError]]:
-    def walk(kind: type[GroundwireError]) -> Iterator[type[GroundwireError]]:
-        for child in kind.__subclasses__():
-            yield child
-            yield from walk(child)
-
-    return {kind.reason: kind for kind in walk(GroundwireError)}
+    named = (*vars(errors).values(), *vars(document_errors).values())
+    kinds = (kind for kind in named if isinstance(kind, type) and issubclass(kind, GroundwireError))
+    return {kind.reason: kind for kind in kinds if kind is not GroundwireError}
 
 
 def _kind_of(code: grpc.StatusCode) -> type[GroundwireError]:

@@ -32,6 +32,14 @@ class _DocumentFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Docume
     """HTML. Stored as `html`."""
     DOCUMENT_FORMAT_PDF: _DocumentFormat.ValueType  # 4
     """PDF with a text layer. Stored as `pdf`."""
+    DOCUMENT_FORMAT_DOCX: _DocumentFormat.ValueType  # 5
+    """Word document (Office Open XML). Stored as `docx`."""
+    DOCUMENT_FORMAT_RST: _DocumentFormat.ValueType  # 6
+    """reStructuredText in UTF-8. Stored as `rst`."""
+    DOCUMENT_FORMAT_CSV: _DocumentFormat.ValueType  # 7
+    """Comma-separated values in UTF-8, a header row first; each row is a record. Stored as `csv`."""
+    DOCUMENT_FORMAT_JSONL: _DocumentFormat.ValueType  # 8
+    """JSON Lines in UTF-8; each line is a record. Stored as `jsonl`."""
 
 class DocumentFormat(_DocumentFormat, metaclass=_DocumentFormatEnumTypeWrapper):
     """File format of a source. `doc_type` in the flat view."""
@@ -46,4 +54,12 @@ DOCUMENT_FORMAT_HTML: DocumentFormat.ValueType  # 3
 """HTML. Stored as `html`."""
 DOCUMENT_FORMAT_PDF: DocumentFormat.ValueType  # 4
 """PDF with a text layer. Stored as `pdf`."""
+DOCUMENT_FORMAT_DOCX: DocumentFormat.ValueType  # 5
+"""Word document (Office Open XML). Stored as `docx`."""
+DOCUMENT_FORMAT_RST: DocumentFormat.ValueType  # 6
+"""reStructuredText in UTF-8. Stored as `rst`."""
+DOCUMENT_FORMAT_CSV: DocumentFormat.ValueType  # 7
+"""Comma-separated values in UTF-8, a header row first; each row is a record. Stored as `csv`."""
+DOCUMENT_FORMAT_JSONL: DocumentFormat.ValueType  # 8
+"""JSON Lines in UTF-8; each line is a record. Stored as `jsonl`."""
 Global___DocumentFormat: _TypeAlias = DocumentFormat  # noqa: Y015

@@ -38,9 +38,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_DOCUMENT_EMPTY: _ErrorReason.ValueType  # 5
     """INVALID_ARGUMENT. The document has no text."""
     ERROR_REASON_DOCUMENT_BINARY: _ErrorReason.ValueType  # 6
-    """INVALID_ARGUMENT. The content is not text although its name or declared format says so."""
+    """INVALID_ARGUMENT. The content is of no format that can be read.
+
+    Metadata: `found`, as in `{"found": "image/png"}`.
+    """
     ERROR_REASON_DOCUMENT_ENCODING: _ErrorReason.ValueType  # 7
-    """INVALID_ARGUMENT. The content is not valid UTF-8.
+    """INVALID_ARGUMENT. The content is not valid in its encoding, which is UTF-8 unless it says otherwise.
 
     Metadata: `offset` (bytes), as in `{"offset": "1042"}`.
     """
@@ -170,6 +173,31 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Metadata: `error_id`, which the server's log repeats, as in `{"error_id": "5e8f…"}`.
     """
+    ERROR_REASON_DOCUMENT_WITHOUT_TEXT: _ErrorReason.ValueType  # 38
+    """INVALID_ARGUMENT. The document has pages but no text layer, as scans have.
+
+    Metadata: `pages`, as in `{"pages": "12"}`.
+    """
+    ERROR_REASON_DOCUMENT_FORMAT_MISMATCH: _ErrorReason.ValueType  # 39
+    """INVALID_ARGUMENT. The content is not of the declared format.
+
+    Metadata: `declared`, `found`, as in `{"declared": "pdf", "found": "html"}`.
+    """
+    ERROR_REASON_DOCUMENT_ENCRYPTED: _ErrorReason.ValueType  # 40
+    """INVALID_ARGUMENT. The document needs a password.
+
+    Metadata: `format`, as in `{"format": "pdf"}`.
+    """
+    ERROR_REASON_DOCUMENT_MALFORMED: _ErrorReason.ValueType  # 41
+    """INVALID_ARGUMENT. The document is damaged, truncated or built wrongly.
+
+    Metadata: `format`, as in `{"format": "docx"}`.
+    """
+    ERROR_REASON_DOCUMENT_LIMIT: _ErrorReason.ValueType  # 42
+    """INVALID_ARGUMENT. Taking the document apart costs more than is allowed.
+
+    Metadata: `resource`, `limit`, as in `{"resource": "inflated_bytes", "limit": "268435456"}`.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed, for programs.
@@ -197,9 +225,12 @@ Metadata: `got`, `expected`, as in `{"got": "768", "expected": "384"}`.
 ERROR_REASON_DOCUMENT_EMPTY: ErrorReason.ValueType  # 5
 """INVALID_ARGUMENT. The document has no text."""
 ERROR_REASON_DOCUMENT_BINARY: ErrorReason.ValueType  # 6
-"""INVALID_ARGUMENT. The content is not text although its name or declared format says so."""
+"""INVALID_ARGUMENT. The content is of no format that can be read.
+
+Metadata: `found`, as in `{"found": "image/png"}`.
+"""
 ERROR_REASON_DOCUMENT_ENCODING: ErrorReason.ValueType  # 7
-"""INVALID_ARGUMENT. The content is not valid UTF-8.
+"""INVALID_ARGUMENT. The content is not valid in its encoding, which is UTF-8 unless it says otherwise.
 
 Metadata: `offset` (bytes), as in `{"offset": "1042"}`.
 """
@@ -328,5 +359,30 @@ ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 37
 """INTERNAL. A defect of the server. The message holds no detail.
 
 Metadata: `error_id`, which the server's log repeats, as in `{"error_id": "5e8f…"}`.
+"""
+ERROR_REASON_DOCUMENT_WITHOUT_TEXT: ErrorReason.ValueType  # 38
+"""INVALID_ARGUMENT. The document has pages but no text layer, as scans have.
+
+Metadata: `pages`, as in `{"pages": "12"}`.
+"""
+ERROR_REASON_DOCUMENT_FORMAT_MISMATCH: ErrorReason.ValueType  # 39
+"""INVALID_ARGUMENT. The content is not of the declared format.
+
+Metadata: `declared`, `found`, as in `{"declared": "pdf", "found": "html"}`.
+"""
+ERROR_REASON_DOCUMENT_ENCRYPTED: ErrorReason.ValueType  # 40
+"""INVALID_ARGUMENT. The document needs a password.
+
+Metadata: `format`, as in `{"format": "pdf"}`.
+"""
+ERROR_REASON_DOCUMENT_MALFORMED: ErrorReason.ValueType  # 41
+"""INVALID_ARGUMENT. The document is damaged, truncated or built wrongly.
+
+Metadata: `format`, as in `{"format": "docx"}`.
+"""
+ERROR_REASON_DOCUMENT_LIMIT: ErrorReason.ValueType  # 42
+"""INVALID_ARGUMENT. Taking the document apart costs more than is allowed.
+
+Metadata: `resource`, `limit`, as in `{"resource": "inflated_bytes", "limit": "268435456"}`.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

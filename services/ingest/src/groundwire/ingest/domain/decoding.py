@@ -7,13 +7,13 @@ ends, tabs, normalisation forms and trailing white space stay as they are.
 import codecs
 import re
 
-from groundwire.kernel.errors import (
+from groundwire.kernel.document_errors import (
     BinaryDocumentError,
     DocumentEncodingError,
     DocumentTooLargeError,
     EmptyDocumentError,
-    FieldViolation,
 )
+from groundwire.kernel.errors import FieldViolation
 
 _SIGNATURES = {
     b"%PDF-": "PDF",

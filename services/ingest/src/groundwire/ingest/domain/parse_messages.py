@@ -14,7 +14,7 @@ from groundwire.ingest.domain.decoding import decoded
 from groundwire.ingest.domain.parsing import ParsedChunk, ParsedDocument, ParseRules
 from groundwire.ingest.domain.placement import Place
 from groundwire.ingest.domain.source_text import SourceWarning
-from groundwire.kernel import errors
+from groundwire.kernel import document_errors
 from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
@@ -25,7 +25,8 @@ Message = dict[str, Any]
 _ROW = struct.Struct(">11Q")
 _REFUSALS: dict[str, type[InvalidRequestError]] = {
     error.reason: error
-    for error in (errors.EmptyDocumentError, errors.BinaryDocumentError, errors.DocumentEncodingError)
+    for error in vars(document_errors).values()
+    if isinstance(error, type) and issubclass(error, InvalidRequestError)
 }
 
 

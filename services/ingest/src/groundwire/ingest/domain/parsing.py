@@ -10,7 +10,8 @@ from groundwire.ingest.domain.placement import Place, place_of
 from groundwire.ingest.domain.source_text import SourceText, SourceWarning
 from groundwire.kernel.collection import ChunkingPolicy
 from groundwire.kernel.document import DocumentFields, DocumentFormat
-from groundwire.kernel.errors import EmptyDocumentError, FieldViolation
+from groundwire.kernel.document_errors import EmptyDocumentError
+from groundwire.kernel.errors import FieldViolation
 from groundwire.kernel.pages import PageSpan, pages_between
 from groundwire.kernel.spans import OffsetMap, Span
 

@@ -19,12 +19,16 @@ from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
 from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_source_uri, parse_uuid
 
-FORMATS = {
+FORMATS: dict[int, DocumentFormat | None] = {
     document_format_pb2.DOCUMENT_FORMAT_UNSPECIFIED: None,
     document_format_pb2.DOCUMENT_FORMAT_TEXT: DocumentFormat.TEXT,
     document_format_pb2.DOCUMENT_FORMAT_MARKDOWN: DocumentFormat.MARKDOWN,
     document_format_pb2.DOCUMENT_FORMAT_HTML: DocumentFormat.HTML,
     document_format_pb2.DOCUMENT_FORMAT_PDF: DocumentFormat.PDF,
+    document_format_pb2.DOCUMENT_FORMAT_DOCX: DocumentFormat.DOCX,
+    document_format_pb2.DOCUMENT_FORMAT_RST: DocumentFormat.RST,
+    document_format_pb2.DOCUMENT_FORMAT_CSV: DocumentFormat.CSV,
+    document_format_pb2.DOCUMENT_FORMAT_JSONL: DocumentFormat.JSONL,
 }
 _POLICIES = {
     document_pb2.DUPLICATE_POLICY_UNSPECIFIED: DuplicatePolicy.REUSE,

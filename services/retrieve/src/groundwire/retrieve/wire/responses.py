@@ -33,6 +33,10 @@ _FORMATS = {
     DocumentFormat.MARKDOWN: document_format_pb2.DOCUMENT_FORMAT_MARKDOWN,
     DocumentFormat.HTML: document_format_pb2.DOCUMENT_FORMAT_HTML,
     DocumentFormat.PDF: document_format_pb2.DOCUMENT_FORMAT_PDF,
+    DocumentFormat.DOCX: document_format_pb2.DOCUMENT_FORMAT_DOCX,
+    DocumentFormat.RST: document_format_pb2.DOCUMENT_FORMAT_RST,
+    DocumentFormat.CSV: document_format_pb2.DOCUMENT_FORMAT_CSV,
+    DocumentFormat.JSONL: document_format_pb2.DOCUMENT_FORMAT_JSONL,
 }
 
 

@@ -122,7 +122,7 @@ CREATE TABLE documents (
     UNIQUE (tenant, document_id),
     CHECK (live_generation >= 0),
     CHECK (length(source_hash) = 64),
-    CHECK (doc_type IN ('pdf', 'text', 'markdown', 'html')),
+    CHECK (doc_type IN ('pdf', 'text', 'markdown', 'html', 'docx', 'rst', 'csv', 'jsonl')),
     CHECK (chunk_count >= 0),
     CHECK (total_chars >= 0),
     CHECK (total_bytes >= total_chars),
