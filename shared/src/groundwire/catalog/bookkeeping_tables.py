@@ -3,7 +3,7 @@
 Conventions as in `groundwire.catalog.tables`.
 """
 
-from sqlalchemy import CheckConstraint, Column, Index, LargeBinary, Table
+from sqlalchemy import CheckConstraint, Column, Float, Index, LargeBinary, Table, UniqueConstraint
 
 from groundwire.catalog.columns import json_text, key, metadata, number, words
 
@@ -11,11 +11,11 @@ embeddings = Table(
     "embeddings",
     metadata,
     words("identity_digest", primary_key=True),
-    words("content_hash", primary_key=True),
+    words("embedding_hash", primary_key=True),
     Column("vector", LargeBinary, nullable=False),
     number("created_time"),
 )
-"""Vectors as little-endian float32, by model and content: the embedding cache and the source of index rebuilds."""
+"""Vectors as little-endian float32, by model and embedded text: a cache, and what indexes are rebuilt from."""
 
 requests = Table(
     "requests",
@@ -57,6 +57,33 @@ audit = Table(
     sqlite_autoincrement=True,
 )
 Index("audit_tenant", audit.c.tenant, audit.c.id)
+
+query_logs = Table(
+    "query_logs",
+    metadata,
+    key("id"),
+    words("log_id"),
+    words("tenant"),
+    words("collection"),
+    words("query_text"),
+    words("query_type", nullable=True),
+    number("results_count"),
+    Column("avg_relevance", Float, nullable=False),
+    number("processing_us"),
+    number("log_time"),
+    words("user_agent"),
+    words("mode", nullable=True),
+    words("error_reason"),
+    UniqueConstraint("log_id"),
+    CheckConstraint("results_count >= 0"),
+    CheckConstraint("avg_relevance BETWEEN 0 AND 1"),
+    CheckConstraint("processing_us >= 0"),
+    CheckConstraint("query_type IN ('conceptual', 'factual', 'section-based')"),
+    sqlite_autoincrement=True,
+)
+"""Queries that were served or failed; names of collections stay after these are gone."""
+Index("query_logs_time", query_logs.c.tenant, query_logs.c.log_time, query_logs.c.id)
+Index("query_logs_age", query_logs.c.log_time)
 
 counters = Table(
     "counters",

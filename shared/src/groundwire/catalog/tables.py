@@ -20,9 +20,11 @@ collections = Table(
     words("profile"),
     json_text("identity"),
     words("identity_digest"),
-    json_text("chunking"),
-    json_text("retrieval"),
+    json_text("settings"),
     number("created_time"),
+    number("updated_time"),
+    number("changed_position", default=0),
+    number("readable_from", default=0),
     UniqueConstraint("tenant", "name"),
     UniqueConstraint("engine_name"),
     sqlite_autoincrement=True,
@@ -118,6 +120,7 @@ generations = Table(
     words("state"),
     number("live_from", nullable=True),
     number("live_to", nullable=True),
+    number("superseded_time", nullable=True),
     words("source_path"),
     words("source_hash"),
     words("doc_type"),
@@ -177,6 +180,7 @@ chunks = Table(
     number("byte_start"),
     number("byte_end"),
     words("content_hash"),
+    words("embedding_hash"),
     number("token_count"),
     json_text("page_numbers"),
     words("chapter"),
@@ -198,13 +202,15 @@ chunks = Table(
     CheckConstraint("char_start >= 0 AND char_end > char_start"),
     CheckConstraint("byte_start >= 0 AND byte_end - byte_start >= char_end - char_start"),
     CheckConstraint("length(content_hash) = 64"),
+    CheckConstraint("length(embedding_hash) = 64"),
     CheckConstraint("overlap_prev_chars >= 0 AND overlap_next_chars >= 0"),
     sqlite_autoincrement=True,
 )
-"""Chunks of pending and live generations; triggers keep those of live ones in the full-text index."""
+"""Chunks of pending, live and kept superseded generations; triggers keep the full-text index equal to the latter two."""
 
 Index("chunks_document", chunks.c.document_key, chunks.c.sequence_num)
 Index("chunks_content_hash", chunks.c.content_hash)
+Index("chunks_embedding_hash", chunks.c.embedding_hash)
 Index("chunks_chunk_id", chunks.c.tenant, chunks.c.chunk_id)
 
 chunk_pages = Table(

@@ -22,9 +22,11 @@ CREATE TABLE collections (
     profile TEXT NOT NULL,
     identity JSON NOT NULL,
     identity_digest TEXT NOT NULL,
-    chunking JSON NOT NULL,
-    retrieval JSON NOT NULL,
+    settings JSON NOT NULL,
     created_time INTEGER NOT NULL,
+    updated_time INTEGER NOT NULL,
+    changed_position INTEGER DEFAULT 0 NOT NULL,
+    readable_from INTEGER DEFAULT 0 NOT NULL,
     UNIQUE (tenant, name),
     UNIQUE (engine_name)
 )
@@ -37,10 +39,10 @@ CREATE TABLE counters (
 
 CREATE TABLE embeddings (
     identity_digest TEXT NOT NULL,
-    content_hash TEXT NOT NULL,
+    embedding_hash TEXT NOT NULL,
     vector BLOB NOT NULL,
     created_time INTEGER NOT NULL,
-    PRIMARY KEY (identity_digest, content_hash)
+    PRIMARY KEY (identity_digest, embedding_hash)
 )
 
 CREATE TABLE outbox (
@@ -51,6 +53,31 @@ CREATE TABLE outbox (
     numbers JSON NOT NULL,
     CHECK (kind IN ('delete_points', 'drop_collection'))
 )
+
+CREATE TABLE query_logs (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    log_id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    collection TEXT NOT NULL,
+    query_text TEXT NOT NULL,
+    query_type TEXT,
+    results_count INTEGER NOT NULL,
+    avg_relevance FLOAT NOT NULL,
+    processing_us INTEGER NOT NULL,
+    log_time INTEGER NOT NULL,
+    user_agent TEXT NOT NULL,
+    mode TEXT,
+    error_reason TEXT NOT NULL,
+    UNIQUE (log_id),
+    CHECK (results_count >= 0),
+    CHECK (avg_relevance BETWEEN 0 AND 1),
+    CHECK (processing_us >= 0),
+    CHECK (query_type IN ('conceptual', 'factual', 'section-based'))
+)
+
+CREATE INDEX query_logs_age ON query_logs (log_time)
+
+CREATE INDEX query_logs_time ON query_logs (tenant, log_time, id)
 
 CREATE TABLE requests (
     tenant TEXT NOT NULL,
@@ -183,6 +210,7 @@ CREATE TABLE generations (
     state TEXT NOT NULL,
     live_from INTEGER,
     live_to INTEGER,
+    superseded_time INTEGER,
     source_path TEXT NOT NULL,
     source_hash TEXT NOT NULL,
     doc_type TEXT NOT NULL,
@@ -220,6 +248,7 @@ CREATE TABLE chunks (
     byte_start INTEGER NOT NULL,
     byte_end INTEGER NOT NULL,
     content_hash TEXT NOT NULL,
+    embedding_hash TEXT NOT NULL,
     token_count INTEGER NOT NULL,
     page_numbers JSON NOT NULL,
     chapter TEXT NOT NULL,
@@ -240,6 +269,7 @@ CREATE TABLE chunks (
     CHECK (char_start >= 0 AND char_end > char_start),
     CHECK (byte_start >= 0 AND byte_end - byte_start >= char_end - char_start),
     CHECK (length(content_hash) = 64),
+    CHECK (length(embedding_hash) = 64),
     CHECK (overlap_prev_chars >= 0 AND overlap_next_chars >= 0),
     FOREIGN KEY(document_key) REFERENCES documents (document_key) ON DELETE CASCADE,
     FOREIGN KEY(generation_key) REFERENCES generations (generation_key) ON DELETE CASCADE
@@ -248,6 +278,8 @@ CREATE TABLE chunks (
 CREATE INDEX chunks_chunk_id ON chunks (tenant, chunk_id)
 
 CREATE INDEX chunks_content_hash ON chunks (content_hash)
+
+CREATE INDEX chunks_embedding_hash ON chunks (embedding_hash)
 
 CREATE INDEX chunks_document ON chunks (document_key, sequence_num)
 
@@ -282,46 +314,51 @@ CREATE TABLE chunk_pages (
 
 CREATE INDEX chunk_pages_page ON chunk_pages (page)
 
-CREATE VIEW live_chunks AS
-SELECT chunk_number, chunk_id, content, section_heading, 'c' || collection_key AS scope
+CREATE VIEW searchable_chunks AS
+SELECT chunk_number, chunk_id, content, section_heading, state,
+    CASE state WHEN 'LIVE' THEN 1 ELSE -1 END * ((collection_key << 40) | chunk_number) AS search_key
 FROM chunks JOIN generations USING (generation_key)
-WHERE state = 'LIVE'
+WHERE state IN ('LIVE', 'SUPERSEDED')
 
 CREATE VIRTUAL TABLE chunks_fts USING fts5 (
-    chunk_id UNINDEXED, content, section_heading, scope,
-    content = 'live_chunks', content_rowid = 'chunk_number',
+    chunk_id UNINDEXED, content, section_heading,
+    content = 'searchable_chunks', content_rowid = 'search_key',
     tokenize = 'porter unicode61 remove_diacritics 2'
 )
 
-CREATE TRIGGER generations_become_live AFTER UPDATE OF state ON generations
-WHEN NEW.state = 'LIVE' AND OLD.state <> 'LIVE'
+CREATE TRIGGER generations_become_searchable AFTER UPDATE OF state ON generations
+WHEN NEW.state IN ('LIVE', 'SUPERSEDED') AND OLD.state <> NEW.state
 BEGIN
-    INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading, scope)
-    SELECT chunk_number, chunk_id, content, section_heading, 'c' || NEW.collection_key
+    INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading)
+    SELECT CASE NEW.state WHEN 'LIVE' THEN 1 ELSE -1 END * ((NEW.collection_key << 40) | chunk_number),
+        chunk_id, content, section_heading
     FROM chunks WHERE generation_key = NEW.generation_key;
 END
 
-CREATE TRIGGER generations_are_superseded AFTER UPDATE OF state ON generations
-WHEN OLD.state = 'LIVE' AND NEW.state <> 'LIVE'
+CREATE TRIGGER generations_were_searchable AFTER UPDATE OF state ON generations
+WHEN OLD.state IN ('LIVE', 'SUPERSEDED') AND OLD.state <> NEW.state
 BEGIN
-    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading, scope)
-    SELECT 'delete', chunk_number, chunk_id, content, section_heading, 'c' || OLD.collection_key
+    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading)
+    SELECT 'delete', CASE OLD.state WHEN 'LIVE' THEN 1 ELSE -1 END * ((OLD.collection_key << 40) | chunk_number),
+        chunk_id, content, section_heading
     FROM chunks WHERE generation_key = OLD.generation_key;
 END
 
 CREATE TRIGGER generations_are_deleted BEFORE DELETE ON generations
-WHEN OLD.state = 'LIVE'
+WHEN OLD.state IN ('LIVE', 'SUPERSEDED')
 BEGIN
-    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading, scope)
-    SELECT 'delete', chunk_number, chunk_id, content, section_heading, 'c' || OLD.collection_key
+    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading)
+    SELECT 'delete', CASE OLD.state WHEN 'LIVE' THEN 1 ELSE -1 END * ((OLD.collection_key << 40) | chunk_number),
+        chunk_id, content, section_heading
     FROM chunks WHERE generation_key = OLD.generation_key;
 END
 
 CREATE TRIGGER chunks_are_deleted BEFORE DELETE ON chunks
-WHEN EXISTS (SELECT 1 FROM generations WHERE generation_key = OLD.generation_key AND state = 'LIVE')
+WHEN EXISTS (SELECT 1 FROM searchable_chunks WHERE chunk_number = OLD.chunk_number)
 BEGIN
-    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading, scope)
-    SELECT 'delete', OLD.chunk_number, OLD.chunk_id, OLD.content, OLD.section_heading, 'c' || collection_key
+    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading)
+    SELECT 'delete', CASE state WHEN 'LIVE' THEN 1 ELSE -1 END * ((collection_key << 40) | OLD.chunk_number),
+        OLD.chunk_id, OLD.content, OLD.section_heading
     FROM generations WHERE generation_key = OLD.generation_key;
 END
 

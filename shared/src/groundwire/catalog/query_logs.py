@@ -1,0 +1,133 @@
+"""The log of queries: written in batches, read newest first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, select, tuple_
+
+from groundwire.catalog.bookkeeping_tables import query_logs
+from groundwire.catalog.bulk_insert import insert_rows
+from groundwire.catalog.database import Database
+from groundwire.kernel.clock import epoch_ms, from_epoch_ms
+from groundwire.kernel.collection import SearchMode
+from groundwire.kernel.query_log import LoggedQuery, QueryType
+
+_COLUMNS = (
+    "log_id",
+    "tenant",
+    "collection",
+    "query_text",
+    "query_type",
+    "results_count",
+    "avg_relevance",
+    "processing_us",
+    "log_time",
+    "user_agent",
+    "mode",
+    "error_reason",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """Entries newest first, and the position behind the last one: None when no entry follows."""
+
+    entries: tuple[LoggedQuery, ...]
+    next_position: tuple[int, int] | None
+
+
+class QueryLogs:
+    """Log entries of all tenants; each reading call sees those of one."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def append(self, entries: Sequence[LoggedQuery]) -> None:
+        """Store entries in one transaction; one that is stored already, by its id, stays."""
+        rows = [_values(entry) for entry in entries]
+
+        def work(connection: Connection) -> None:
+            insert_rows(connection, query_logs, _COLUMNS, rows, skip_existing=True)
+
+        self._database.write(work)
+
+    def page(
+        self,
+        tenant: str,
+        *,
+        collection: str | None = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        after: tuple[int, int] | None = None,
+        limit: int,
+    ) -> LogPage:
+        """Return up to `limit` entries, newest first.
+
+        Args:
+            tenant: whose entries.
+            collection: only entries that name this collection.
+            start: only entries received at or after this time.
+            end: only entries received before this time.
+            after: `next_position` of the page before.
+            limit: at least 1.
+        """
+        statement = _between(select(query_logs).where(query_logs.c.tenant == tenant), start, end)
+        if collection is not None:
+            statement = statement.where(query_logs.c.collection == collection)
+        if after is not None:
+            statement = statement.where(tuple_(query_logs.c.log_time, query_logs.c.id) < tuple_(*after))
+        statement = statement.order_by(query_logs.c.log_time.desc(), query_logs.c.id.desc()).limit(limit + 1)
+        with self._database.read() as connection:
+            rows = connection.execute(statement).all()
+        more = len(rows) > limit
+        last = rows[limit - 1] if more else None
+        return LogPage(tuple(_entry(row) for row in rows[:limit]), None if last is None else (last.log_time, last.id))
+
+    def forget(self, before: datetime) -> int:
+        """Remove the entries of all tenants that are older; return how many."""
+        statement = delete(query_logs).where(query_logs.c.log_time < epoch_ms(before))
+        return self._database.write(lambda connection: connection.execute(statement).rowcount)
+
+
+def _between(statement: Select[Any], start: datetime | None, end: datetime | None) -> Select[Any]:
+    if start is not None:
+        statement = statement.where(query_logs.c.log_time >= epoch_ms(start))
+    if end is not None:
+        statement = statement.where(query_logs.c.log_time < epoch_ms(end))
+    return statement
+
+
+def _values(entry: LoggedQuery) -> tuple[Any, ...]:
+    return (
+        entry.log_id,
+        entry.tenant,
+        entry.collection,
+        entry.query,
+        entry.query_type and entry.query_type.value,
+        entry.results_count,
+        entry.avg_relevance,
+        round(entry.processing_s * 1_000_000),
+        epoch_ms(entry.log_time),
+        entry.user_agent,
+        entry.mode and entry.mode.value,
+        entry.error_reason,
+    )
+
+
+def _entry(row: Any) -> LoggedQuery:
+    return LoggedQuery(
+        log_id=row.log_id,
+        tenant=row.tenant,
+        collection=row.collection,
+        query=row.query_text,
+        query_type=row.query_type and QueryType(row.query_type),
+        results_count=row.results_count,
+        avg_relevance=row.avg_relevance,
+        processing_s=row.processing_us / 1_000_000,
+        log_time=from_epoch_ms(row.log_time),
+        user_agent=row.user_agent,
+        mode=row.mode and SearchMode(row.mode),
+        error_reason=row.error_reason,
+    )

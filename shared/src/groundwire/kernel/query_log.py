@@ -1,0 +1,38 @@
+"""One query that was served or failed, as the log keeps it (requirement S3-25)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from groundwire.kernel.collection import SearchMode
+
+
+class QueryType(StrEnum):
+    """What kind of question a query is; the value is the spelling of the source design (requirement S3-03)."""
+
+    CONCEPTUAL = "conceptual"
+    FACTUAL = "factual"
+    SECTION_BASED = "section-based"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedQuery:
+    """An entry of the query log.
+
+    `query` is empty where texts are not logged. `avg_relevance` is in [0, 1], 0.0 without results.
+    `processing_s` >= 0. `query_type` and `mode` are None when the query failed before they were known.
+    `error_reason` is empty for a query that was served.
+    """
+
+    log_id: str
+    tenant: str
+    collection: str
+    query: str
+    query_type: QueryType | None
+    results_count: int
+    avg_relevance: float
+    processing_s: float
+    log_time: datetime
+    user_agent: str
+    mode: SearchMode | None
+    error_reason: str
