@@ -26,6 +26,7 @@ from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.embedding_text import embedding_text
 from groundwire.kernel.spans import OffsetMap
 
 TENANT = "default"
@@ -73,7 +74,7 @@ class Catalog:
         pending = self.documents.begin(collection.tenant, collection, draft)
         chance = np.random.default_rng(pending.numbers[0] if pending.numbers else 0)
         vectors = chance.standard_normal((len(pending.numbers), DIMENSIONS)).astype(np.float32)
-        self.vectors.put(collection.identity.digest, [chunk.content_hash for chunk in draft.chunks], vectors)
+        self.vectors.put(collection.identity.digest, [chunk.embedding_hash for chunk in draft.chunks], vectors)
         return self.documents.publish(pending), pending
 
     def numbers_for(self, collection: Collection, word: str) -> list[int]:
@@ -146,6 +147,11 @@ def make_chunks(text: str, parts: tuple[str, ...], joiner: str = "\n") -> list[C
 
 def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def vector_key(text: str, number: int = 0) -> str:
+    """Return the embedding hash of chunk `number` of `make_chunks` when its content is `text`."""
+    return sha256(embedding_text(("Chapter 1", f"Heading {number}"), text))
 
 
 def receipt(request_id: str = "r-1", digest: str = "d", response: bytes = b"answer", method: str = "Ingest") -> Receipt:

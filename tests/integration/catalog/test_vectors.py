@@ -7,7 +7,7 @@ import pytest
 
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DataLossError
-from tests.integration.catalog.drafts import DIMENSIONS, TENANT, Catalog, make_collection, make_draft, sha256
+from tests.integration.catalog.drafts import DIMENSIONS, TENANT, Catalog, make_collection, make_draft, vector_key
 
 
 def test_vectors_come_back_bit_by_bit(catalog: Catalog) -> None:
@@ -54,14 +54,14 @@ def test_points_are_those_of_live_chunks(catalog: Catalog, docs: Collection, bat
     found = {n: p for each in batches for n, p in zip(each.numbers, each.payloads, strict=True)}
     assert found == payloads
     assert sum(len(each.numbers) for each in batches) == len(found)
-    stored = catalog.vectors.get(docs.identity.digest, [sha256("seven")])[sha256("seven")]
+    stored = catalog.vectors.get(docs.identity.digest, [vector_key("seven", 1)])[vector_key("seven", 1)]
     rows = {n: row for each in batches for n, row in zip(each.numbers, each.vectors, strict=True)}
     assert np.array_equal(rows[renewed.numbers[1]], stored)
 
 
 def test_a_chunk_without_vector_is_named_and_never_left_out_silently(catalog: Catalog, docs: Collection) -> None:
     pending = catalog.documents.begin(TENANT, docs, make_draft("one", "two"))
-    catalog.vectors.put(docs.identity.digest, [sha256("one")], np.ones((1, DIMENSIONS), dtype=np.float32))
+    catalog.vectors.put(docs.identity.digest, [vector_key("one")], np.ones((1, DIMENSIONS), dtype=np.float32))
     catalog.documents.publish(pending)
     assert catalog.vectors.missing(docs, 10) == [pending.numbers[1]]
     with pytest.raises(DataLossError):
@@ -69,16 +69,16 @@ def test_a_chunk_without_vector_is_named_and_never_left_out_silently(catalog: Ca
 
 
 def test_vectors_that_no_chunk_needs_are_swept_after_an_hour(catalog: Catalog, docs: Collection) -> None:
-    document, _ = catalog.put(docs, make_draft("old", "kept"))
+    document, _ = catalog.put(docs, make_draft("kept", "old"))
     catalog.put(docs, make_draft("kept", document_id=document.document_id, expected=1))
     catalog.documents.begin(TENANT, docs, make_draft("pending", source="p"))
     digest, one = docs.identity.digest, np.ones((1, DIMENSIONS), dtype=np.float32)
-    catalog.vectors.put(digest, [sha256("pending")], one)
+    catalog.vectors.put(digest, [vector_key("pending")], one)
     assert catalog.vectors.sweep() == 0
     catalog.clock.advance(minutes=61)
-    catalog.vectors.put(digest, [sha256("new")], one)
+    catalog.vectors.put(digest, [vector_key("new")], one)
     assert catalog.vectors.sweep() == 1
-    hashes = [sha256(text) for text in ("old", "kept", "pending", "new")]
+    hashes = [vector_key("old", 1), *map(vector_key, ("kept", "pending", "new"))]
     assert set(catalog.vectors.get(digest, hashes)) == set(hashes[1:])
 
 
@@ -90,4 +90,4 @@ def test_points_of_a_deleted_collection_are_none(catalog: Catalog, docs: Collect
     assert list(catalog.vectors.points(docs, 10)) == []
     assert [len(each.numbers) for each in catalog.vectors.points(again, 10)] == [1]
     assert list(catalog.vectors.points(replace(docs, uid="never"), 10)) == []
-    assert catalog.vectors.get(docs.identity.digest, [sha256("one")]) == {}
+    assert catalog.vectors.get(docs.identity.digest, [vector_key("one")]) == {}

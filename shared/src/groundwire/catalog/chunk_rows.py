@@ -35,6 +35,7 @@ _CHUNK_COLUMNS = (
     _c.overlap_prev_chars,
     _c.overlap_next_chars,
     _c.undersized,
+    _c.embedding_hash,
 )
 _DOCUMENT = len(_CHUNK_COLUMNS)
 
@@ -59,7 +60,7 @@ def to_stored_chunk(row: Sequence[Any], seen: dict[int, Document]) -> StoredChun
 
 def _to_chunk(row: Sequence[Any]) -> Chunk:
     sequence_num, start, end, start_byte, end_byte, content, tokens, chapter, section, path, level, *rest = row
-    page_numbers, overlap_prev, overlap_next, undersized = rest
+    page_numbers, overlap_prev, overlap_next, undersized, embedding_hash = rest
     return Chunk(
         sequence_num=sequence_num,
         span=Span(start, end, start_byte, end_byte),
@@ -73,6 +74,7 @@ def _to_chunk(row: Sequence[Any]) -> Chunk:
         overlap_prev_chars=overlap_prev,
         overlap_next_chars=overlap_next,
         undersized=bool(undersized),
+        given_embedding_hash=embedding_hash,
     )
 
 
@@ -88,6 +90,7 @@ CHUNK_VALUES = (
     "byte_start",
     "byte_end",
     "content_hash",
+    "embedding_hash",
     "token_count",
     "page_numbers",
     "chapter",
@@ -112,6 +115,7 @@ def chunk_values(chunk: Chunk) -> tuple[Any, ...]:
         span.start_byte,
         span.end_byte,
         chunk.content_hash,
+        chunk.embedding_hash,
         chunk.token_count,
         encode_json(chunk.page_numbers),
         chunk.chapter,

@@ -7,14 +7,14 @@ from groundwire.catalog.tables import chunks
 
 
 def forget_embeddings_of(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> None:
-    """Remove the vectors of contents that no chunk has but those of the `leaving` generations (their keys)."""
+    """Remove the vectors of texts that no chunk has but those of the `leaving` generations (their keys)."""
     other = chunks.alias("other")
     needed = exists(
-        select(1).where(other.c.content_hash == embeddings.c.content_hash, other.c.generation_key.not_in(leaving))
+        select(1).where(other.c.embedding_hash == embeddings.c.embedding_hash, other.c.generation_key.not_in(leaving))
     )
-    contents = select(chunks.c.content_hash).where(chunks.c.generation_key.in_(leaving))
+    texts = select(chunks.c.embedding_hash).where(chunks.c.generation_key.in_(leaving))
     connection.execute(
         delete(embeddings).where(
-            embeddings.c.identity_digest == identity_digest, embeddings.c.content_hash.in_(contents), ~needed
+            embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(texts), ~needed
         )
     )

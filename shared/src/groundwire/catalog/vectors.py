@@ -1,4 +1,4 @@
-"""Vectors by model and content: the embedding cache and the source of index rebuilds."""
+"""Vectors by model and embedded text: the embedding cache and the source of index rebuilds."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -37,21 +37,22 @@ class VectorCache:
         self._database = database
         self._clock = clock or SystemClock()
 
-    def get(self, identity_digest: str, content_hashes: Sequence[str]) -> dict[str, Vectors]:
-        """Return the known vectors by content hash: float32, shape (dimensions,), read-only."""
-        given = func.json_each(json.dumps(list(content_hashes))).table_valued("value")
-        statement = select(embeddings.c.content_hash, embeddings.c.vector).where(
-            embeddings.c.identity_digest == identity_digest, embeddings.c.content_hash.in_(select(given.c.value))
+    def get(self, identity_digest: str, embedding_hashes: Sequence[str]) -> dict[str, Vectors]:
+        """Return the known vectors by embedding hash: float32, shape (dimensions,), read-only."""
+        given = func.json_each(json.dumps(list(embedding_hashes))).table_valued("value")
+        statement = select(embeddings.c.embedding_hash, embeddings.c.vector).where(
+            embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(select(given.c.value))
         )
         with self._database.read() as connection:
-            return {row.content_hash: _vector(row.vector) for row in connection.execute(statement)}
+            return {row.embedding_hash: _vector(row.vector) for row in connection.execute(statement)}
 
-    def put(self, identity_digest: str, content_hashes: Sequence[str], vectors: Vectors) -> None:
-        """Store vectors, row i for hash i: float32, shape (len(content_hashes), dimensions); known ones stay."""
+    def put(self, identity_digest: str, embedding_hashes: Sequence[str], vectors: Vectors) -> None:
+        """Store vectors, row i for hash i: float32, shape (len(embedding_hashes), dimensions); known ones stay."""
         stored = np.ascontiguousarray(vectors, dtype="<f4")
         now = epoch_ms(self._clock.now())
         rows = [
-            (identity_digest, content, row.tobytes(), now) for content, row in zip(content_hashes, stored, strict=True)
+            (identity_digest, text, row.tobytes(), now)
+            for text, row in zip(embedding_hashes, stored, strict=True)
         ]
         for start in range(0, len(rows), _ROWS_PER_TRANSACTION):
             self._database.write(partial(_insert, rows=rows[start : start + _ROWS_PER_TRANSACTION]))
@@ -88,28 +89,29 @@ class VectorCache:
             .outerjoin_from(chunks, embeddings, _has_vector(collection))
             .where(
                 chunks.c.generation_key.in_(live_generation_keys(key_of(collection))),
-                embeddings.c.content_hash.is_(None),
+                embeddings.c.embedding_hash.is_(None),
             )
         )
         with self._database.read() as connection:
             return list(connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit)).scalars())
 
     def sweep(self) -> int:
-        """Remove vectors of contents that no chunk has any more, unless they are new; return how many."""
+        """Remove vectors of texts that no chunk has any more, unless they are new; return how many."""
         oldest = epoch_ms(self._clock.now() - UNUSED_KEPT)
-        used = exists(select(1).where(chunks.c.content_hash == embeddings.c.content_hash))
+        used = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
         statement = delete(embeddings).where(embeddings.c.created_time < oldest, ~used)
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
 
 def _insert(connection: Connection, rows: Sequence[Sequence[Any]]) -> None:
-    columns = ("identity_digest", "content_hash", "vector", "created_time")
+    columns = ("identity_digest", "embedding_hash", "vector", "created_time")
     insert_rows(connection, embeddings, columns, rows, skip_existing=True)
 
 
 def _has_vector(collection: Collection) -> ColumnElement[bool]:
     return and_(
-        embeddings.c.identity_digest == collection.identity.digest, embeddings.c.content_hash == chunks.c.content_hash
+        embeddings.c.identity_digest == collection.identity.digest,
+        embeddings.c.embedding_hash == chunks.c.embedding_hash,
     )
 
 

@@ -1,8 +1,11 @@
 """A chunk: a range of one generation's canonical text, with where it stands in the document."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from groundwire.kernel.embedding_text import embedding_text
+from groundwire.kernel.filters import Value
 from groundwire.kernel.spans import Span
 
 
@@ -13,7 +16,9 @@ class Chunk:
     `sequence_num` counts from 0 within the generation. `chapter`, `section_heading` and `section_title`
     are never empty (fallbacks: first heading, title, file name; requirement C26). `hierarchy_path`
     holds the headings above the chunk, outermost first. `page_numbers` are ascending, from 1, without gaps; empty for
-    formats without pages. Overlaps are counts of code points shared with the neighbours.
+    formats without pages. Overlaps are counts of code points shared with the neighbours. `given_embedding_hash` is what
+    the catalog holds, or what a vector that was not made here is to be kept under. `tags` and `metadata` are those of
+    the chunk itself, beside and over those of its document.
     """
 
     sequence_num: int
@@ -28,11 +33,24 @@ class Chunk:
     overlap_prev_chars: int = 0
     overlap_next_chars: int = 0
     undersized: bool = False
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Value] = field(default_factory=dict)
+    given_embedding_hash: str | None = field(default=None, compare=False)
 
     @property
     def content_hash(self) -> str:
         """Return the SHA-256 of the content's UTF-8 bytes, lower-case hex."""
         return hashlib.sha256(self.content.encode("utf-8")).hexdigest()
+
+    @property
+    def embedding_text(self) -> str:
+        """Return the text that the model reads for this chunk."""
+        return embedding_text(self.hierarchy_path, self.content)
+
+    @property
+    def embedding_hash(self) -> str:
+        """Return the SHA-256 of the UTF-8 bytes of the embedded text, lower-case hex: the key of the vector."""
+        return self.given_embedding_hash or hashlib.sha256(self.embedding_text.encode("utf-8")).hexdigest()
 
     @property
     def section_title(self) -> str:

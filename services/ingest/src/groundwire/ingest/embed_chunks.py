@@ -9,21 +9,45 @@ from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.embedder import Embedder, Vectors
+from groundwire.kernel.embedding_text import embedding_text
 
 _LOOK_UP_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedChunks:
-    """Vectors in the order of the chunks, float32, shape (n, d), rows L2-normalised; `embedded` of them are new."""
+    """Vectors in the order of the chunks, float32, shape (n, d), rows L2-normalised.
+
+    `embedded` texts went through the model; `beyond_model` chunks are longer than what it reads.
+    """
 
     vectors: Vectors
     embedded: int
+    beyond_model: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingNeeds:
+    """What chunks need: `known` vectors by embedding hash, and the texts that have none, each once.
+
+    `missing` maps an embedding hash to the indexes of its chunks; `tokens` counts those of the embedded text of each
+    chunk.
+    """
+
+    hashes: Sequence[str]
+    known: dict[str, Vectors]
+    missing: dict[str, list[int]]
+    tokens: Sequence[int]
+
+    @property
+    def missing_tokens(self) -> int:
+        """Return the number of tokens to be embedded."""
+        return sum(self.tokens[rows[0]] for rows in self.missing.values())
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedChunks:
-    """Embeds each content that the catalog does not know, once; keeps every vector as soon as it is made.
+    """Embeds each text that the catalog does not know, once; keeps every vector as soon as it is made.
 
     `tokens_per_batch` bounds the work between two looks at the budget.
     """
@@ -40,23 +64,42 @@ class EmbedChunks:
         Raises:
             UnavailableError: the model does not answer.
         """
-        hashes = [chunk.content_hash for chunk in chunks]
+        needs = self.needs(chunks)
+        done = len(chunks) - sum(map(len, needs.missing.values()))
+        report(done)
+        for batch in self._batches(needs):
+            budget.check()
+            made = self._embed([chunks[needs.missing[name][0]].embedding_text for name in batch])
+            self.cache.put(self.embedder.identity.digest, batch, made)
+            needs.known.update(zip(batch, made, strict=True))
+            done += sum(len(needs.missing[name]) for name in batch)
+            report(done)
+        vectors = np.stack([needs.known[name] for name in needs.hashes])
+        return EmbeddedChunks(vectors, len(needs.missing), self.beyond_model(needs))
+
+    def needs(self, chunks: Sequence[Chunk]) -> EmbeddingNeeds:
+        """Return what has to be embedded for the chunks; embeds nothing."""
+        hashes = [chunk.embedding_hash for chunk in chunks]
         known = self._known(hashes)
-        rows: dict[str, list[int]] = {}
+        missing: dict[str, list[int]] = {}
         for row, name in enumerate(hashes):
             if name not in known:
-                rows.setdefault(name, []).append(row)
-        done = len(hashes) - sum(map(len, rows.values()))
-        embedded = len(hashes) - done
-        report(done)
-        for batch in self._batches(list(rows), [chunks[first[0]].token_count for first in rows.values()]):
-            budget.check()
-            made = self._embed([chunks[rows[name][0]].content for name in batch])
-            self.cache.put(self.embedder.identity.digest, batch, made)
-            known.update(zip(batch, made, strict=True))
-            done += sum(len(rows[name]) for name in batch)
-            report(done)
-        return EmbeddedChunks(np.stack([known[name] for name in hashes]), embedded)
+                missing.setdefault(name, []).append(row)
+        return EmbeddingNeeds(hashes, known, missing, self._tokens(chunks))
+
+    def beyond_model(self, needs: EmbeddingNeeds) -> int:
+        """Return how many chunks are longer than what the model reads."""
+        identity = self.embedder.identity
+        if identity.provider.endswith("+windows"):
+            return 0  # such a model reads a long text in windows
+        return sum(tokens > identity.max_tokens for tokens in needs.tokens)
+
+    def _tokens(self, chunks: Sequence[Chunk]) -> list[int]:
+        """Count the tokens of each embedded text; the headings of a section are counted once."""
+        headings = {chunk.hierarchy_path: 0 for chunk in chunks}
+        for path in headings:
+            headings[path] = self.embedder.tokenizer.count(embedding_text(path, ""))
+        return [headings[chunk.hierarchy_path] + chunk.token_count for chunk in chunks]
 
     def _known(self, hashes: Sequence[str]) -> dict[str, Vectors]:
         known: dict[str, Vectors] = {}
@@ -64,15 +107,15 @@ class EmbedChunks:
             known |= self.cache.get(self.embedder.identity.digest, hashes[start : start + _LOOK_UP_BATCH])
         return known
 
-    def _batches(self, names: Sequence[str], token_counts: Sequence[int]) -> list[list[str]]:
+    def _batches(self, needs: EmbeddingNeeds) -> list[list[str]]:
         batches: list[list[str]] = []
         size = self.tokens_per_batch
-        for name, tokens in zip(names, token_counts, strict=True):
+        for name, rows in needs.missing.items():
             if size >= self.tokens_per_batch:
                 batches.append([])
                 size = 0
             batches[-1].append(name)
-            size += max(1, tokens)
+            size += max(1, needs.tokens[rows[0]])
         return batches
 
     def _embed(self, texts: Sequence[str]) -> Vectors:

@@ -88,8 +88,8 @@ def _literal(text: str) -> str:
 
 
 def _with_vectors(found: list[StoredChunk], cache: VectorCache, identity_digest: str) -> list[ChunkWithVector]:
-    vectors = cache.get(identity_digest, [stored.chunk.content_hash for stored in found])
-    missing = [stored for stored in found if stored.chunk.content_hash not in vectors]
+    vectors = cache.get(identity_digest, [stored.chunk.embedding_hash for stored in found])
+    missing = [stored for stored in found if stored.chunk.embedding_hash not in vectors]
     if missing:
         raise DataLossError("a chunk has no stored vector", what=f"vector of {missing[0].chunk_id}")
-    return [ChunkWithVector(stored, vectors[stored.chunk.content_hash]) for stored in found]
+    return [ChunkWithVector(stored, vectors[stored.chunk.embedding_hash]) for stored in found]

@@ -12,7 +12,6 @@ from groundwire.ingest.embed_chunks import EmbedChunks, EmbeddedChunks
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
-from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 
@@ -97,14 +96,8 @@ class WriteGeneration:
                 embedded=embedded.embedded,
                 reused=len(draft.chunks) - embedded.embedded,
                 undersized=sum(chunk.undersized for chunk in draft.chunks),
-                beyond_model=_count_beyond_model(draft, pending.collection.identity),
+                beyond_model=embedded.beyond_model,
             )
 
         remember = None if receipt is None else lambda document: receipt(result_of(document))
         return result_of(self.documents.publish(pending, remember))
-
-
-def _count_beyond_model(draft: GenerationDraft, identity: EmbeddingIdentity) -> int:
-    if identity.provider.endswith("+windows"):
-        return 0  # such a model reads a long text in windows
-    return sum(chunk.token_count > identity.max_tokens for chunk in draft.chunks)
