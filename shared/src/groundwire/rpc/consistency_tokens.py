@@ -1,0 +1,58 @@
+"""Consistency tokens: opaque proofs of how far a catalog was, so that a later search does not read an older state."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+
+from groundwire.kernel.errors import InvalidRequestError
+
+_MAC_BYTES = 16
+_POSITION_BYTES = 8
+_PURPOSE = b"groundwire consistency token 1"
+
+
+class ConsistencyTokens:
+    """Issues and reads tokens with one secret key; servers of one catalog share the key.
+
+    A token belongs to one collection of one tenant: a collection that is deleted and made anew has another uid, and
+    tokens of the old one are not good for it.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def issue(self, position: int, *, tenant: str, collection_uid: str) -> str:
+        """Make the token of a catalog position, 0 <= position < 2^64."""
+        body = position.to_bytes(_POSITION_BYTES, "big")
+        return base64.urlsafe_b64encode(self._mac(body, tenant, collection_uid) + body).decode().rstrip("=")
+
+    def read(self, token: str, *, tenant: str, collection_uid: str, field: str) -> int:
+        """Return the position in a token.
+
+        Raises:
+            InvalidRequestError: the token was changed, or issued for another collection, tenant or server; names `field`.
+        """
+        raw = _decoded(token)
+        mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
+        is_ours = len(body) == _POSITION_BYTES and hmac.compare_digest(mac, self._mac(body, tenant, collection_uid))
+        if not is_ours:
+            raise InvalidRequestError.of(field, "was not issued by this server for this collection")
+        return int.from_bytes(body, "big")
+
+    def _mac(self, body: bytes, tenant: str, collection_uid: str) -> bytes:
+        digest = hmac.new(self._key, digestmod=hashlib.sha256)
+        for part in (_PURPOSE, tenant.encode(), collection_uid.encode(), body):
+            digest.update(len(part).to_bytes(8, "big") + part)  # lengths keep ("ab", "c") and ("a", "bc") apart
+        return digest.digest()[:_MAC_BYTES]
+
+
+def _decoded(token: str) -> bytes:
+    """Return the bytes of a token; none, which are no token, for what cannot be one."""
+    expected = len(base64.b64encode(bytes(_MAC_BYTES + _POSITION_BYTES)).rstrip(b"="))
+    if len(token) != expected:
+        return b""
+    try:
+        return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return b""

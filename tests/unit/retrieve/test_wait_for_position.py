@@ -1,0 +1,69 @@
+"""A search with a consistency token waits for the write, but not beyond its deadline."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import CallCancelledError, InvalidRequestError, UnavailableError
+from groundwire.retrieve.wait_for_position import WaitForPosition
+from groundwire.rpc.consistency_tokens import ConsistencyTokens
+
+TOKENS = ConsistencyTokens(b"k" * 32)
+
+
+@dataclass(frozen=True)
+class Now:
+    position: int
+    uid: str = "u"
+
+
+class Positions:
+    """A catalog that advances by one each time it is looked at, up to a limit."""
+
+    def __init__(self, last: int) -> None:
+        self.looks = 0
+        self._next: Iterator[int] = iter(range(last + 1))
+        self._last = last
+
+    def of(self, tenant: str, collection: str) -> Now:
+        self.looks += 1
+        return Now(next(self._next, self._last))
+
+
+def token(position: int, uid: str = "u") -> str:
+    return TOKENS.issue(position, tenant="t", collection_uid=uid)
+
+
+def test_without_a_token_nothing_is_read() -> None:
+    positions = Positions(0)
+    WaitForPosition(positions, TOKENS)("", "t", "docs", Budget())
+    assert positions.looks == 0
+
+
+def test_it_waits_until_the_position_is_reached() -> None:
+    positions = Positions(5)
+    WaitForPosition(positions, TOKENS)(token(4), "t", "docs", Budget(30))
+    assert positions.looks == 5
+
+
+def test_a_position_that_does_not_come_is_told_before_the_deadline() -> None:
+    started = time.monotonic()
+    with pytest.raises(UnavailableError) as late:
+        WaitForPosition(Positions(3), TOKENS)(token(4), "t", "docs", Budget(0.4))
+    assert time.monotonic() - started < 0.4
+    assert late.value.metadata == {"position": "3", "wanted": "4"}
+
+
+def test_waiting_ends_with_the_call() -> None:
+    budget = Budget()
+    budget.cancel()
+    with pytest.raises(CallCancelledError):
+        WaitForPosition(Positions(3), TOKENS)(token(4), "t", "docs", budget)
+
+
+def test_tokens_of_another_collection_are_refused() -> None:
+    with pytest.raises(InvalidRequestError, match=r"options\.consistency_token"):
+        WaitForPosition(Positions(9), TOKENS)(token(4, uid="other"), "t", "docs", Budget())
