@@ -1,4 +1,4 @@
-"""The tables of bookkeeping: vectors, request ids, outbox, audit and counters.
+"""The tables of bookkeeping: vectors, request ids, uploads, outbox, audit and counters.
 
 Conventions as in `groundwire.catalog.tables`.
 """
@@ -28,6 +28,21 @@ requests = Table(
     number("created_time"),
 )
 Index("requests_created_time", requests.c.created_time)
+
+uploads = Table(
+    "uploads",
+    metadata,
+    words("tenant", primary_key=True),
+    words("upload_id", primary_key=True),
+    Column("header", LargeBinary, nullable=False),
+    number("total_bytes"),
+    number("durable_bytes", default=0),
+    words("source_hash", default=""),
+    number("created_time"),
+    number("updated_time"),
+    CheckConstraint("durable_bytes BETWEEN 0 AND total_bytes"),
+)
+Index("uploads_updated_time", uploads.c.updated_time)
 
 outbox = Table(
     "outbox",

@@ -121,6 +121,21 @@ CREATE TABLE tombstones (
     PRIMARY KEY (tenant, document_id)
 ) WITHOUT ROWID
 
+CREATE TABLE uploads (
+    tenant TEXT NOT NULL,
+    upload_id TEXT NOT NULL,
+    header BLOB NOT NULL,
+    total_bytes INTEGER NOT NULL,
+    durable_bytes INTEGER DEFAULT 0 NOT NULL,
+    source_hash TEXT DEFAULT '' NOT NULL,
+    created_time INTEGER NOT NULL,
+    updated_time INTEGER NOT NULL,
+    PRIMARY KEY (tenant, upload_id),
+    CHECK (durable_bytes BETWEEN 0 AND total_bytes)
+)
+
+CREATE INDEX uploads_updated_time ON uploads (updated_time)
+
 CREATE TABLE documents (
     document_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     document_id TEXT NOT NULL,

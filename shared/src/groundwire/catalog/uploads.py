@@ -1,0 +1,100 @@
+"""Uploads on their way in: what they are going to be, and how much of them is safe on disk."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Row, delete, func, insert, select, update
+
+from groundwire.catalog.bookkeeping_tables import uploads
+from groundwire.catalog.database import Database
+from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.kernel.errors import NotFoundError
+
+KEPT = timedelta(hours=24)
+"""How long an upload without a new part can be taken up again."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUpload:
+    """An upload that can be taken up again.
+
+    `header` is the first message as it came, without the id. `durable_bytes` of `total_bytes` have survived a flush to
+    disk. `source_hash` is the SHA-256 (hex) of all bytes once they are here, before that empty.
+    """
+
+    upload_id: str
+    header: bytes
+    total_bytes: int
+    durable_bytes: int
+    source_hash: str
+
+
+class Uploads:
+    """Uploads of all tenants; each call sees those of one, but for `everyone` and `sweep`."""
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock or SystemClock()
+
+    def add(self, tenant: str, upload_id: str, header: bytes, total_bytes: int) -> StoredUpload:
+        """Note a new upload, durably."""
+        now = epoch_ms(self._clock.now())
+        values = {"tenant": tenant, "upload_id": upload_id, "header": header, "total_bytes": total_bytes}
+        statement = insert(uploads).values(**values, created_time=now, updated_time=now)
+        self._database.write(lambda connection: connection.execute(statement))
+        return StoredUpload(upload_id, header, total_bytes, 0, "")
+
+    def get(self, tenant: str, upload_id: str) -> StoredUpload:
+        """Return an upload.
+
+        Raises:
+            NotFoundError: there is none, or it is older than a day.
+        """
+        statement = select(uploads).where(
+            uploads.c.tenant == tenant, uploads.c.upload_id == upload_id, uploads.c.updated_time >= self._oldest()
+        )
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        if row is None:
+            raise NotFoundError(upload_id)
+        return _to_upload(row)
+
+    def advance(self, tenant: str, upload_id: str, durable_bytes: int, source_hash: str = "") -> None:
+        """Note that this many bytes are on disk; a hash says that these are all."""
+        statement = (
+            update(uploads)
+            .where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id)
+            .values(durable_bytes=durable_bytes, source_hash=source_hash, updated_time=epoch_ms(self._clock.now()))
+        )
+        self._database.write(lambda connection: connection.execute(statement))
+
+    def forget(self, tenant: str, upload_id: str) -> None:
+        """Remove an upload; an unknown one is ignored."""
+        statement = delete(uploads).where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id)
+        self._database.write(lambda connection: connection.execute(statement))
+
+    def staged_bytes(self, tenant: str, except_for: frozenset[str]) -> int:
+        """Return how many bytes the tenant's unfinished uploads have on disk, those `except_for` left out."""
+        statement = select(func.coalesce(func.sum(uploads.c.durable_bytes), 0)).where(
+            uploads.c.tenant == tenant, uploads.c.source_hash == "", uploads.c.upload_id.not_in(except_for)
+        )
+        with self._database.read() as connection:
+            return int(connection.execute(statement).scalar_one())
+
+    def everyone(self) -> list[tuple[str, StoredUpload]]:
+        """Return (tenant, upload) of every upload."""
+        with self._database.read() as connection:
+            return [(row.tenant, _to_upload(row)) for row in connection.execute(select(uploads))]
+
+    def sweep(self) -> int:
+        """Forget uploads that got no part for a day; return how many."""
+        statement = delete(uploads).where(uploads.c.updated_time < self._oldest())
+        return self._database.write(lambda connection: connection.execute(statement).rowcount)
+
+    def _oldest(self) -> int:
+        return epoch_ms(self._clock.now() - KEPT)
+
+
+def _to_upload(row: Row[Any]) -> StoredUpload:
+    return StoredUpload(row.upload_id, bytes(row.header), row.total_bytes, row.durable_bytes, row.source_hash)
