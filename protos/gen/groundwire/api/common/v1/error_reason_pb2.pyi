@@ -198,6 +198,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Metadata: `resource`, `limit`, as in `{"resource": "inflated_bytes", "limit": "268435456"}`.
     """
+    ERROR_REASON_SNAPSHOT_EXPIRED: _ErrorReason.ValueType  # 43
+    """FAILED_PRECONDITION. What was visible at the snapshot has been deleted or overwritten since, or was kept
+    long enough.
+
+    Metadata: `snapshot`, `oldest`, as in `{"snapshot": "812", "oldest": "900"}`.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed, for programs.
@@ -384,5 +390,11 @@ ERROR_REASON_DOCUMENT_LIMIT: ErrorReason.ValueType  # 42
 """INVALID_ARGUMENT. Taking the document apart costs more than is allowed.
 
 Metadata: `resource`, `limit`, as in `{"resource": "inflated_bytes", "limit": "268435456"}`.
+"""
+ERROR_REASON_SNAPSHOT_EXPIRED: ErrorReason.ValueType  # 43
+"""FAILED_PRECONDITION. What was visible at the snapshot has been deleted or overwritten since, or was kept
+long enough.
+
+Metadata: `snapshot`, `oldest`, as in `{"snapshot": "812", "oldest": "900"}`.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

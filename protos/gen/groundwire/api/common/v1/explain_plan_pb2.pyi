@@ -45,6 +45,8 @@ class _ExplainStageKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Expl
     """Thresholds, approved sources, complete metadata."""
     EXPLAIN_STAGE_KIND_MEMORY: _ExplainStageKind.ValueType  # 8
     """Importance and recency of memories."""
+    EXPLAIN_STAGE_KIND_RERANK: _ExplainStageKind.ValueType  # 9
+    """Scores of the reranker."""
 
 class ExplainStageKind(_ExplainStageKind, metaclass=_ExplainStageKindEnumTypeWrapper):
     """The steps of a search."""
@@ -67,6 +69,8 @@ EXPLAIN_STAGE_KIND_VALIDATE: ExplainStageKind.ValueType  # 7
 """Thresholds, approved sources, complete metadata."""
 EXPLAIN_STAGE_KIND_MEMORY: ExplainStageKind.ValueType  # 8
 """Importance and recency of memories."""
+EXPLAIN_STAGE_KIND_RERANK: ExplainStageKind.ValueType  # 9
+"""Scores of the reranker."""
 Global___ExplainStageKind: _TypeAlias = ExplainStageKind  # noqa: Y015
 
 class _SearchPath:
@@ -83,6 +87,10 @@ class _SearchPathEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SearchPath
     """Compares with the vectors that satisfy the filter."""
     SEARCH_PATH_APPROXIMATE: _SearchPath.ValueType  # 3
     """Walks an approximate index."""
+    SEARCH_PATH_OVERFETCH: _SearchPath.ValueType  # 4
+    """Walks an approximate index further and keeps what satisfies the filter."""
+    SEARCH_PATH_ENGINE_FILTER: _SearchPath.ValueType  # 5
+    """Lets the engine apply the filter while it walks its index."""
 
 class SearchPath(_SearchPath, metaclass=_SearchPathEnumTypeWrapper):
     """How an engine goes through its data."""
@@ -95,6 +103,10 @@ SEARCH_PATH_FILTERED_EXACT: SearchPath.ValueType  # 2
 """Compares with the vectors that satisfy the filter."""
 SEARCH_PATH_APPROXIMATE: SearchPath.ValueType  # 3
 """Walks an approximate index."""
+SEARCH_PATH_OVERFETCH: SearchPath.ValueType  # 4
+"""Walks an approximate index further and keeps what satisfies the filter."""
+SEARCH_PATH_ENGINE_FILTER: SearchPath.ValueType  # 5
+"""Lets the engine apply the filter while it walks its index."""
 Global___SearchPath: _TypeAlias = SearchPath  # noqa: Y015
 
 class _CandidateFate:
@@ -112,7 +124,7 @@ class _CandidateFateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Candida
     CANDIDATE_FATE_BEYOND_TOP_K: _CandidateFate.ValueType  # 3
     """Better ones filled `top_k`."""
     CANDIDATE_FATE_DUPLICATE: _CandidateFate.ValueType  # 4
-    """Equal content of a better candidate is in the result."""
+    """Repeats a better candidate."""
     CANDIDATE_FATE_SOURCE_REJECTED: _CandidateFate.ValueType  # 5
     """Its source is not approved."""
     CANDIDATE_FATE_INCOMPLETE: _CandidateFate.ValueType  # 6
@@ -132,7 +144,7 @@ CANDIDATE_FATE_BELOW_THRESHOLD: CandidateFate.ValueType  # 2
 CANDIDATE_FATE_BEYOND_TOP_K: CandidateFate.ValueType  # 3
 """Better ones filled `top_k`."""
 CANDIDATE_FATE_DUPLICATE: CandidateFate.ValueType  # 4
-"""Equal content of a better candidate is in the result."""
+"""Repeats a better candidate."""
 CANDIDATE_FATE_SOURCE_REJECTED: CandidateFate.ValueType  # 5
 """Its source is not approved."""
 CANDIDATE_FATE_INCOMPLETE: CandidateFate.ValueType  # 6
@@ -145,8 +157,13 @@ Global___CandidateFate: _TypeAlias = CandidateFate  # noqa: Y015
 class ExplainPlan(_message.Message):
     """How a ranking came about; doing its arithmetic again gives the returned order.
 
-    relevance = w * similarity + (1 - w) * (s_min + lexical * (s_max - s_min)), where w is `dense_weight`, and
-    s_min and s_max are the smallest and largest similarity among the candidates.
+    fused = w * similarity + (1 - w) * (s_min + lexical * (s_max - s_min)), where w is `dense_weight`, s_min and
+    s_max are the smallest and largest similarity among the candidates, and lexical is the raw score over
+    `lexical_max`. Then relevance = (1 - c) * fused + c * chapter_score, where c is `chapter_support`. Where a
+    reranker ran, relevance = (1 - r) * that + r * (r_min + rerank_score * (r_max - r_min)) for the candidates it
+    scored, with r `rerank_weight` and r_min, r_max their smallest and largest relevance before. Candidates below
+    `min_relevance` and duplicates leave; of the others the `top_k` with the highest relevance less
+    `selection_penalty` are taken one after the other, and shown by `order_by`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -159,6 +176,15 @@ class ExplainPlan(_message.Message):
     STAGES_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
     FILTER_JSON_FIELD_NUMBER: _builtins.int
+    LEXICAL_MAX_FIELD_NUMBER: _builtins.int
+    CHAPTER_SUPPORT_FIELD_NUMBER: _builtins.int
+    RERANK_WEIGHT_FIELD_NUMBER: _builtins.int
+    TOP_K_FIELD_NUMBER: _builtins.int
+    ORDER_BY_FIELD_NUMBER: _builtins.int
+    TERMS_FIELD_NUMBER: _builtins.int
+    PHRASES_FIELD_NUMBER: _builtins.int
+    DIVERSITY_FIELD_NUMBER: _builtins.int
+    CANDIDATE_COUNT_FIELD_NUMBER: _builtins.int
     mode: _search_mode_pb2.SearchMode.ValueType
     """Output only. Legs that ran."""
     dense_weight: _builtins.float
@@ -173,6 +199,24 @@ class ExplainPlan(_message.Message):
     """Output only. The filter that was applied, in JSON form with canonical field names; empty when there was
     none.
     """
+    lexical_max: _builtins.float
+    """Output only. Largest raw score of the words among the candidates; 0 without words."""
+    chapter_support: _builtins.float
+    """Output only. Share of a chunk's relevance that its chapter decides, 0.0 to 1.0."""
+    rerank_weight: _builtins.float
+    """Output only. Share of the reranker in the relevance of the candidates it scored, 0.0 to 1.0; 0 when none
+    ran.
+    """
+    top_k: _builtins.int
+    """Output only. Most results to return."""
+    order_by: _search_mode_pb2.OrderBy.ValueType
+    """Output only. Order of the results."""
+    diversity: _builtins.float
+    """Output only. Share of the similarity to what is already selected that candidates lose in the selection,
+    0.0 to 1.0.
+    """
+    candidate_count: _builtins.int
+    """Output only. Candidates that were ranked, those not listed included."""
     @_builtins.property
     def stages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainStage]:
         """Output only. What ran, in order."""
@@ -180,6 +224,14 @@ class ExplainPlan(_message.Message):
     @_builtins.property
     def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainCandidate]:
         """Output only. Returned hits by rank, then near misses by falling relevance, at most 100 together."""
+
+    @_builtins.property
+    def terms(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainTerm]:
+        """Output only. Words that were looked up, rarest first, with the chunks that contain them."""
+
+    @_builtins.property
+    def phrases(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainTerm]:
+        """Output only. Phrases that were looked up, with the chunks that contain them."""
 
     def __init__(
         self,
@@ -192,14 +244,49 @@ class ExplainPlan(_message.Message):
         stages: _abc.Iterable[Global___ExplainStage] | None = ...,
         candidates: _abc.Iterable[Global___ExplainCandidate] | None = ...,
         filter_json: _builtins.str = ...,
+        lexical_max: _builtins.float = ...,
+        chapter_support: _builtins.float = ...,
+        rerank_weight: _builtins.float = ...,
+        top_k: _builtins.int = ...,
+        order_by: _search_mode_pb2.OrderBy.ValueType = ...,
+        terms: _abc.Iterable[Global___ExplainTerm] | None = ...,
+        phrases: _abc.Iterable[Global___ExplainTerm] | None = ...,
+        diversity: _builtins.float = ...,
+        candidate_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "dense_weight", b"dense_weight", "filter_json", b"filter_json", "min_relevance", b"min_relevance", "mode", b"mode", "similarity_max", b"similarity_max", "similarity_min", b"similarity_min", "stages", b"stages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_count", b"candidate_count", "candidates", b"candidates", "chapter_support", b"chapter_support", "dense_weight", b"dense_weight", "diversity", b"diversity", "filter_json", b"filter_json", "lexical_max", b"lexical_max", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "phrases", b"phrases", "rerank_weight", b"rerank_weight", "similarity_max", b"similarity_max", "similarity_min", b"similarity_min", "stages", b"stages", "terms", b"terms", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExplainPlan: _TypeAlias = ExplainPlan  # noqa: Y015
+
+@_typing.final
+class ExplainTerm(_message.Message):
+    """A word or phrase of the query."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TERM_FIELD_NUMBER: _builtins.int
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
+    term: _builtins.str
+    """Output only. The word, folded; or the words of a phrase."""
+    chunk_count: _builtins.int
+    """Output only. Chunks of the collection that contain it."""
+    def __init__(
+        self,
+        *,
+        term: _builtins.str = ...,
+        chunk_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "term", b"term"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainTerm: _TypeAlias = ExplainTerm  # noqa: Y015
 
 @_typing.final
 class ExplainStage(_message.Message):
@@ -215,6 +302,7 @@ class ExplainStage(_message.Message):
     FILTER_APPLIED_FIELD_NUMBER: _builtins.int
     RESOLVED_CLAUSES_FIELD_NUMBER: _builtins.int
     SELECTIVITY_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
     kind: Global___ExplainStageKind.ValueType
     """Output only. Which step."""
     engine: _builtins.str
@@ -229,6 +317,8 @@ class ExplainStage(_message.Message):
     """Output only. Share of the chunks that satisfy the filter as the planner saw it, 0.0 to 1.0; unset without
     a filter.
     """
+    detail: _builtins.str
+    """Output only. Why the step ran this way, such as `resolved to 812 chunks`."""
     @_builtins.property
     def elapsed(self) -> _duration_pb2.Duration:
         """Output only. How long it took."""
@@ -250,10 +340,11 @@ class ExplainStage(_message.Message):
         filter_applied: _builtins.bool = ...,
         resolved_clauses: _abc.Iterable[_builtins.str] | None = ...,
         selectivity: _builtins.float | None = ...,
+        detail: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_selectivity", b"_selectivity", "elapsed", b"elapsed", "selectivity", b"selectivity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_selectivity", b"_selectivity", "candidate_count", b"candidate_count", "elapsed", b"elapsed", "engine", b"engine", "filter_applied", b"filter_applied", "kind", b"kind", "path", b"path", "resolved_clauses", b"resolved_clauses", "selectivity", b"selectivity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_selectivity", b"_selectivity", "candidate_count", b"candidate_count", "detail", b"detail", "elapsed", b"elapsed", "engine", b"engine", "filter_applied", b"filter_applied", "kind", b"kind", "path", b"path", "resolved_clauses", b"resolved_clauses", "selectivity", b"selectivity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__selectivity: _TypeAlias = _typing.Literal["selectivity"]  # noqa: Y015
     _WhichOneofArgType__selectivity: _TypeAlias = _typing.Literal["_selectivity", b"_selectivity"]  # noqa: Y015
@@ -279,6 +370,13 @@ class ExplainCandidate(_message.Message):
     RELEVANCE_SCORE_FIELD_NUMBER: _builtins.int
     RANK_FIELD_NUMBER: _builtins.int
     FATE_FIELD_NUMBER: _builtins.int
+    FUSED_SCORE_FIELD_NUMBER: _builtins.int
+    CHAPTER_SCORE_FIELD_NUMBER: _builtins.int
+    RERANK_SCORE_FIELD_NUMBER: _builtins.int
+    SELECTION_PENALTY_FIELD_NUMBER: _builtins.int
+    SELECTION_STEP_FIELD_NUMBER: _builtins.int
+    DUPLICATE_OF_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
     chunk_number: _builtins.int
     """Output only. Number of the chunk, below 2^53."""
     chunk_id: _builtins.str
@@ -305,6 +403,24 @@ class ExplainCandidate(_message.Message):
     """Output only. Rank in the result, from 1; unset when it was not returned."""
     fate: Global___CandidateFate.ValueType
     """Output only. What became of it."""
+    fused_score: _builtins.float
+    """Output only. Score after fusion, before chapters and the reranker: 0.0 to 1.0."""
+    chapter_score: _builtins.float
+    """Output only. Mean of the two best fused scores of its chapter, 0.0 to 1.0; unset when chapters do not
+    count.
+    """
+    rerank_score: _builtins.float
+    """Output only. Score of the reranker on the scale of this query: 0.0 for the worst, 1.0 for the best it
+    scored; unset when it was not scored.
+    """
+    selection_penalty: _builtins.float
+    """Output only. What it lost when it was selected, for resembling better ones; 0 otherwise."""
+    selection_step: _builtins.int
+    """Output only. Place in the selection, from 1; unset when it was not selected."""
+    duplicate_of: _builtins.int
+    """Output only. Number of the better chunk that it repeats; unset unless it is a duplicate."""
+    place: _builtins.str
+    """Output only. Where the chunk stands: the source of its document and the headings above it."""
     def __init__(
         self,
         *,
@@ -320,13 +436,24 @@ class ExplainCandidate(_message.Message):
         relevance_score: _builtins.float = ...,
         rank: _builtins.int | None = ...,
         fate: Global___CandidateFate.ValueType = ...,
+        fused_score: _builtins.float = ...,
+        chapter_score: _builtins.float | None = ...,
+        rerank_score: _builtins.float | None = ...,
+        selection_penalty: _builtins.float = ...,
+        selection_step: _builtins.int | None = ...,
+        duplicate_of: _builtins.int | None = ...,
+        place: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_dense_rank", b"_dense_rank", "_importance_score", b"_importance_score", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_recency_bonus", b"_recency_bonus", "_similarity", b"_similarity", "dense_rank", b"dense_rank", "importance_score", b"importance_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "rank", b"rank", "recency_bonus", b"recency_bonus", "similarity", b"similarity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_importance_score", b"_importance_score", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_recency_bonus", b"_recency_bonus", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "importance_score", b"importance_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "rank", b"rank", "recency_bonus", b"recency_bonus", "rerank_score", b"rerank_score", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dense_rank", b"_dense_rank", "_importance_score", b"_importance_score", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_recency_bonus", b"_recency_bonus", "_similarity", b"_similarity", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "dense_rank", b"dense_rank", "fate", b"fate", "importance_score", b"importance_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "rank", b"rank", "recency_bonus", b"recency_bonus", "relevance_score", b"relevance_score", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_importance_score", b"_importance_score", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_recency_bonus", b"_recency_bonus", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "fate", b"fate", "fused_score", b"fused_score", "importance_score", b"importance_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "place", b"place", "rank", b"rank", "recency_bonus", b"recency_bonus", "relevance_score", b"relevance_score", "rerank_score", b"rerank_score", "selection_penalty", b"selection_penalty", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__chapter_score: _TypeAlias = _typing.Literal["chapter_score"]  # noqa: Y015
+    _WhichOneofArgType__chapter_score: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score"]  # noqa: Y015
     _WhichOneofReturnType__dense_rank: _TypeAlias = _typing.Literal["dense_rank"]  # noqa: Y015
     _WhichOneofArgType__dense_rank: _TypeAlias = _typing.Literal["_dense_rank", b"_dense_rank"]  # noqa: Y015
+    _WhichOneofReturnType__duplicate_of: _TypeAlias = _typing.Literal["duplicate_of"]  # noqa: Y015
+    _WhichOneofArgType__duplicate_of: _TypeAlias = _typing.Literal["_duplicate_of", b"_duplicate_of"]  # noqa: Y015
     _WhichOneofReturnType__importance_score: _TypeAlias = _typing.Literal["importance_score"]  # noqa: Y015
     _WhichOneofArgType__importance_score: _TypeAlias = _typing.Literal["_importance_score", b"_importance_score"]  # noqa: Y015
     _WhichOneofReturnType__lexical_rank: _TypeAlias = _typing.Literal["lexical_rank"]  # noqa: Y015
@@ -339,10 +466,18 @@ class ExplainCandidate(_message.Message):
     _WhichOneofArgType__rank: _TypeAlias = _typing.Literal["_rank", b"_rank"]  # noqa: Y015
     _WhichOneofReturnType__recency_bonus: _TypeAlias = _typing.Literal["recency_bonus"]  # noqa: Y015
     _WhichOneofArgType__recency_bonus: _TypeAlias = _typing.Literal["_recency_bonus", b"_recency_bonus"]  # noqa: Y015
+    _WhichOneofReturnType__rerank_score: _TypeAlias = _typing.Literal["rerank_score"]  # noqa: Y015
+    _WhichOneofArgType__rerank_score: _TypeAlias = _typing.Literal["_rerank_score", b"_rerank_score"]  # noqa: Y015
+    _WhichOneofReturnType__selection_step: _TypeAlias = _typing.Literal["selection_step"]  # noqa: Y015
+    _WhichOneofArgType__selection_step: _TypeAlias = _typing.Literal["_selection_step", b"_selection_step"]  # noqa: Y015
     _WhichOneofReturnType__similarity: _TypeAlias = _typing.Literal["similarity"]  # noqa: Y015
     _WhichOneofArgType__similarity: _TypeAlias = _typing.Literal["_similarity", b"_similarity"]  # noqa: Y015
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__chapter_score) -> _WhichOneofReturnType__chapter_score | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__dense_rank) -> _WhichOneofReturnType__dense_rank | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__duplicate_of) -> _WhichOneofReturnType__duplicate_of | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__importance_score) -> _WhichOneofReturnType__importance_score | None: ...
     @_typing.overload
@@ -355,6 +490,10 @@ class ExplainCandidate(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rank) -> _WhichOneofReturnType__rank | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__recency_bonus) -> _WhichOneofReturnType__recency_bonus | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rerank_score) -> _WhichOneofReturnType__rerank_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__selection_step) -> _WhichOneofReturnType__selection_step | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__similarity) -> _WhichOneofReturnType__similarity | None: ...
 

@@ -44,6 +44,8 @@ class RetrievalOptions(_message.Message):
     SNAPSHOT_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     INCLUDE_FLAT_VIEW_FIELD_NUMBER: _builtins.int
+    DIVERSITY_FIELD_NUMBER: _builtins.int
+    RERANK_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
     """Optional. Most results to return, 1 to 20; unset means the collection's default (5). Otherwise
     INVALID_ARGUMENT.
@@ -65,7 +67,9 @@ class RetrievalOptions(_message.Message):
     strategy: _search_mode_pb2.RetrievalStrategy.ValueType
     """Optional. How the hierarchy is used; unset means direct."""
     collapse_duplicates: _builtins.bool
-    """Optional. Return at most one chunk of equal content; unset means true."""
+    """Optional. Return at most one chunk of equal words, and none of which better ones cover four fifths of the
+    characters; unset means true.
+    """
     exact: _builtins.bool
     """Optional. Compare with every vector instead of an approximate index."""
     consistency_token: _builtins.str
@@ -74,12 +78,22 @@ class RetrievalOptions(_message.Message):
     """
     snapshot: _builtins.int
     """Optional. Reads as of this catalog position, a `snapshot` of an earlier response; unset means now. A
-    position older than the collection's retention is FAILED_PRECONDITION.
+    position older than the collection's retention, or than a deletion, is FAILED_PRECONDITION with
+    SNAPSHOT_EXPIRED; one that is not reached yet is INVALID_ARGUMENT.
     """
     explain: _builtins.bool
     """Optional. Adds the explain plan to the response."""
     include_flat_view: _builtins.bool
     """Optional. Adds the flat view to every hit."""
+    diversity: _builtins.float
+    """Optional. How much results that resemble each other make way for others, 0.0 to 1.0: a result is selected
+    by relevance less this share of its similarity to the nearest one already selected. Unset means 0.0: by
+    relevance alone. Otherwise INVALID_ARGUMENT.
+    """
+    rerank: _builtins.bool
+    """Optional. Lets the server's reranker order the best candidates; unset means the server's setting.
+    FAILED_PRECONDITION with MISSING_EXTRA where the server has none.
+    """
     @_builtins.property
     def filter(self) -> _metadata_filter_pb2.MetadataFilter:
         """Optional. Only chunks that satisfy it are searched; applied before ranking, on every leg."""
@@ -120,17 +134,23 @@ class RetrievalOptions(_message.Message):
         snapshot: _builtins.int | None = ...,
         explain: _builtins.bool = ...,
         include_flat_view: _builtins.bool = ...,
+        diversity: _builtins.float | None = ...,
+        rerank: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_min_relevance", b"_min_relevance", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "dense_weight", b"dense_weight", "filter", b"filter", "min_relevance", b"min_relevance", "snapshot", b"snapshot", "top_k", b"top_k"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "dense_weight", b"dense_weight", "diversity", b"diversity", "filter", b"filter", "min_relevance", b"min_relevance", "rerank", b"rerank", "snapshot", b"snapshot", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_min_relevance", b"_min_relevance", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "record_types", b"record_types", "scopes", b"scopes", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "record_types", b"record_types", "rerank", b"rerank", "scopes", b"scopes", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__collapse_duplicates: _TypeAlias = _typing.Literal["collapse_duplicates"]  # noqa: Y015
     _WhichOneofArgType__collapse_duplicates: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates"]  # noqa: Y015
     _WhichOneofReturnType__dense_weight: _TypeAlias = _typing.Literal["dense_weight"]  # noqa: Y015
     _WhichOneofArgType__dense_weight: _TypeAlias = _typing.Literal["_dense_weight", b"_dense_weight"]  # noqa: Y015
+    _WhichOneofReturnType__diversity: _TypeAlias = _typing.Literal["diversity"]  # noqa: Y015
+    _WhichOneofArgType__diversity: _TypeAlias = _typing.Literal["_diversity", b"_diversity"]  # noqa: Y015
     _WhichOneofReturnType__min_relevance: _TypeAlias = _typing.Literal["min_relevance"]  # noqa: Y015
     _WhichOneofArgType__min_relevance: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance"]  # noqa: Y015
+    _WhichOneofReturnType__rerank: _TypeAlias = _typing.Literal["rerank"]  # noqa: Y015
+    _WhichOneofArgType__rerank: _TypeAlias = _typing.Literal["_rerank", b"_rerank"]  # noqa: Y015
     _WhichOneofReturnType__snapshot: _TypeAlias = _typing.Literal["snapshot"]  # noqa: Y015
     _WhichOneofArgType__snapshot: _TypeAlias = _typing.Literal["_snapshot", b"_snapshot"]  # noqa: Y015
     _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
@@ -140,7 +160,11 @@ class RetrievalOptions(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__dense_weight) -> _WhichOneofReturnType__dense_weight | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__diversity) -> _WhichOneofReturnType__diversity | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_relevance) -> _WhichOneofReturnType__min_relevance | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rerank) -> _WhichOneofReturnType__rerank | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__snapshot) -> _WhichOneofReturnType__snapshot | None: ...
     @_typing.overload

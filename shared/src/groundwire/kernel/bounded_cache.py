@@ -1,0 +1,57 @@
+"""A cache that forgets what was not used for longest; for what can be made again."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+
+
+class BoundedCache(Generic[KeyT, ValueT]):
+    """Keeps values up to a total weight, such as entries or bytes; thread-safe, never waits.
+
+    Args:
+        capacity: largest sum of weights; 0 keeps nothing.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._lock = threading.Lock()
+        self._held: OrderedDict[KeyT, tuple[ValueT, int]] = OrderedDict()
+        self._weight = 0
+
+    def get(self, key: KeyT) -> ValueT | None:
+        """Return the value, which counts as used now, or None."""
+        with self._lock:
+            found = self._held.get(key)
+            if found is None:
+                return None
+            self._held.move_to_end(key)
+            return found[0]
+
+    def put(self, key: KeyT, value: ValueT, weight: int = 1) -> None:
+        """Keep a value in place of the one of its key; one heavier than the capacity is not kept."""
+        with self._lock:
+            self._drop(key)
+            if weight > self._capacity:
+                return
+            self._held[key] = (value, weight)
+            self._weight += weight
+            while self._weight > self._capacity:
+                self._drop(next(iter(self._held)))
+
+    @property
+    def weight(self) -> int:
+        """Return the sum of the weights held."""
+        return self._weight
+
+    def __len__(self) -> int:
+        """Return the number of values held."""
+        return len(self._held)
+
+    def _drop(self, key: KeyT) -> None:
+        found = self._held.pop(key, None)
+        if found is not None:
+            self._weight -= found[1]
