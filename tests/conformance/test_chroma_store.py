@@ -9,6 +9,7 @@ from groundwire.kernel.filters import And, Comparator, Comparison, Containment, 
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.chroma.store import ChromaVectorStore
 from tests.conformance.durable_vector_store import DurableVectorStoreContract
+from tests.conformance.filters import orders_what_engines_cannot
 from tests.conformance.vector_store import VectorStoreContract
 
 pytest.importorskip("chromadb")
@@ -28,8 +29,9 @@ class TestChromaStore(VectorStoreContract, DurableVectorStoreContract):
         match clause:
             case Like() | Exists():
                 return True
-            case Comparison(field, Comparator.GT | Comparator.GTE | Comparator.LT | Comparator.LTE):
-                return BUILT_IN_FIELDS.get(field) in {None, FieldKind.INTEGER_LIST}
+            case Comparison(field, Comparator.GT | Comparator.GTE | Comparator.LT | Comparator.LTE, value):
+                is_list = BUILT_IN_FIELDS.get(field) is FieldKind.INTEGER_LIST
+                return is_list or orders_what_engines_cannot(field, value)
             case Containment(field):
                 return BUILT_IN_FIELDS.get(field) in {None, FieldKind.TEXT}
             case _:

@@ -9,6 +9,7 @@ from groundwire.kernel.filters import Comparator, Comparison, Containment, Filte
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.conformance.durable_vector_store import DurableVectorStoreContract
+from tests.conformance.filters import orders_what_engines_cannot
 from tests.conformance.memory_folder import memory_folder
 from tests.conformance.vector_store import VectorStoreContract
 
@@ -30,8 +31,8 @@ class TestQdrantEdgeStore(VectorStoreContract, DurableVectorStoreContract):
         match clause:
             case Like():
                 return True
-            case Comparison(field, Comparator.GT | Comparator.GTE | Comparator.LT | Comparator.LTE):
-                return field not in BUILT_IN_FIELDS
+            case Comparison(field, Comparator.GT | Comparator.GTE | Comparator.LT | Comparator.LTE, value):
+                return orders_what_engines_cannot(field, value)
             case Containment(field):
                 return field not in BUILT_IN_FIELDS
             case _:

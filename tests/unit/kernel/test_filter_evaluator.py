@@ -1,6 +1,10 @@
 """The reference meaning of filters, rule by rule."""
 
+import time
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from groundwire.kernel.filter_evaluator import matches
 from groundwire.kernel.filters import (
@@ -61,9 +65,16 @@ def test_integers_and_floats_compare_by_value() -> None:
     assert not matches(compared("x", "$eq", float(2**53)), {"x": 2**53 + 1})
 
 
-def test_truth_values_and_texts_have_no_order() -> None:
+def test_truth_values_have_no_order() -> None:
     assert not matches(compared("x", "$gte", value=True), {"x": True})
-    assert not matches(compared("x", "$lte", "b"), {"x": "a"})
+
+
+def test_texts_are_ordered_by_code_points() -> None:
+    assert matches(compared("x", "$lte", "b"), {"x": "a"})
+    assert matches(compared("x", "$gt", "Z"), {"x": "a"})
+    assert matches(compared("x", "$gt", "\uffff"), {"x": "\U00010000"})
+    assert matches(compared("x", "$gte", "2024-05-01"), {"x": ("2023-01-01", "2024-05-01")})
+    assert not matches(compared("x", "$gt", "a"), {"x": 5})
 
 
 @pytest.mark.requirement("S1-31")
@@ -114,6 +125,29 @@ def test_contains_means_element_on_lists_and_substring_on_texts() -> None:
 def test_like_follows_sql_patterns(pattern: str, text: str, expected: bool) -> None:
     assert matches(Like("x", pattern), {"x": text}) is expected
     assert matches(Like("x", pattern), {"x": ("zzz", text)}) is expected
+
+
+@given(st.text("ab%_\\\\.", max_size=8), st.text("ab.%_\\\\", max_size=8))
+def test_like_agrees_with_its_definition(pattern: str, text: str) -> None:
+    assert matches(Like("x", pattern), {"x": text}) is _like(pattern, text)
+
+
+def _like(pattern: str, text: str) -> bool:
+    """Match as the definition reads, one character after the other."""
+    if not pattern:
+        return not text
+    if pattern[0] == "%":
+        return any(_like(pattern[1:], text[start:]) for start in range(len(text) + 1))
+    if pattern[0] == "\\" and len(pattern) > 1:
+        return text[:1] == pattern[1] and _like(pattern[2:], text[1:])
+    return text != "" and pattern[0] in {"_", text[0]} and _like(pattern[1:], text[1:])
+
+
+def test_a_hostile_pattern_takes_no_time() -> None:
+    started = time.perf_counter()
+    assert not matches(Like("x", "%a" * 126 + "%b"), {"x": "a" * 8192})
+    assert not matches(Like("x", "%_a" * 84 + "b"), {"x": "a" * 8192})
+    assert time.perf_counter() - started < 1
 
 
 def test_like_never_matches_what_is_no_text() -> None:

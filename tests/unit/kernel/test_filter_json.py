@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.kernel.errors import InvalidFilterError
-from groundwire.kernel.filter_json import filter_to_json, parse_filter
+from groundwire.kernel.filter_json import filter_to_json, parse_filter, parse_filter_text
 from groundwire.kernel.filters import (
     And,
     Comparator,
@@ -149,3 +149,24 @@ def test_eight_levels_are_accepted() -> None:
     for _ in range(8):
         document = {"$not": document}
     assert isinstance(parse_filter(document), Not)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 1', "is not JSON"),
+        ('{"a": 1, "a": 2}', "key twice"),
+        ('{"$and": [{"a": {"$gte": 1, "$gte": 2}}]}', "key twice"),
+        ('{"a": NaN}', "finite"),
+        ('{"a": 1e999}', "finite"),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested deeper than 8"),
+        ("", "is not JSON"),
+    ],
+)
+def test_text_that_is_no_filter_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InvalidFilterError, match=words):
+        parse_filter_text(text)
+
+
+def test_text_is_read_with_all_digits() -> None:
+    assert parse_filter_text('{"a": 9007199254740993}') == Comparison("a", Comparator.EQ, 9007199254740993)

@@ -105,7 +105,7 @@ def _some_element(payload: ColumnElement[Any], field: str, holds: Callable[[Elem
 
 def _comparison(payload: ColumnElement[Any], field: str, comparator: Comparator, value: Scalar) -> Condition:
     if comparator in _ORDERINGS:
-        if isinstance(value, (str, bool)):
+        if isinstance(value, bool):
             return false()
         return _some_element(payload, field, lambda each: _ordered(each, comparator, value))
     equal = _some_element(payload, field, lambda each: _is_one_of(each, (value,)))
@@ -147,9 +147,14 @@ def _exact(value: Number) -> list[Number]:
     return [nearest] if nearest == value else []
 
 
-def _ordered(each: Element, comparator: Comparator, value: Number) -> Condition:
-    """Compare with a number; an integer beyond 64 bits becomes the nearest float and a comparison that agrees."""
+def _ordered(each: Element, comparator: Comparator, value: str | Number) -> Condition:
+    """Compare with a text or a number; an integer beyond 64 bits becomes the nearest float, compared so that it agrees.
+
+    SQLite orders texts by their UTF-8 bytes, which is the order of their code points.
+    """
     holds: Ordering = _ORDERINGS[comparator]
+    if isinstance(value, str):
+        return and_(each.c.type == "text", holds(each.c.value, value))
     bound: Number = value
     if isinstance(value, float) and math.isnan(value):
         return false()

@@ -1,12 +1,9 @@
 """The options of a search that `groundwire search` and `groundwire ask` share."""
 
-import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from groundwire.kernel.errors import InvalidFilterError
 
 if TYPE_CHECKING:
     from groundwire.api.common.v1 import metadata_filter_pb2, retrieval_options_pb2
@@ -47,11 +44,7 @@ def retrieval_options(
 
 
 def _filter_message(filter_json: str) -> "metadata_filter_pb2.MetadataFilter":
-    from groundwire.kernel.filter_json import parse_filter  # noqa: PLC0415 - --help stays fast
+    from groundwire.kernel.filter_json import parse_filter_text  # noqa: PLC0415 - --help stays fast
     from groundwire.rpc.filter_messages import to_filter_message  # noqa: PLC0415 - the same
 
-    try:
-        document = json.loads(filter_json)
-    except json.JSONDecodeError as error:
-        raise InvalidFilterError.of("filter", f"is not JSON: {error}") from error
-    return to_filter_message(parse_filter(document))
+    return to_filter_message(parse_filter_text(filter_json))

@@ -1,7 +1,9 @@
 """Time as a port, so that tests can set it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
@@ -24,7 +26,7 @@ def epoch_ms(moment: datetime) -> int:
     """Return milliseconds since 1970-01-01T00:00Z of an aware datetime, rounded down."""
     if moment.tzinfo is None:
         raise ValueError("naive datetime")
-    return int(moment.timestamp() * 1000)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def from_epoch_ms(milliseconds: int) -> datetime:

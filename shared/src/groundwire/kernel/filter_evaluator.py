@@ -6,7 +6,8 @@ Rules that engines differ on, fixed here:
 * On a list field a comparison, membership or pattern holds when any element satisfies it; `$ne` and
   `$nin` are the exact negations of `$eq` and `$in`.
 * Types never mix: text, truth values and numbers are three kinds; values of different kinds are unequal and
-  unordered. Integers and floats are one kind and compare by value.
+  unordered. Integers and floats are one kind and compare by value. Texts are ordered by code points, truth
+  values are not ordered.
 """
 
 import operator
@@ -77,12 +78,34 @@ def kind_of(value: Scalar) -> type:
 
 @lru_cache(maxsize=256)
 def like_regex(pattern: str) -> re.Pattern[str]:
-    """Translate an SQL LIKE pattern (backslash escapes) to a regular expression for `fullmatch`."""
-    parts = re.findall(r"\\.|%+|_|[^\\%_]+|\\", pattern, flags=re.DOTALL)
-    translated = "".join(
-        ".*" if part.startswith("%") else "." if part == "_" else re.escape(_unescape(part)) for part in parts
-    )
-    return re.compile(translated, flags=re.DOTALL)
+    """Translate an SQL LIKE pattern (backslash escapes) to a regular expression for `fullmatch`.
+
+    Between two `%` the leftmost match is as good as any other, so it is never given up again (an atomic group): the
+    time stays proportional to pattern times text, whatever the pattern.
+    """
+    parts = [_literal_regex(part) for part in _split_at_percent(pattern)]
+    first, *others = parts
+    if not others:
+        return re.compile(first, flags=re.DOTALL)
+    *middle, last = others
+    between = "".join(f"(?>.*?{part})" for part in middle if part)
+    return re.compile(f"{first}{between}.*{last}", flags=re.DOTALL)
+
+
+def _split_at_percent(pattern: str) -> list[str]:
+    """Return what stands between the unescaped `%`; one part more than there are of them."""
+    parts = [""]
+    for piece in re.findall(r"\\.|%|[^\\%]+|\\", pattern, flags=re.DOTALL):
+        if piece == "%":
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
+
+
+def _literal_regex(part: str) -> str:
+    pieces = re.findall(r"\\.|_|[^\\_]+|\\", part, flags=re.DOTALL)
+    return "".join("." if piece == "_" else re.escape(_unescape(piece)) for piece in pieces)
 
 
 def _unescape(part: str) -> str:
@@ -103,7 +126,8 @@ def _compare(found: tuple[Scalar, ...], comparator: Comparator, value: Scalar) -
     if comparator is Comparator.NE:
         return not _any_equal(found, (value,))
     holds = _ORDER[comparator]
-    return any(kind_of(element) is kind_of(value) is float and holds(element, value) for element in found)
+    kind = kind_of(value)
+    return kind is not bool and any(kind_of(element) is kind and holds(element, value) for element in found)
 
 
 def _contains(payload: Payload, field: str, value: Scalar) -> bool:

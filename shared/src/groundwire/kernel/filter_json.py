@@ -5,6 +5,7 @@ list of objects, `$not` takes one. Several keys of one object must all hold. `pa
 `filter_to_json` are exact inverses for trees that came out of `parse_filter`.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, assert_never
@@ -49,6 +50,28 @@ def parse_filter(document: object, path: str = "filter") -> Filter:
         InvalidFilterError: naming the place, as in `filter.$and[1].importance.$foo`.
     """
     return _parse_object(document, path, depth=0)
+
+
+def parse_filter_text(text: str, path: str = "filter") -> Filter:
+    """Return the filter tree of JSON text.
+
+    Raises:
+        InvalidFilterError: it is no JSON, an object names a key twice, or `parse_filter` refuses it.
+    """
+
+    def unique(pairs: list[tuple[str, object]]) -> JsonFilter:
+        document = dict(pairs)
+        if len(document) < len(pairs):
+            raise InvalidFilterError.of(path, "has an object that names a key twice; use $and")
+        return document
+
+    try:
+        document = json.loads(text, object_pairs_hook=unique)
+    except RecursionError:
+        raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError as error:
+        raise InvalidFilterError.of(path, f"is not JSON: {error}") from error
+    return parse_filter(document, path)
 
 
 def filter_to_json(condition: Filter) -> JsonFilter:

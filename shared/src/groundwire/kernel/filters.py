@@ -29,7 +29,7 @@ class Comparator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`field comparator value`; the four orderings take numbers only."""
+    """`field comparator value`; the four orderings take numbers or texts."""
 
     field: str
     comparator: Comparator
@@ -106,3 +106,11 @@ MAX_DEPTH = 8
 """Nesting levels of And, Or and Not that a request may have."""
 MAX_TERMS = 256
 """Leaves, and values of one membership, that a request may have."""
+MAX_VALUES = 4096
+"""Values of all memberships together that a request may have."""
+MAX_TEXT_CHARS = 8192
+"""Longest text that a request may compare with, in code points: no stored value is longer."""
+MAX_PATTERN_CHARS = 256
+"""Longest pattern of `$like`, in code points."""
+MAX_NAME_CHARS = 64
+"""Longest name of a field, in code points: no stored name is longer."""

@@ -2,14 +2,21 @@
 
 import math
 from collections.abc import Iterable
+from datetime import UTC
 from typing import assert_never
+
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import metadata_filter_pb2 as pb
 from groundwire.api.common.v1 import metadata_value_pb2
+from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.errors import InvalidFilterError
 from groundwire.kernel.filter_evaluator import kind_of
 from groundwire.kernel.filters import (
     MAX_DEPTH,
+    MAX_NAME_CHARS,
+    MAX_PATTERN_CHARS,
+    MAX_TEXT_CHARS,
     And,
     Comparator,
     Comparison,
@@ -22,9 +29,6 @@ from groundwire.kernel.filters import (
     Or,
     Scalar,
 )
-
-MAX_PATTERN_CHARS = 256
-"""Longest pattern of `$like`, in code points."""
 
 _COMPARATORS = {
     pb.COMPARISON_OPERATOR_EQ: Comparator.EQ,
@@ -132,25 +136,35 @@ def _parse_like(message: pb.LikeFilter, path: str) -> Filter:
     field = _field(message.field, path)
     if len(message.pattern) > MAX_PATTERN_CHARS:
         raise InvalidFilterError.of(f"{path}.{field}.$like", f"must be at most {MAX_PATTERN_CHARS} characters")
-    return Like(field, message.pattern)
+    return Like(field, _text(message.pattern, f"{path}.{field}.$like"))
 
 
 def _field(name: str, path: str) -> str:
     if not name:
         raise InvalidFilterError.of(path, "has an empty field name")
+    if len(name) > MAX_NAME_CHARS:
+        raise InvalidFilterError.of(path, f"names a field of more than {MAX_NAME_CHARS} characters: {name[:16]!r}…")
     return name
+
+
+def _text(value: str, place: str) -> str:
+    if len(value) > MAX_TEXT_CHARS:
+        raise InvalidFilterError.of(place, f"must be at most {MAX_TEXT_CHARS} characters")
+    if "\x00" in value:
+        raise InvalidFilterError.of(place, "must not contain NUL")
+    return value
 
 
 def _parse_value(message: metadata_value_pb2.MetadataValue, place: str) -> Scalar:
     match message.WhichOneof("value"):
         case "string_value":
-            return message.string_value
+            return _text(message.string_value, place)
         case "int64_value":
             return message.int64_value
         case "bool_value":
             return message.bool_value
         case "timestamp_value":
-            return message.timestamp_value.seconds * 1000 + message.timestamp_value.nanos // 1_000_000
+            return _milliseconds(message.timestamp_value, place)
         case "double_value" if math.isfinite(message.double_value):
             return message.double_value
         case "double_value":
@@ -159,6 +173,13 @@ def _parse_value(message: metadata_value_pb2.MetadataValue, place: str) -> Scala
             raise InvalidFilterError.of(place, "has no value")
         case _:
             raise InvalidFilterError.of(place, "must be a single value, not a list")
+
+
+def _milliseconds(time: Timestamp, place: str) -> int:
+    try:
+        return epoch_ms(time.ToDatetime(UTC))
+    except (ValueError, OverflowError):
+        raise InvalidFilterError.of(place, "is not a time between the years 1 and 9999") from None
 
 
 def _to_clauses(clauses: Iterable[Filter]) -> pb.FilterClauses:

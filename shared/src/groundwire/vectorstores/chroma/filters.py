@@ -105,8 +105,8 @@ def _is_possible_integer(value: Scalar) -> bool:
 
 def _ordering(field: str, comparator: Comparator, value: Scalar, *, negated: bool) -> Where:
     kind = BUILT_IN_FIELDS.get(field)
-    if negated or kind is None or kind is FieldKind.INTEGER_LIST:
-        raise _unsupported(f"{comparator} under a negation, on a list or on a metadata field")
+    if negated or kind is None or kind is FieldKind.INTEGER_LIST or (kind in _TEXTS and isinstance(value, str)):
+        raise _unsupported(f"{comparator} under a negation, on a list, a text or a metadata field")
     if kind in _TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
         return False
     bounded = max(-_INTEGER_BOUND, min(_INTEGER_BOUND, value))

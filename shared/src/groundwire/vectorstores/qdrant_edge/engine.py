@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.vectorstores.qdrant_edge.filters import Condition
+from groundwire.vectorstores.qdrant_conditions import Condition
 from groundwire.vectorstores.qdrant_edge.shard import Shard, create_shard
 from groundwire.vectorstores.stored_fields import Stored
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
-from groundwire.vectorstores.qdrant_edge.filters import Condition
+from groundwire.vectorstores.qdrant_conditions import Condition
 from groundwire.vectorstores.qdrant_edge.sparse_copy import copy_sparse
 from groundwire.vectorstores.qdrant_edge.vendor_filters import vendor_filter
 from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored

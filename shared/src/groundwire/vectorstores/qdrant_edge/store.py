@@ -24,7 +24,7 @@ from groundwire.vectorstores.folder_format import claim_folder
 from groundwire.vectorstores.owned_engine import OwnedEngine
 from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
-from groundwire.vectorstores.qdrant_edge.filters import compile_filter
+from groundwire.vectorstores.qdrant_conditions import ConditionCompiler
 from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remove, sweep, unpublish
 from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild
 from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
@@ -33,6 +33,7 @@ from groundwire.vectorstores.stored_fields import restored_payload, stored_field
 
 _ENGINE = "qdrant-edge"
 _ENGINE_MODULE = "groundwire.vectorstores.qdrant_edge.engine"
+_COMPILE = ConditionCompiler(_ENGINE, matches_substrings=True)
 _BUILDER_NICENESS = 15
 """The builder gives way to everything that serves."""
 _BATCH = 250
@@ -135,9 +136,10 @@ class QdrantEdgeVectorStore:
         """Return the most similar points; exact up to `rebuild_after` points, see the port."""
         served = self._served(collection)
         check_query(vector, limit, served.dimensions)
-        condition = None if where is None else compile_filter(where)
-        if within is not None and len(within) == 0:
+        compiled = True if where is None else _COMPILE(where)
+        if compiled is False or (within is not None and len(within) == 0):
             return []
+        condition = None if compiled is True else compiled
         numbers = None if within is None else as_ints(within)
         with served.reading() as path:
             found = self._engine.live().read("search", path, vector, limit, condition, numbers)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from groundwire.vectorstores.qdrant_edge.filters import Condition
+from groundwire.vectorstores.qdrant_conditions import Condition
 
 _CLAUSES = ("must", "should", "must_not")
 
 
 def vendor_filter(condition: Condition) -> Any:
-    """Return the `qdrant_edge.Filter` of a condition tree made by `filters.compile_filter`."""
+    """Return the `qdrant_edge.Filter` of a condition tree made by `ConditionCompiler`."""
     import qdrant_edge as edge  # noqa: PLC0415 - only the engine process has it
 
     if not any(clause in condition for clause in _CLAUSES):

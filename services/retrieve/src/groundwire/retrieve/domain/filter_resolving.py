@@ -1,16 +1,15 @@
 """Check a filter against the fields of a collection and put it into canonical form."""
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from typing import assert_never
 
-from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.errors import FieldViolation, InvalidFilterError
 from groundwire.kernel.filter_evaluator import kind_of
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
 from groundwire.kernel.filters import (
     MAX_DEPTH,
     MAX_TERMS,
+    MAX_VALUES,
     And,
     Comparator,
     Comparison,
@@ -23,6 +22,7 @@ from groundwire.kernel.filters import (
     Or,
     Scalar,
 )
+from groundwire.retrieve.domain.filter_times import EXPECTED, compare_time, one_of_times, parse_time
 
 _TEXTUAL = {FieldKind.TEXT, FieldKind.TEXT_LIST}
 _LISTS = {FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST}
@@ -38,8 +38,8 @@ def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str
     """Return the filter with canonical field names and times as milliseconds since 1970.
 
     Args:
-        condition: as the caller wrote it; what is compared with time fields is ISO 8601 with an offset, or
-            already milliseconds.
+        condition: as the caller wrote it; what is compared with time fields is ISO 8601 with an offset, a plain
+            date, or already milliseconds.
         custom: the collection's own metadata fields. They may hold values of any kind, so they can be compared
             with any; values of another kind just do not match.
         path: name of the whole filter in error messages.
@@ -52,21 +52,28 @@ def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str
     resolved = resolver.resolve(condition, path)
     if resolver.violations:
         raise InvalidFilterError(resolver.violations)
+    _check_terms(resolved, path)
     return resolved
 
 
 def check_size(condition: Filter, path: str = "filter") -> None:
-    """Return if the filter is within `MAX_DEPTH` levels and `MAX_TERMS` leaves and values.
+    """Return if the filter is within `MAX_DEPTH` levels, `MAX_TERMS` leaves and values of a list, `MAX_VALUES` in all.
 
     Raises:
         InvalidFilterError: it is not.
     """
     if _depth(condition) > MAX_DEPTH:
         raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels")
+    _check_terms(condition, path)
+
+
+def _check_terms(condition: Filter, path: str) -> None:
     leaves = list(_leaves(condition))
-    values = max((len(leaf.values) for leaf in leaves if isinstance(leaf, Membership)), default=0)
-    if len(leaves) > MAX_TERMS or values > MAX_TERMS:
+    counts = [len(leaf.values) for leaf in leaves if isinstance(leaf, Membership)]
+    if len(leaves) > MAX_TERMS or max(counts, default=0) > MAX_TERMS:
         raise InvalidFilterError.of(path, f"has more than {MAX_TERMS} terms or values in one list")
+    if sum(counts) > MAX_VALUES:
+        raise InvalidFilterError.of(path, f"has more than {MAX_VALUES} values in all lists together")
 
 
 class _Resolver:
@@ -101,8 +108,7 @@ class _Resolver:
             case Comparison(_, comparator, value):
                 return self._comparison(field, comparator, value, f"{place}.{comparator.value}")
             case Membership(_, values, negated):
-                place = f"{place}.{'$nin' if negated else '$in'}"
-                return Membership(field, tuple(self._value(field, value, place) for value in values), negated)
+                return self._membership(field, values, f"{place}.{'$nin' if negated else '$in'}", negated=negated)
             case Containment(_, value, negated):
                 place = f"{place}.{'$not_contains' if negated else '$contains'}"
                 if field in BUILT_IN_FIELDS and kind not in _TEXTUAL | _LISTS:
@@ -118,18 +124,40 @@ class _Resolver:
                 assert_never(leaf)
 
     def _comparison(self, field: str, comparator: Comparator, value: Scalar, place: str) -> Filter:
-        if comparator not in _ORDERINGS:
+        if BUILT_IN_FIELDS.get(field) is FieldKind.TIME:
+            return compare_time(field, comparator, self._time(value, place))
+        if comparator in _ORDERINGS:
+            return self._ordering(field, comparator, value, place)
+        return Comparison(field, comparator, self._value(field, value, place))
+
+    def _ordering(self, field: str, comparator: Comparator, value: Scalar, place: str) -> Filter:
+        if field in BUILT_IN_FIELDS:
+            if self._kinds[field] in _TEXTUAL:
+                self._refuse(place, "compares numbers and times only")
+                return Comparison(field, comparator, value)
             return Comparison(field, comparator, self._value(field, value, place))
-        if self._kinds[field] in _TEXTUAL:
-            self._refuse(place, "compares numbers and times only")
-        kind = BUILT_IN_FIELDS.get(field, FieldKind.TIME)  # metadata keep times as numbers
-        return Comparison(field, comparator, self._parsed(kind, value, place))
+        if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
+            return compare_time(field, comparator, self._time(value, place))
+        if not isinstance(value, str):
+            self._refuse(place, "must be a text: this collection has only texts in the field")
+        return Comparison(field, comparator, value)
+
+    def _membership(self, field: str, values: tuple[Scalar, ...], place: str, *, negated: bool) -> Filter:
+        if BUILT_IN_FIELDS.get(field) is FieldKind.TIME:
+            return one_of_times(field, [self._time(value, place) for value in values], negated=negated)
+        return Membership(field, tuple(self._value(field, value, place) for value in values), negated)
+
+    def _time(self, value: Scalar, place: str) -> float | range:
+        time = parse_time(value)
+        if time is None:
+            self._refuse(place, f"must be {EXPECTED}")
+            return 0
+        return time
 
     def _value(self, field: str, value: Scalar, place: str) -> Scalar:
         kind = BUILT_IN_FIELDS.get(field)
-        return value if kind is None else self._parsed(kind, value, place)
-
-    def _parsed(self, kind: FieldKind, value: Scalar, place: str) -> Scalar:
+        if kind is None:
+            return value
         parse, expected = _VALUES[kind]
         parsed = parse(value)
         if parsed is None:
@@ -152,21 +180,12 @@ def _number(value: Scalar) -> Scalar | None:
     return value if kind_of(value) is float else None
 
 
-def _time(value: Scalar) -> Scalar | None:
-    if kind_of(value) is float:
-        return value
-    try:
-        return epoch_ms(datetime.fromisoformat(value)) if isinstance(value, str) else None
-    except (ValueError, OverflowError):
-        return None
-
-
 _VALUES: dict[FieldKind, tuple[Callable[[Scalar], Scalar | None], str]] = {
     FieldKind.TEXT: (_text, "a text"),
     FieldKind.TEXT_LIST: (_text, "a text"),
     FieldKind.INTEGER: (_number, "a number"),
     FieldKind.INTEGER_LIST: (_number, "a number"),
-    FieldKind.TIME: (_time, "a number or a time in ISO 8601 with an offset, like 2026-02-10T12:00:00Z"),
+    FieldKind.TIME: (_number, EXPECTED),
 }
 
 

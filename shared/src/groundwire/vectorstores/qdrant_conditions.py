@@ -1,0 +1,168 @@
+"""Compiles filters to the condition trees of Qdrant, in the JSON form that its servers document.
+
+Both adapters use them: the embedded engine and the server evaluate the same trees.
+
+Exact by construction: negations are `must_not`, which also keeps points without the field (`MatchExcept`
+would drop them); the caller's own fields are matched by their terms (`groundwire.vectorstores.stored_fields`);
+what is always or never true is decided here, because engines differ on clauses without members.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, assert_never
+
+from groundwire.kernel.errors import UnsupportedFilterError
+from groundwire.kernel.filter_evaluator import kind_of
+from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
+from groundwire.kernel.filters import (
+    And,
+    Comparator,
+    Comparison,
+    Containment,
+    Exists,
+    Filter,
+    Like,
+    Membership,
+    Not,
+    Or,
+    Scalar,
+)
+from groundwire.vectorstores.stored_fields import TERMS_FIELD, presence_term, value_term
+
+Condition: TypeAlias = dict[str, Any]
+"""A filter or a condition of Qdrant: `must`, `should`, `must_not`, or `key` with `match` or `range`, or `is_empty`."""
+Compiled: TypeAlias = Condition | bool
+"""A condition, or True for none and False for one that nothing satisfies."""
+
+_TEXTS = (FieldKind.TEXT, FieldKind.TEXT_LIST)
+_LISTS = (FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST)
+_INTEGER_BOUND = 2**53
+"""Built-in integers are below it (the contract's ids are safe for JavaScript), and float64 holds them exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionCompiler:
+    """Compiles for one engine.
+
+    Args:
+        engine: its name in errors.
+        matches_substrings: it has the condition `substring`, which servers learned late.
+    """
+
+    engine: str
+    matches_substrings: bool
+
+    def __call__(self, condition: Filter) -> Compiled:
+        """Return the condition that keeps exactly the points the reference evaluator keeps.
+
+        Raises:
+            UnsupportedFilterError: for patterns, for orderings of texts, for orderings and containment on the
+                caller's own fields, and for substrings where the engine has none.
+        """
+        match condition:
+            case And(clauses):
+                return _all_of([self(clause) for clause in clauses])
+            case Or(clauses):
+                return _any_of([self(clause) for clause in clauses])
+            case Not(clause):
+                return _not(self(clause))
+            case Exists(field, present):
+                return _exists(field) if present else _not(_exists(field))
+            case Comparison(field, Comparator.EQ | Comparator.NE as comparator, value):
+                equal = _one_of(field, (value,))
+                return equal if comparator is Comparator.EQ else _not(equal)
+            case Comparison(field, comparator, value):
+                return self._ordering(field, comparator, value)
+            case Membership(field, values, negated):
+                member = _one_of(field, values)
+                return _not(member) if negated else member
+            case Containment(field, value, negated):
+                contains = self._contains(field, value)
+                return _not(contains) if negated else contains
+            case Like():
+                raise self._unsupported("$like")
+            case _:
+                assert_never(condition)
+
+    def _ordering(self, field: str, comparator: Comparator, value: Scalar) -> Compiled:
+        kind = BUILT_IN_FIELDS.get(field)
+        if kind is None or (kind in _TEXTS and isinstance(value, str)):
+            raise self._unsupported(f"{comparator} on a metadata field or a text")
+        if kind in _TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
+            return False
+        bounded = max(-_INTEGER_BOUND, min(_INTEGER_BOUND, value))
+        # The engine cuts the bounds of an integer index to integers, so they are rounded the right way here.
+        match comparator:
+            case Comparator.GT:
+                return _range(field, "gte", math.floor(bounded) + 1)
+            case Comparator.GTE:
+                return _range(field, "gte", math.ceil(bounded))
+            case Comparator.LT:
+                return _range(field, "lte", math.ceil(bounded) - 1)
+            case _:
+                return _range(field, "lte", math.floor(bounded))
+
+    def _contains(self, field: str, value: Scalar) -> Compiled:
+        kind = BUILT_IN_FIELDS.get(field)
+        if kind is None:
+            raise self._unsupported("$contains on a metadata field")
+        if kind in _LISTS:
+            return _one_of(field, (value,))
+        if kind is not FieldKind.TEXT or not isinstance(value, str):
+            return False
+        if value and not self.matches_substrings:
+            raise self._unsupported("$contains on a text")
+        return {"key": field, "match": {"substring": value}} if value else _exists(field)
+
+    def _unsupported(self, clause: str) -> UnsupportedFilterError:
+        message = f"{self.engine} cannot evaluate {clause}"
+        return UnsupportedFilterError(message, clause=clause, engine=self.engine)
+
+
+def _not(compiled: Compiled) -> Compiled:
+    return not compiled if isinstance(compiled, bool) else {"must_not": [compiled]}
+
+
+def _all_of(parts: list[Compiled]) -> Compiled:
+    conditions = [part for part in parts if not isinstance(part, bool)]
+    if False in parts:
+        return False
+    return {"must": conditions} if conditions else True
+
+
+def _any_of(parts: list[Compiled]) -> Compiled:
+    conditions = [part for part in parts if not isinstance(part, bool)]
+    if True in parts:
+        return True
+    return {"should": conditions} if conditions else False
+
+
+def _exists(field: str) -> Compiled:
+    if field in BUILT_IN_FIELDS:
+        return _not({"is_empty": {"key": field}})
+    return _match_any(TERMS_FIELD, [presence_term(field)])
+
+
+def _one_of(field: str, values: Iterable[Scalar]) -> Compiled:
+    kind = BUILT_IN_FIELDS.get(field)
+    if kind is None:
+        return _match_any(TERMS_FIELD, [value_term(field, value) for value in values if value == value])  # noqa: PLR0124 - NaN equals nothing
+    if kind in _TEXTS:
+        return _match_any(field, [value for value in values if isinstance(value, str)])
+    return _match_any(field, [int(value) for value in values if _is_possible_integer(value)])
+
+
+def _match_any(field: str, values: Sequence[str] | Sequence[int]) -> Compiled:
+    return {"key": field, "match": {"any": list(values)}} if values else False
+
+
+def _is_possible_integer(value: Scalar) -> bool:
+    """Tell whether a value may equal a built-in integer: a whole number within their bounds, of either type."""
+    if isinstance(value, (str, bool)) or not math.isfinite(value):
+        return False
+    return value == int(value) and abs(value) <= _INTEGER_BOUND
+
+
+def _range(field: str, bound: str, value: int) -> Condition:
+    return {"key": field, "range": {bound: float(value)}}
