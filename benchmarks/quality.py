@@ -112,9 +112,8 @@ def build(options: argparse.Namespace, stack: ExitStack) -> tuple[Any, Any]:
 def ingest_folder(ingest: Any, options: argparse.Namespace) -> None:
     started = time.perf_counter()
     profile = PROFILES[options.profile]
-    ingest.use_cases.create_collection(
-        NewCollection(DEFAULT_TENANT, COLLECTION, profile.name, profile.chunking, profile.retrieval)
-    )
+    wanted = NewCollection(DEFAULT_TENANT, COLLECTION, profile.name, profile.settings)
+    ingest.servicer.collection_calls.use.create(wanted)
     chunks = refused = 0
     for path in sorted(options.docs.glob("*.md")):
         try:

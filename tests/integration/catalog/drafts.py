@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,12 +14,13 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.full_text import FullText
+from groundwire.catalog.full_text import LexicalMatch
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipt
 from groundwire.catalog.integrity import Integrity
 from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.recovery import Recovery
+from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.sessions import Sessions
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.vectors import VectorCache
@@ -48,6 +50,27 @@ class ManualClock:
         self.moment += timedelta(**by)
 
 
+class FullText:
+    """The words of one collection, each call on a view of its own."""
+
+    def __init__(self, views: SearchViews) -> None:
+        self._views = views
+
+    def search(
+        self, tenant: str, collection: str, terms: Sequence[str], phrases: Sequence[str], limit: int
+    ) -> Sequence[LexicalMatch]:
+        with self._views.open(tenant, collection) as view:
+            return view.lexical(terms, phrases, limit)
+
+    def document_frequencies(self, tenant: str, collection: str, terms: Sequence[str]) -> Mapping[str, int]:
+        with self._views.open(tenant, collection) as view:
+            return view.frequencies(terms)
+
+    def live_chunks(self, tenant: str, collection: str) -> int:
+        with self._views.open(tenant, collection) as view:
+            return view.chunk_count()
+
+
 @dataclass
 class Catalog:
     """Every part of the catalog on one file."""
@@ -59,7 +82,8 @@ class Catalog:
         self.collections = Collections(self.database, self.clock)
         self.documents = Documents(self.database, self.clock)
         self.chunks = Chunks(self.database)
-        self.full_text = FullText(self.database)
+        self.views = SearchViews(self.database, self.clock)
+        self.full_text = FullText(self.views)
         self.texts = Texts(self.database)
         self.vectors = VectorCache(self.database, self.clock)
         self.ledger = Ledger(self.database, self.clock)
@@ -97,9 +121,9 @@ def make_collection(name: str = "docs", tenant: str = TENANT, uid: str | None = 
         engine_name=f"gw-{uid}",
         profile=profile.name,
         identity=IDENTITY,
-        chunking=profile.chunking,
-        retrieval=profile.retrieval,
+        settings=profile.settings,
         created_time=NOON,
+        updated_time=NOON,
     )
 
 

@@ -15,7 +15,7 @@ from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, m
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
 def test_every_setting_comes_back(catalog: Catalog, profile: object) -> None:
     base = make_collection()
-    collection = replace(base, profile=profile.name, chunking=profile.chunking, retrieval=profile.retrieval)  # type: ignore[attr-defined]  # parametrised
+    collection = replace(base, profile=profile.name, settings=profile.settings)  # type: ignore[attr-defined]  # parametrised
     assert catalog.collections.create(collection) == collection
     assert catalog.collections.get(TENANT, "docs") == collection
 
@@ -24,14 +24,13 @@ def test_creating_the_same_again_returns_the_first(catalog: Catalog, docs: Colle
     assert catalog.collections.create(make_collection(uid="another")) == docs
 
 
-@pytest.mark.parametrize("difference", ["profile", "identity", "chunking", "retrieval"])
+@pytest.mark.parametrize("difference", ["profile", "identity", "settings"])
 def test_a_name_is_not_shared_by_other_settings(catalog: Catalog, docs: Collection, difference: str) -> None:
     book = PROFILES[ProfileName.BOOK]
     changed = {
         "profile": replace(docs, profile=ProfileName.BOOK),
         "identity": replace(docs, identity=replace(docs.identity, revision="2")),
-        "chunking": replace(docs, chunking=book.chunking),
-        "retrieval": replace(docs, retrieval=book.retrieval),
+        "settings": replace(docs, settings=book.settings),
     }[difference]
     with pytest.raises(AlreadyExistsError):
         catalog.collections.create(changed)

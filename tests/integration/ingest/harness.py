@@ -18,6 +18,7 @@ from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules, parse_d
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.ports import Original
 from groundwire.ingest.servicer.calls import Calls
+from groundwire.ingest.servicer.collection_calls import CollectionCalls
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
@@ -86,6 +87,10 @@ class Harness:
     def calls(self) -> Calls:
         return self.service.servicer.calls
 
+    @property
+    def collection_calls(self) -> CollectionCalls:
+        return self.service.servicer.collection_calls
+
     def start(self) -> "Harness":
         self.service.start()
         return self
@@ -108,7 +113,7 @@ class Harness:
     def create(
         self, collection: str, profile: collection_pb2.Profile.ValueType = collection_pb2.PROFILE_DOCUMENTS
     ) -> None:
-        self.calls.create_collection(pb.CreateCollectionRequest(collection=collection, profile=profile))
+        self.collection_calls.create(pb.CreateCollectionRequest(collection=collection, profile=profile))
 
     def ingest(
         self, collection: str, source_uri: str, content: str | bytes, **fields: Any
@@ -131,7 +136,7 @@ class Harness:
         return [chunk.chunk_number for chunk in page.chunks]
 
     def points(self, collection: str) -> list[int]:
-        found = self.service.use_cases.get_collection(DEFAULT_TENANT, collection)
+        found = self.collection_calls.use.get(DEFAULT_TENANT, collection)
         try:
             return list(self.vectors.numbers(found.collection.engine_name))
         except CollectionNotFoundError:

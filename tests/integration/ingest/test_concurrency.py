@@ -108,19 +108,19 @@ def test_a_request_id_serves_one_body_only(harness: Harness, collection: str) ->
 def test_creating_and_deleting_can_be_repeated(harness: Harness) -> None:
     create = pb.CreateCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
     delete = pb.DeleteCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
-    created = harness.calls.create_collection(create)
-    assert harness.calls.create_collection(create) == created
+    created = harness.collection_calls.create(create)
+    assert harness.collection_calls.create(create) == created
     document = harness.ingest("again", "a.txt", "Text that goes again.").document
     drop = pb.DeleteDocumentRequest(collection="again", document_id=document.document_id, request_id=str(uuid.uuid4()))
     assert harness.calls.delete_document(drop) == harness.calls.delete_document(drop)
-    deleted = harness.calls.delete_collection(delete)
-    assert harness.calls.delete_collection(delete) == deleted
-    assert harness.calls.create_collection(create) == created
+    deleted = harness.collection_calls.delete(delete)
+    assert harness.collection_calls.delete(delete) == deleted
+    assert harness.collection_calls.create(create) == created
     harness.create("again2")
     other = pb.CreateCollectionRequest(collection="again2")
     other.settings.chunking.target_size = 300
     with pytest.raises(AlreadyExistsError):
-        harness.calls.create_collection(other)
+        harness.collection_calls.create(other)
 
 
 def request_for(collection: str, source: str) -> IngestRequest:
@@ -173,7 +173,7 @@ def test_a_lock_is_waited_for_no_longer_than_the_budget() -> None:
 
 def test_a_collection_of_another_model_is_refused(harness: Harness, collection: str) -> None:
     use = harness.service.use_cases.ingest_document
-    found = harness.service.use_cases.get_collection(DEFAULT_TENANT, collection).collection
+    found = harness.collection_calls.use.get(DEFAULT_TENANT, collection).collection
 
     other = replace(use, identity=replace(found.identity, probe_digest="0" * 64))
     with pytest.raises(EmbeddingMismatchError) as caught:

@@ -162,7 +162,7 @@ def test_a_deleted_collection_leaves_the_store(process: Callable[..., Harness]) 
     harness = process()
     harness.create("tides")
     harness.ingest("tides", "a.md", OLD)
-    harness.calls.delete_collection(pb.DeleteCollectionRequest(collection="tides"))
+    harness.collection_calls.delete(pb.DeleteCollectionRequest(collection="tides"))
     harness.sweep()
     assert harness.vectors.collections() == []
     harness.create("tides")

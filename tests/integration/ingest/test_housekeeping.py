@@ -85,7 +85,7 @@ class Later:
 def test_answers_are_forgotten_after_a_day(tmp_path: Path) -> None:
     harness = Harness(tmp_path, clock=Later(timedelta(0))).start_without_parser_process()
     request = pb.CreateCollectionRequest(collection="tides", request_id=str(uuid.uuid4()))
-    first = harness.calls.create_collection(request)
+    first = harness.collection_calls.create(request)
     harness.close()
     harness = Harness(tmp_path, clock=Later(timedelta(hours=25))).start_without_parser_process()
     sweep = harness.service.housekeeping._sweep
@@ -93,7 +93,7 @@ def test_answers_are_forgotten_after_a_day(tmp_path: Path) -> None:
     sweep.forget()
     request.profile = collection_pb2.PROFILE_BOOK
     with pytest.raises(Exception, match="exists with other settings"):
-        harness.calls.create_collection(request)
+        harness.collection_calls.create(request)
     request.profile = collection_pb2.PROFILE_DOCUMENTS
-    assert harness.calls.create_collection(request).collection.created_time == first.collection.created_time
+    assert harness.collection_calls.create(request).collection.created_time == first.collection.created_time
     harness.close()

@@ -89,9 +89,9 @@ class Library:
             engine_name=engine_collection_name(DEFAULT_TENANT, uid, identity.digest),
             profile=profile.name,
             identity=identity,
-            chunking=profile.chunking,
-            retrieval=profile.retrieval,
+            settings=profile.settings,
             created_time=datetime(2026, 1, 1, tzinfo=UTC),
+            updated_time=datetime(2026, 1, 1, tzinfo=UTC),
         )
         self.vectors.create_collection(collection.engine_name, identity.dimensions)
         return Collections(self.database).create(collection)

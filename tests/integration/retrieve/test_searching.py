@@ -97,7 +97,7 @@ def test_the_threshold_withholds_and_counts_and_no_result_is_not_an_error(librar
 def test_what_the_request_leaves_open_comes_from_the_collection(library: Library) -> None:
     library.put("a.txt", [f"alpha beta {number}" for number in range(9)])
     result = library.search(SearchRequest("default", "docs", "alpha"))
-    defaults = library.collection.retrieval
+    defaults = library.collection.settings.retrieval
     assert (result.plan.mode, result.plan.top_k) == (defaults.mode, defaults.top_k)
     assert (result.plan.min_relevance, result.plan.dense_weight) == (defaults.min_relevance, defaults.dense_weight)
     assert len(result.hits) == defaults.top_k

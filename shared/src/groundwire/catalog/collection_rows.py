@@ -1,6 +1,8 @@
 """Collections to rows and back."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
@@ -8,9 +10,15 @@ from sqlalchemy import Connection, RowMapping, select
 from groundwire.catalog.tables import collections
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import (
+    ChunkerKind,
     ChunkingPolicy,
     ChunkUnit,
     Collection,
+    CollectionLimits,
+    CollectionSettings,
+    DuplicateChunkPolicy,
+    FieldDescription,
+    FieldType,
     ProfileName,
     RetrievalDefaults,
     SearchMode,
@@ -53,16 +61,20 @@ def collection_values(collection: Collection) -> dict[str, Any]:
         "profile": collection.profile.value,
         "identity": asdict(collection.identity),
         "identity_digest": collection.identity.digest,
-        "chunking": asdict(collection.chunking),
-        "retrieval": asdict(collection.retrieval),
+        "settings": settings_value(collection.settings),
         "created_time": epoch_ms(collection.created_time),
+        "updated_time": epoch_ms(collection.updated_time),
     }
+
+
+def settings_value(settings: CollectionSettings) -> dict[str, Any]:
+    """Return the settings as the column holds them; the retention in seconds."""
+    return {**asdict(settings), "generation_retention": settings.generation_retention.total_seconds()}
 
 
 def to_collection(row: RowMapping) -> Collection:
     """Make a collection of its row."""
     c = collections.c
-    chunking, retrieval = row[c.chunking], row[c.retrieval]
     return Collection(
         uid=row[c.uid],
         tenant=row[c.tenant],
@@ -70,7 +82,30 @@ def to_collection(row: RowMapping) -> Collection:
         engine_name=row[c.engine_name],
         profile=ProfileName(row[c.profile]),
         identity=EmbeddingIdentity(**row[c.identity]),
-        chunking=ChunkingPolicy(**{**chunking, "unit": ChunkUnit(chunking["unit"])}),
-        retrieval=RetrievalDefaults(**{**retrieval, "mode": SearchMode(retrieval["mode"])}),
+        settings=_to_settings(row[c.settings]),
         created_time=from_epoch_ms(row[c.created_time]),
+        updated_time=from_epoch_ms(row[c.updated_time]),
     )
+
+
+def _to_settings(stored: Mapping[str, Any]) -> CollectionSettings:
+    retrieval = stored["retrieval"]
+    return CollectionSettings(
+        chunking=to_chunking(stored["chunking"]),
+        retrieval=RetrievalDefaults(**{**retrieval, "mode": SearchMode(retrieval["mode"])}),
+        limits=CollectionLimits(**stored["limits"]),
+        approved_source_prefixes=tuple(stored["approved_source_prefixes"]),
+        generation_retention=timedelta(seconds=stored["generation_retention"]),
+        duplicate_chunks=DuplicateChunkPolicy(stored["duplicate_chunks"]),
+        content_description=stored["content_description"],
+        field_descriptions=tuple(
+            FieldDescription(each["name"], each["description"], FieldType(each["type"]), tuple(each["allowed_values"]))
+            for each in stored["field_descriptions"]
+        ),
+    )
+
+
+def to_chunking(stored: Mapping[str, Any]) -> ChunkingPolicy:
+    """Make a chunking policy of its stored values."""
+    given = {**stored, "unit": ChunkUnit(stored["unit"]), "chunker": ChunkerKind(stored["chunker"])}
+    return ChunkingPolicy(**given)

@@ -1,11 +1,11 @@
 """Collections: their settings and their figures."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from groundwire.catalog.audit import append_audit
 from groundwire.catalog.collection_rows import (
@@ -13,6 +13,7 @@ from groundwire.catalog.collection_rows import (
     collection_values,
     find_collection,
     require_collection,
+    settings_value,
     to_collection,
 )
 from groundwire.catalog.database import Database
@@ -22,8 +23,8 @@ from groundwire.catalog.ledger import settle
 from groundwire.catalog.outbox import queue_dropped_collection
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import collections, documents, generations
-from groundwire.kernel.clock import Clock, SystemClock
-from groundwire.kernel.collection import Collection
+from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.errors import AlreadyExistsError
 
 
@@ -88,6 +89,34 @@ class Collections:
         with self._database.read() as connection:
             return [to_collection(row) for row in connection.execute(statement).mappings()]
 
+    def update(
+        self,
+        tenant: str,
+        name: str,
+        change: Callable[[Collection], CollectionSettings],
+        receipt: Receipted[Collection] = None,
+    ) -> Collection:
+        """Give a collection the settings that `change` makes of it, in one transaction; errors of `change` pass.
+
+        Raises:
+            CollectionNotFoundError: the tenant has none of this name.
+        """
+
+        def work(connection: Connection) -> Collection:
+            found = require_collection(connection, tenant, name)
+            settings = change(found)
+            if settings != found.settings:
+                key = collection_key(connection, tenant, name)
+                values = {"settings": settings_value(settings), "updated_time": epoch_ms(self._clock.now())}
+                connection.execute(update(collections).where(collections.c.collection_key == key).values(values))
+                advance_position(connection, key, keeps_history=True)
+            stored = require_collection(connection, tenant, name)
+            request_id = settle(connection, self._clock, tenant, receipt, stored)
+            append_audit(connection, self._clock, tenant, "update_collection", name, request_id)
+            return stored
+
+        return self._database.write(work)
+
     def delete(self, tenant: str, name: str, receipt: Receipted[Collection] = None) -> Collection:
         """Remove a collection with everything in it; its engine collection is queued to be dropped.
 
@@ -127,7 +156,7 @@ class Collections:
 
 
 def _settings(collection: Collection) -> tuple[Any, ...]:
-    return (collection.profile, collection.identity, collection.chunking, collection.retrieval)
+    return (collection.profile, collection.identity, collection.settings)
 
 
 def _delete(connection: Connection, key: int, collection: Collection) -> None:
@@ -135,7 +164,7 @@ def _delete(connection: Connection, key: int, collection: Collection) -> None:
     of_all = select(generations.c.generation_key).where(generations.c.collection_key == key)
     forget_embeddings_of(connection, collection.identity.digest, of_all)
     connection.execute(delete(collections).where(collections.c.collection_key == key))
-    advance_position(connection)
+    advance_position(connection, key)
 
 
 def _totals(rows: Sequence[Sequence[Any]], group: int) -> dict[Any, int]:

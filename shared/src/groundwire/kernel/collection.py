@@ -1,7 +1,9 @@
 """Collections and the profiles that set their rules (requirements C01, C05, C15, C28)."""
 
-from dataclasses import dataclass
-from datetime import datetime
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from groundwire.kernel.embedder import EmbeddingIdentity
@@ -32,12 +34,42 @@ class ChunkUnit(StrEnum):
     CHARS = "chars"
 
 
+class ChunkerKind(StrEnum):
+    """How the borders of chunks are found."""
+
+    STRUCTURE = "structure"
+    SENTENCE = "sentence"
+    HIERARCHY = "hierarchy"
+    FIXED = "fixed"
+
+
+class DuplicateChunkPolicy(StrEnum):
+    """What happens to chunks of equal content: all are indexed, or only the first of a document or collection."""
+
+    KEEP = "keep"
+    SKIP_IN_DOCUMENT = "skip_in_document"
+    SKIP_IN_COLLECTION = "skip_in_collection"
+
+
+class FieldType(StrEnum):
+    """What a described metadata field holds."""
+
+    STRING = "string"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    TIME = "time"
+    STRING_LIST = "string_list"
+    INTEGER_LIST = "integer_list"
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkingPolicy:
     """How texts are cut. Sizes are in `unit`, 1 <= minimum <= target <= maximum.
 
     `overlap_ratio` is a share of `target` in [0, 0.5). Chunks shorter than `min_chars` code points are
-    merged into a neighbour, or flagged undersized when that would break `maximum`.
+    merged into a neighbour, or flagged undersized when that would break `maximum`. `window_size` is the number of
+    sentences on each side that belong to a sentence chunk when it is expanded.
     """
 
     unit: ChunkUnit
@@ -46,6 +78,13 @@ class ChunkingPolicy:
     maximum: int
     overlap_ratio: float
     min_chars: int
+    chunker: ChunkerKind = ChunkerKind.STRUCTURE
+    window_size: int = 2
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 (hex) of all rules; a text cut by equal rules has equal chunks."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +101,60 @@ class RetrievalDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectionLimits:
+    """What a collection takes: code points of a query, bytes of a document (None: the server's limit).
+
+    With `require_url` a source must be an absolute http or https URL.
+    """
+
+    max_query_chars: int = 500
+    max_document_bytes: int | None = None
+    require_url: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDescription:
+    """A metadata field that filters derived from questions may use; no `allowed_values` means any value."""
+
+    name: str
+    description: str
+    type: FieldType
+    allowed_values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSettings:
+    """The rules of a collection.
+
+    `approved_source_prefixes` bounds which sources may be ingested and returned; empty means all. Replaced
+    generations stay searchable as of a snapshot for `generation_retention`. `content_description` and
+    `field_descriptions` are for deriving filters from questions; fields that are not described are never used.
+    """
+
+    chunking: ChunkingPolicy
+    retrieval: RetrievalDefaults
+    limits: CollectionLimits = CollectionLimits()
+    approved_source_prefixes: tuple[str, ...] = ()
+    generation_retention: timedelta = timedelta(0)
+    duplicate_chunks: DuplicateChunkPolicy = DuplicateChunkPolicy.KEEP
+    content_description: str = ""
+    field_descriptions: tuple[FieldDescription, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """A named bundle of rules a collection starts from."""
 
     name: ProfileName
-    chunking: ChunkingPolicy
-    retrieval: RetrievalDefaults
+    settings: CollectionSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A collection of one tenant; the embedding identity never changes.
+    """A collection of one tenant; its profile never changes.
 
     `uid` is a random UUID: a deleted and re-created name is another collection. `engine_name` is the
-    collection's name in the vector store.
+    collection's name in the vector store. `updated_time` is when its settings were last changed.
     """
 
     uid: str
@@ -84,27 +163,31 @@ class Collection:
     engine_name: str
     profile: ProfileName
     identity: EmbeddingIdentity
-    chunking: ChunkingPolicy
-    retrieval: RetrievalDefaults
+    settings: CollectionSettings
     created_time: datetime
+    updated_time: datetime
+
+
+def _settings(chunking: ChunkingPolicy, min_relevance: float, *, require_url: bool = False) -> CollectionSettings:
+    retrieval = RetrievalDefaults(SearchMode.HYBRID, top_k=5, min_relevance=min_relevance, dense_weight=0.75)
+    return CollectionSettings(chunking, retrieval, CollectionLimits(require_url=require_url))
 
 
 def _tokens(target: int, minimum: int, maximum: int, overlap_ratio: float, min_chars: int) -> ChunkingPolicy:
     return ChunkingPolicy(ChunkUnit.TOKENS, target, minimum, maximum, overlap_ratio, min_chars)
 
 
-def _retrieval(min_relevance: float) -> RetrievalDefaults:
-    return RetrievalDefaults(SearchMode.HYBRID, top_k=5, min_relevance=min_relevance, dense_weight=0.75)
-
-
 PROFILES = {
-    profile.name: profile
-    for profile in (
-        Profile(ProfileName.DOCUMENTS, _tokens(512, 100, 1024, 0.15, 10), _retrieval(0.0)),
-        Profile(ProfileName.CONVERSATIONS, _tokens(400, 1, 800, 0.0, 1), _retrieval(0.0)),
-        Profile(ProfileName.MEMORY, _tokens(400, 100, 800, 0.0, 1), _retrieval(0.0)),
-        Profile(ProfileName.WEB, ChunkingPolicy(ChunkUnit.CHARS, 1200, 10, 2000, 0.1, 10), _retrieval(0.3)),
-        Profile(ProfileName.BOOK, _tokens(750, 500, 1000, 0.0, 10), _retrieval(0.3)),
+    name: Profile(name, settings)
+    for name, settings in (
+        (ProfileName.DOCUMENTS, _settings(_tokens(512, 100, 1024, 0.15, 10), 0.0)),
+        (ProfileName.CONVERSATIONS, _settings(_tokens(400, 1, 800, 0.0, 1), 0.0)),
+        (ProfileName.MEMORY, _settings(_tokens(400, 100, 800, 0.0, 1), 0.0)),
+        (
+            ProfileName.WEB,
+            _settings(ChunkingPolicy(ChunkUnit.CHARS, 1200, 10, 2000, 0.1, 10), 0.3, require_url=True),
+        ),
+        (ProfileName.BOOK, _settings(_tokens(750, 500, 1000, 0.0, 10), 0.3)),
     )
 }
 """The sizes are those of the source designs (C05); the dense weight is the one measured best on a book (Q6)."""

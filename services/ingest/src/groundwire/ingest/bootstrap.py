@@ -33,9 +33,12 @@ from groundwire.ingest.rebuild_index import RebuildIndex
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer import IngestServicer
 from groundwire.ingest.servicer.calls import Calls, UseCases
+from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.sweep_leftovers import SweepLeftovers
+from groundwire.ingest.update_collection import UpdateCollection
+from groundwire.ingest.wire.collection_settings import SettingsReader
 from groundwire.ingest.write_generation import WriteGeneration
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
@@ -106,13 +109,20 @@ def build(
     sweep = SweepLeftovers(stores.documents, stores.recovery, stores.outbox, stores.cache, stores.ledger, vectors)
     housekeeping = Housekeeping(sweep, RebuildIndex(vectors, stores.cache), settings.sweep_every_s)
     ingest = _ingest_document(stores, vectors, embedder, parser, settings, housekeeping)
-    use_cases = _use_cases(stores, vectors, embedder, ingest, housekeeping, clock)
+    use_cases = _use_cases(stores, ingest, housekeeping, clock)
     folder = catalog.path.resolve().parent
     ingest_workers = Workers(settings.concurrent_documents, "ingest")
     staging = folder / STAGING_FOLDER
     upload = UploadStream(ingest, use_cases.remember, partial(StagedUpload, staging), workers, ingest_workers)
-    calls = _calls(use_cases, folder, embedder, vectors)
-    servicer = IngestServicer(calls, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
+    tokens = PageTokens(load_key(folder / PAGE_TOKEN_KEY_FILE))
+    calls = Calls(use_cases, tokens, embedder.tokenizer.name)
+    collection_calls = CollectionCalls(
+        _collection_use_cases(stores, vectors, embedder, housekeeping, clock),
+        tokens,
+        SettingsReader(settings.max_document_bytes),
+        _engine_name(vectors),
+    )
+    servicer = IngestServicer(calls, collection_calls, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
     return IngestService(servicer, use_cases, housekeeping, parser, ingest_workers, staging)
 
 
@@ -152,19 +162,8 @@ def _ingest_document(
     )
 
 
-def _use_cases(
-    stores: _Stores,
-    vectors: VectorStore,
-    embedder: Embedder,
-    ingest: IngestDocument,
-    housekeeping: Housekeeping,
-    clock: Clock,
-) -> UseCases:
+def _use_cases(stores: _Stores, ingest: IngestDocument, housekeeping: Housekeeping, clock: Clock) -> UseCases:
     return UseCases(
-        create_collection=CreateCollection(stores.collections, vectors, embedder.identity, clock),
-        get_collection=GetCollection(stores.collections),
-        list_collections=ListCollections(stores.collections),
-        delete_collection=DeleteCollection(stores.collections, clock, housekeeping.nudge),
         ingest_document=ingest,
         get_document=GetDocument(stores.collections, stores.documents, stores.chunks, stores.texts),
         list_documents=ListDocuments(stores.documents),
@@ -176,9 +175,17 @@ def _use_cases(
     )
 
 
-def _calls(use_cases: UseCases, folder: Path, embedder: Embedder, vectors: VectorStore) -> Calls:
-    tokens = PageTokens(load_key(folder / PAGE_TOKEN_KEY_FILE))
-    return Calls(use_cases, tokens, embedder.tokenizer.name, _engine_name(vectors))
+def _collection_use_cases(
+    stores: _Stores, vectors: VectorStore, embedder: Embedder, housekeeping: Housekeeping, clock: Clock
+) -> CollectionUseCases:
+    return CollectionUseCases(
+        create=CreateCollection(stores.collections, vectors, embedder.identity, clock),
+        get=GetCollection(stores.collections),
+        list=ListCollections(stores.collections),
+        update=UpdateCollection(stores.collections),
+        delete=DeleteCollection(stores.collections, clock, housekeeping.nudge),
+        remember=RememberRequest(stores.ledger),
+    )
 
 
 def _engine_name(vectors: VectorStore) -> str:

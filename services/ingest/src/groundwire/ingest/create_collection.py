@@ -34,7 +34,7 @@ class CreateCollection:
         Raises:
             AlreadyExistsError: the name is taken by a collection with other settings or another embedding.
         """
-        uid = str(uuid.uuid4())
+        uid, now = str(uuid.uuid4()), self.clock.now()
         collection = Collection(
             uid=uid,
             tenant=wanted.tenant,
@@ -42,9 +42,9 @@ class CreateCollection:
             engine_name=engine_collection_name(wanted.tenant, uid, self.identity.digest),
             profile=wanted.profile,
             identity=self.identity,
-            chunking=wanted.chunking,
-            retrieval=wanted.retrieval,
-            created_time=self.clock.now(),
+            settings=wanted.settings,
+            created_time=now,
+            updated_time=now,
         )
         before = self._figures(collection)
         receipt = None if remember is None else lambda stored: remember(replace(before, collection=stored))

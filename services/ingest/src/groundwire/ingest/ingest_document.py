@@ -200,7 +200,7 @@ class IngestDocument:
     def _rules(self, task: _Task) -> ParseRules:
         return ParseRules(
             format=task.request.format,
-            policy=task.collection.chunking,
+            policy=task.collection.settings.chunking,
             title=task.title,
             file_name=task.request.source_uri.rstrip("/").rsplit("/", 1)[-1] or task.request.source_uri,
             field=task.request.content_field,

@@ -12,7 +12,9 @@ from groundwire.kernel.filters import Filter
 from groundwire.retrieve.domain.chapter_rules import rules_for, select_spread
 from groundwire.retrieve.domain.filter_resolving import custom_fields, resolve_filter
 from groundwire.retrieve.domain.query_terms import parse_query, select_terms
+from groundwire.retrieve.domain.query_types import applied_type, classify, strategy_of
 from groundwire.retrieve.domain.ranking import coverage, to_hits
+from groundwire.retrieve.domain.screening import Screen
 from groundwire.retrieve.domain.searching import (
     SearchPlan,
     SearchRequest,
@@ -50,6 +52,7 @@ class SearchChunks:
     embedder: Embedder
     clock: Clock
     tuning: SearchTuning
+    approved_prefixes: tuple[str, ...] = ()
 
     def __call__(self, request: SearchRequest, budget: Budget) -> SearchResult:
         """Return the best chunks.
@@ -110,6 +113,8 @@ class SearchChunks:
                 expected=f"{expected.provider}/{expected.model_name}@{expected.revision} {expected.probe_digest[:12]}",
                 got=f"{got.provider}/{got.model_name}@{got.revision} {got.probe_digest[:12]}",
             )
+        if request.prepared is not None:
+            return request.prepared.vector, request.prepared.elapsed_s
         started = time.perf_counter()
         vector = self.embedder.embed_query(request.query)
         return vector, time.perf_counter() - started
@@ -117,9 +122,15 @@ class SearchChunks:
     def _plan(
         self, request: SearchRequest, collection: Collection, where: Filter | None, vector: Vectors
     ) -> SearchPlan:
-        defaults = collection.retrieval
+        defaults = collection.settings.retrieval
         mode = request.mode or defaults.mode
+        query_type = classify(request.query)
+        applied = applied_type(query_type, request.query_types)
         plan = SearchPlan(
+            query_type=query_type,
+            applied_type=applied,
+            strategy=strategy_of(applied, request.query),
+            screen=Screen((self.approved_prefixes, collection.settings.approved_source_prefixes)),
             collection=collection,
             vector=vector,
             where=where,
@@ -134,7 +145,7 @@ class SearchChunks:
     def _default_weight(self, request: SearchRequest, collection: Collection, mode: SearchMode) -> float:
         if mode is not SearchMode.HYBRID:
             return 1.0 if mode is SearchMode.VECTOR else 0.0
-        choices = (request.dense_weight, self.tuning.dense_weight, collection.retrieval.dense_weight)
+        choices = (request.dense_weight, self.tuning.dense_weight, collection.settings.retrieval.dense_weight)
         return next(weight for weight in choices if weight is not None)
 
     def _with_terms(self, plan: SearchPlan, request: SearchRequest) -> SearchPlan:
@@ -144,7 +155,8 @@ class SearchChunks:
         total = self.full_text.live_chunks(tenant, name)
         weight = plan.dense_weight
         if plan.mode is SearchMode.HYBRID and request.dense_weight is None:
-            weight = dense_weight_for(weight, parsed, frequencies, total)
+            shifted = min(1.0, max(0.0, weight + plan.strategy.weight_shift))
+            weight = dense_weight_for(shifted, parsed, frequencies, total)
         return replace(
             plan,
             dense_weight=weight,

@@ -97,7 +97,9 @@ class Chunk(_message.Message):
     sequence_num: _builtins.int
     """Output only. Place in the document, from 0. Also known as `chunk_index`."""
     content: _builtins.str
-    """Output only. The text, verbatim."""
+    """Output only. The text, verbatim. Empty for a chunk above the paragraph of more than 65,536 code points;
+    `GetDocumentText` reads its span.
+    """
     content_hash: _builtins.str
     """Output only. SHA-256 of the UTF-8 bytes of `content`, 64 lower-case hex digits."""
     chapter: _builtins.str
@@ -129,9 +131,9 @@ class Chunk(_message.Message):
     unique_content_end: _builtins.int
     """Output only. `span.end - overlap_next_chars`, at least `unique_content_start`; code points."""
     prev_chunk_id: _builtins.str
-    """Output only. Chunk before; empty for the first."""
+    """Output only. Chunk before; empty for the first, and above the paragraph."""
     next_chunk_id: _builtins.str
-    """Output only. Chunk after; empty for the last."""
+    """Output only. Chunk after; empty for the last, and above the paragraph."""
     parent_chunk_id: _builtins.str
     """Output only. Chunk one level up, where levels have chunks of their own; else empty."""
     grandparent_chunk_id: _builtins.str
@@ -156,7 +158,9 @@ class Chunk(_message.Message):
 
     @_builtins.property
     def hierarchy_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Headings above, outermost first."""
+        """Output only. Headings above, outermost first. By the hierarchy chunker: document, chapter, section and
+        paragraph, such as `para_1`, as far as there are.
+        """
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

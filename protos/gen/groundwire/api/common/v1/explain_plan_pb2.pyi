@@ -159,11 +159,11 @@ class ExplainPlan(_message.Message):
 
     fused = w * similarity + (1 - w) * (s_min + lexical * (s_max - s_min)), where w is `dense_weight`, s_min and
     s_max are the smallest and largest similarity among the candidates, and lexical is the raw score over
-    `lexical_max`. Then relevance = (1 - c) * fused + c * chapter_score, where c is `chapter_support`. Where a
-    reranker ran, relevance = (1 - r) * that + r * (r_min + rerank_score * (r_max - r_min)) for the candidates it
-    scored, with r `rerank_weight` and r_min, r_max their smallest and largest relevance before. Candidates below
-    `min_relevance` and duplicates leave; of the others the `top_k` with the highest relevance less
-    `selection_penalty` are taken one after the other, and shown by `order_by`.
+    `lexical_max`. Then relevance = (1 - c) * fused + c * chapter_score + query_type_bonus, where c is
+    `chapter_support`. Where a reranker ran, relevance = (1 - r) * that + r * (r_min + rerank_score * (r_max -
+    r_min)) for the candidates it scored, with r `rerank_weight` and r_min, r_max their smallest and largest
+    relevance before. Candidates below `min_relevance` and duplicates leave; of the others the `top_k` with the
+    highest relevance less `selection_penalty` are taken one after the other, and shown by `order_by`.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -377,6 +377,7 @@ class ExplainCandidate(_message.Message):
     SELECTION_STEP_FIELD_NUMBER: _builtins.int
     DUPLICATE_OF_FIELD_NUMBER: _builtins.int
     PLACE_FIELD_NUMBER: _builtins.int
+    QUERY_TYPE_BONUS_FIELD_NUMBER: _builtins.int
     chunk_number: _builtins.int
     """Output only. Number of the chunk, below 2^53."""
     chunk_id: _builtins.str
@@ -421,6 +422,10 @@ class ExplainCandidate(_message.Message):
     """Output only. Number of the better chunk that it repeats; unset unless it is a duplicate."""
     place: _builtins.str
     """Output only. Where the chunk stands: the source of its document and the headings above it."""
+    query_type_bonus: _builtins.float
+    """Output only. What the strategy of the query's type added: for a section that the query names, or for a better
+    neighbour; 0.0 to 1.0.
+    """
     def __init__(
         self,
         *,
@@ -443,10 +448,11 @@ class ExplainCandidate(_message.Message):
         selection_step: _builtins.int | None = ...,
         duplicate_of: _builtins.int | None = ...,
         place: _builtins.str = ...,
+        query_type_bonus: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_importance_score", b"_importance_score", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_recency_bonus", b"_recency_bonus", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "importance_score", b"importance_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "rank", b"rank", "recency_bonus", b"recency_bonus", "rerank_score", b"rerank_score", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_importance_score", b"_importance_score", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_recency_bonus", b"_recency_bonus", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "fate", b"fate", "fused_score", b"fused_score", "importance_score", b"importance_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "place", b"place", "rank", b"rank", "recency_bonus", b"recency_bonus", "relevance_score", b"relevance_score", "rerank_score", b"rerank_score", "selection_penalty", b"selection_penalty", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_importance_score", b"_importance_score", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_recency_bonus", b"_recency_bonus", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "fate", b"fate", "fused_score", b"fused_score", "importance_score", b"importance_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "place", b"place", "query_type_bonus", b"query_type_bonus", "rank", b"rank", "recency_bonus", b"recency_bonus", "relevance_score", b"relevance_score", "rerank_score", b"rerank_score", "selection_penalty", b"selection_penalty", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chapter_score: _TypeAlias = _typing.Literal["chapter_score"]  # noqa: Y015
     _WhichOneofArgType__chapter_score: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score"]  # noqa: Y015

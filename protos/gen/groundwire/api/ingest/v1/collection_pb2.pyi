@@ -93,7 +93,18 @@ class _ChunkerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Chunker.Value
     CHUNKER_STRUCTURE: _Chunker.ValueType  # 1
     """At headings, paragraphs, sentences and words, in this order of preference."""
     CHUNKER_SENTENCE: _Chunker.ValueType  # 2
-    """One chunk a sentence."""
+    """One chunk a sentence; a heading goes with the sentence below it. `target_size`, `minimum_size` and
+    `overlap_ratio` have no effect.
+    """
+    CHUNKER_HIERARCHY: _Chunker.ValueType  # 3
+    """By structure, never over the border of a section, and beside the chunks of text one chunk for each
+    section, chapter and document; these have no vector of their own in the index and are not found by a
+    search, but are the parents of what is found.
+    """
+    CHUNKER_FIXED: _Chunker.ValueType  # 4
+    """Windows of `target_size` that overlap by `overlap_ratio`, whatever the text says. Counted in tokens, a
+    window ends with a whole word and may be some tokens shorter.
+    """
 
 class Chunker(_Chunker, metaclass=_ChunkerEnumTypeWrapper):
     """How the borders of chunks are found."""
@@ -103,7 +114,18 @@ CHUNKER_UNSPECIFIED: Chunker.ValueType  # 0
 CHUNKER_STRUCTURE: Chunker.ValueType  # 1
 """At headings, paragraphs, sentences and words, in this order of preference."""
 CHUNKER_SENTENCE: Chunker.ValueType  # 2
-"""One chunk a sentence."""
+"""One chunk a sentence; a heading goes with the sentence below it. `target_size`, `minimum_size` and
+`overlap_ratio` have no effect.
+"""
+CHUNKER_HIERARCHY: Chunker.ValueType  # 3
+"""By structure, never over the border of a section, and beside the chunks of text one chunk for each
+section, chapter and document; these have no vector of their own in the index and are not found by a
+search, but are the parents of what is found.
+"""
+CHUNKER_FIXED: Chunker.ValueType  # 4
+"""Windows of `target_size` that overlap by `overlap_ratio`, whatever the text says. Counted in tokens, a
+window ends with a whole word and may be some tokens shorter.
+"""
 Global___Chunker: _TypeAlias = Chunker  # noqa: Y015
 
 class _DuplicateChunkPolicy:
@@ -117,9 +139,11 @@ class _DuplicateChunkPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_
     DUPLICATE_CHUNK_POLICY_KEEP: _DuplicateChunkPolicy.ValueType  # 1
     """All are stored; a search returns one of them."""
     DUPLICATE_CHUNK_POLICY_SKIP_IN_DOCUMENT: _DuplicateChunkPolicy.ValueType  # 2
-    """Later ones of the same document are not indexed."""
+    """Later ones of the same document are stored but not indexed: no search returns them."""
     DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION: _DuplicateChunkPolicy.ValueType  # 3
-    """Later ones of the same collection are not indexed."""
+    """Later ones of the same collection are stored but not indexed. When the one that is indexed goes, another
+    takes its place shortly afterwards.
+    """
 
 class DuplicateChunkPolicy(_DuplicateChunkPolicy, metaclass=_DuplicateChunkPolicyEnumTypeWrapper):
     """What happens to chunks of equal content."""
@@ -129,9 +153,11 @@ DUPLICATE_CHUNK_POLICY_UNSPECIFIED: DuplicateChunkPolicy.ValueType  # 0
 DUPLICATE_CHUNK_POLICY_KEEP: DuplicateChunkPolicy.ValueType  # 1
 """All are stored; a search returns one of them."""
 DUPLICATE_CHUNK_POLICY_SKIP_IN_DOCUMENT: DuplicateChunkPolicy.ValueType  # 2
-"""Later ones of the same document are not indexed."""
+"""Later ones of the same document are stored but not indexed: no search returns them."""
 DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION: DuplicateChunkPolicy.ValueType  # 3
-"""Later ones of the same collection are not indexed."""
+"""Later ones of the same collection are stored but not indexed. When the one that is indexed goes, another
+takes its place shortly afterwards.
+"""
 Global___DuplicateChunkPolicy: _TypeAlias = DuplicateChunkPolicy  # noqa: Y015
 
 class _FieldType:
@@ -315,7 +341,9 @@ class CollectionSettings(_message.Message):
     CONTENT_DESCRIPTION_FIELD_NUMBER: _builtins.int
     FIELD_DESCRIPTIONS_FIELD_NUMBER: _builtins.int
     duplicate_chunk_policy: Global___DuplicateChunkPolicy.ValueType
-    """Optional. What happens to chunks of equal content; unset means they are kept."""
+    """Optional. What happens to chunks of equal content; unset means they are kept. A change applies to what is
+    ingested afterwards.
+    """
     content_description: _builtins.str
     """Optional. One sentence on what the documents are, for deriving filters from questions."""
     @_builtins.property
@@ -386,7 +414,7 @@ class ChunkingPolicy(_message.Message):
     """Optional. Size to aim at, 1 to 100,000 units."""
     minimum_size: _builtins.int
     """Optional. Smallest size; shorter chunks are merged into a neighbour where the result fits, else flagged
-    `undersized`.
+    `undersized`. At most `target_size`.
     """
     maximum_size: _builtins.int
     """Optional. Largest size; never exceeded."""
@@ -397,7 +425,9 @@ class ChunkingPolicy(_message.Message):
     chunker: Global___Chunker.ValueType
     """Optional. How borders are found; unset means by structure."""
     window_size: _builtins.int
-    """Optional. Sentences on each side that `Expand` adds, 0 to 10; sentence chunker only; unset means 2."""
+    """Optional. Sentences on each side that `Expand` adds, 0 to 10; of effect with the sentence chunker only;
+    unset means 2.
+    """
     def __init__(
         self,
         *,

@@ -151,7 +151,9 @@ class Document(_message.Message):
     generation: _builtins.int
     """Output only. Live generation, from 1; every changed re-ingest adds one."""
     chunk_count: _builtins.int
-    """Output only. Chunks of the live generation."""
+    """Output only. Chunks of the live generation; those above the paragraph, which stand for sections, chapters
+    and the document itself, are not counted.
+    """
     total_chars: _builtins.int
     """Output only. Code points of the canonical text."""
     total_bytes: _builtins.int

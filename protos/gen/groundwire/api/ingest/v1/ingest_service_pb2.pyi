@@ -324,7 +324,8 @@ class UpdateCollectionRequest(_message.Message):
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
         """Optional. Paths in `settings` to change, such as `retrieval.top_k`; unset means all that are present, `*`
-        means all. An unknown path is INVALID_ARGUMENT naming it.
+        means all. A path that is named and unset in `settings` goes back to the profile's value. An unknown path
+        is INVALID_ARGUMENT naming it.
         """
 
     def __init__(
@@ -1633,7 +1634,10 @@ class PutChunksRequest(_message.Message):
     source_uri: _builtins.str
     """Required. Path or URL the document is known by; rules as in `IngestDocumentRequest`."""
     text: _builtins.str
-    """Optional. Canonical text that the spans refer to; unset means the contents joined with a blank line."""
+    """Optional. Canonical text that the spans refer to. Unset: each content stands where its span says and line
+    feeds fill the gaps; contents that overlap must agree. Without spans: the contents joined with a blank
+    line.
+    """
     format: _document_format_pb2.DocumentFormat.ValueType
     """Optional. Format the text came from; unset means `TEXT`."""
     document_id: _builtins.str
@@ -1722,17 +1726,24 @@ class ReadyChunk(_message.Message):
     TAGS_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     content: _builtins.str
-    """Required. The text: not blank, at least as long as the collection's `min_chars`."""
+    """Required. The text: not blank, at least as long as the collection's `min_chars`, not above its
+    `maximum_size`.
+    """
     sequence_num: _builtins.int
     """Required. Place in the document, from 0; negative is INVALID_ARGUMENT."""
     char_start: _builtins.int
-    """Optional. First code point in the canonical text; with `char_end`, or neither."""
+    """Optional. First code point in the canonical text, not before that of the chunk before; with `char_end`,
+    or neither. Unset: the first place after the start of the chunk before where `text` has the content.
+    """
     char_end: _builtins.int
     """Optional. Code point after the last; greater than `char_start`. The length may differ from that of
-    `content` by at most 5; where the slice differs from `content`, the slice is stored.
+    `content` by at most 5; where the slice of `text` differs from `content` by white space or by one run of
+    at most 5 characters, the slice is stored, otherwise it is INVALID_ARGUMENT.
     """
     chunk_id: _builtins.str
-    """Optional. Id; rules as for `document_id`. Unset: made in the scheme of the profile."""
+    """Optional. Id, unique in the document and among the chunks of all documents; rules as for `document_id`.
+    Either all chunks have one or none. Unset: made in the scheme of the profile.
+    """
     content_hash: _builtins.str
     """Optional. SHA-256 of `content`, 64 hex digits; must equal what the server computes."""
     chapter: _builtins.str

@@ -39,9 +39,11 @@ class QueryLog(_message.Message):
     log_id: _builtins.str
     """Output only. Unique id."""
     query: _builtins.str
-    """Output only. The query, exactly as it was sent."""
+    """Output only. The query as it was sent, at most its first 8,192 code points; empty where the server does not
+    log texts, which it never does for collections of the book profile unless told to.
+    """
     query_type: _search_mode_pb2.QueryType.ValueType
-    """Output only. Type the query was classified as."""
+    """Output only. Type the query was classified as; unspecified when it failed before."""
     results_count: _builtins.int
     """Output only. Results returned."""
     avg_relevance: _builtins.float
@@ -51,7 +53,7 @@ class QueryLog(_message.Message):
     collection: _builtins.str
     """Output only. Name of the collection."""
     mode: _search_mode_pb2.SearchMode.ValueType
-    """Output only. Legs that ran."""
+    """Output only. Legs that ran; unspecified when it failed before."""
     error_reason: _builtins.str
     """Output only. Reason of the failure, a value of `ErrorReason` without its prefix; empty when it was
     served.

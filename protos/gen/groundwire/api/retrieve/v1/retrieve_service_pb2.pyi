@@ -144,6 +144,7 @@ class RetrieveResponse(_message.Message):
     EXPLAIN_PLAN_FIELD_NUMBER: _builtins.int
     LOG_ID_FIELD_NUMBER: _builtins.int
     EMBEDDING_MODEL_FIELD_NUMBER: _builtins.int
+    CHOSEN_SECTIONS_FIELD_NUMBER: _builtins.int
     query_text: _builtins.str
     """Output only. The query, exactly as it was sent."""
     retrieval_count: _builtins.int
@@ -161,7 +162,9 @@ class RetrieveResponse(_message.Message):
     consistency_token: _builtins.str
     """Output only. Give it to a later search that must not read an older state. Opaque."""
     log_id: _builtins.str
-    """Output only. Id of the query in the log; empty when it was not logged."""
+    """Output only. Id of the query in the log; empty when it was not logged, which `RECORDING` among
+    `degraded_stages` says unless the server keeps no log.
+    """
     embedding_model: _builtins.str
     """Output only. Model of the vectors that were compared."""
     @_builtins.property
@@ -208,6 +211,10 @@ class RetrieveResponse(_message.Message):
     def explain_plan(self) -> _explain_plan_pb2.ExplainPlan:
         """Output only. How the ranking came about, when asked for."""
 
+    @_builtins.property
+    def chosen_sections(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChosenSection]:
+        """Output only. With `TOP_DOWN`: the chapters and sections that were searched, best first."""
+
     def __init__(
         self,
         *,
@@ -232,14 +239,55 @@ class RetrieveResponse(_message.Message):
         explain_plan: _explain_plan_pb2.ExplainPlan | None = ...,
         log_id: _builtins.str = ...,
         embedding_model: _builtins.str = ...,
+        chosen_sections: _abc.Iterable[Global___ChosenSection] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "explain_plan", b"explain_plan", "processed_time", b"processed_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_time", b"query_time", "search_time", b"search_time", "total_time", b"total_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "applied_query_type", b"applied_query_type", "consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "embedding_model", b"embedding_model", "explain_plan", b"explain_plan", "log_id", b"log_id", "mode", b"mode", "order_by", b"order_by", "processed_time", b"processed_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_text", b"query_text", "query_time", b"query_time", "query_type", b"query_type", "results", b"results", "retrieval_count", b"retrieval_count", "search_time", b"search_time", "snapshot", b"snapshot", "states", b"states", "total_time", b"total_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "applied_query_type", b"applied_query_type", "chosen_sections", b"chosen_sections", "consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "embedding_model", b"embedding_model", "explain_plan", b"explain_plan", "log_id", b"log_id", "mode", b"mode", "order_by", b"order_by", "processed_time", b"processed_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_text", b"query_text", "query_time", b"query_time", "query_type", b"query_type", "results", b"results", "retrieval_count", b"retrieval_count", "search_time", b"search_time", "snapshot", b"snapshot", "states", b"states", "total_time", b"total_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RetrieveResponse: _TypeAlias = RetrieveResponse  # noqa: Y015
+
+@_typing.final
+class ChosenSection(_message.Message):
+    """A chapter or section that a top-down search chose."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    HIERARCHY_PATH_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    FIRST_SEQUENCE_NUM_FIELD_NUMBER: _builtins.int
+    LAST_SEQUENCE_NUM_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """Output only. Document it belongs to."""
+    score: _builtins.float
+    """Output only. How well its title and its text or first words answer the query: 0.0 to 1.0, higher is better."""
+    first_sequence_num: _builtins.int
+    """Output only. Sequence number of its first chunk."""
+    last_sequence_num: _builtins.int
+    """Output only. Sequence number of its last chunk."""
+    @_builtins.property
+    def hierarchy_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Its headings, outermost first, itself last; empty for a document without headings."""
+
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        hierarchy_path: _abc.Iterable[_builtins.str] | None = ...,
+        score: _builtins.float = ...,
+        first_sequence_num: _builtins.int = ...,
+        last_sequence_num: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "first_sequence_num", b"first_sequence_num", "hierarchy_path", b"hierarchy_path", "last_sequence_num", b"last_sequence_num", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChosenSection: _TypeAlias = ChosenSection  # noqa: Y015
 
 @_typing.final
 class BatchRetrieveRequest(_message.Message):
@@ -250,7 +298,7 @@ class BatchRetrieveRequest(_message.Message):
     REQUESTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___RetrieveRequest]:
-        """Required. The searches, 1 to 100; also over different collections."""
+        """Required. The searches, 1 to 100, otherwise INVALID_ARGUMENT; also over different collections."""
 
     def __init__(
         self,
@@ -715,13 +763,13 @@ class ExpandRequest(_message.Message):
     """Required. What to add."""
     radius: _builtins.int
     """Optional. Sentences or chunks on each side, 0 to 20; for `WINDOW` unset means the chunk's own
-    `window_size`, for `NEIGHBOURS` 2.
+    `window_size`, for `NEIGHBOURS` 2. `WINDOW` around a chunk that is no sentence is FAILED_PRECONDITION.
     """
     levels_up: _builtins.int
     """Optional. Levels to go up for `HIERARCHY`, 1 to 3; unset means 1."""
     max_chars: _builtins.int
     """Optional. Longest passage in code points, 1 to 1,000,000; longer ones are cut at chunk borders around the
-    chunk. Unset means 100,000.
+    chunk, which itself stays whole. Unset means 100,000.
     """
     @_builtins.property
     def chunks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChunkReference]:
@@ -793,7 +841,9 @@ class ExpandResponse(_message.Message):
     PASSAGES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def passages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExpandedPassage]:
-        """Output only. Passages in the order of the request; those of one document that touch or overlap are one."""
+        """Output only. Passages in the order of the request; those of one document that touch or overlap are one,
+        unless it would be longer than `max_chars`.
+        """
 
     def __init__(
         self,
@@ -1028,8 +1078,8 @@ class GetPipelineStatsRequest(_message.Message):
     """Optional. Only searches in this collection; empty means all."""
     @_builtins.property
     def window(self) -> _duration_pb2.Duration:
-        """Optional. Only searches of this last stretch of time, at most an hour; unset means since the server
-        started.
+        """Optional. Only searches of this last stretch of time, to the nearest 5 seconds above; more than an hour or
+        not above zero is INVALID_ARGUMENT. Unset means since the server started.
         """
 
     def __init__(

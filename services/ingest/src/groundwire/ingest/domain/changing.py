@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from groundwire.kernel.collection import ChunkingPolicy, ProfileName, RetrievalDefaults
+from groundwire.kernel.collection import CollectionSettings, ProfileName
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,7 @@ class NewCollection:
     tenant: str
     name: str
     profile: ProfileName
-    chunking: ChunkingPolicy
-    retrieval: RetrievalDefaults
+    settings: CollectionSettings
 
 
 @dataclass(frozen=True, slots=True)

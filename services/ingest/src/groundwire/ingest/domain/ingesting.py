@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from groundwire.ingest.domain.chunking_rules import ChunkingOverrides
 from groundwire.ingest.domain.source_text import SourceWarning
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 
@@ -53,7 +54,8 @@ class IngestRequest:
     """One document to ingest.
 
     `fields` None keeps what is stored. `source_hash` is what the caller computed, lower-case hex, or None.
-    `content_field` names the field of the request that holds the bytes, for errors.
+    `content_field` names the field of the request that holds the bytes, for errors. `chunking` goes over the
+    collection's policy.
     """
 
     tenant: str
@@ -65,6 +67,7 @@ class IngestRequest:
     fields: DocumentFields | None
     duplicate_policy: DuplicatePolicy
     content_field: str
+    chunking: ChunkingOverrides = field(default_factory=ChunkingOverrides)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.ingest.domain.reading import TextSlice
 from groundwire.ingest.servicer.calls import Calls
+from groundwire.ingest.servicer.collection_calls import CollectionCalls
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.wire.responses import to_text_message
 from groundwire.rpc import request_context
@@ -27,25 +28,30 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     """
 
     calls: Calls
+    collection_calls: CollectionCalls
     upload: UploadStream
     workers: Workers
     ingest_workers: Workers
 
     async def CreateCollection(self, request: pb.CreateCollectionRequest, context: Any) -> pb.CreateCollectionResponse:
         """Create a collection."""
-        return await self._run(self.calls.create_collection, request)
+        return await self._run(self.collection_calls.create, request)
 
     async def GetCollection(self, request: pb.GetCollectionRequest, context: Any) -> pb.GetCollectionResponse:
         """Return a collection."""
-        return await self._run(self.calls.get_collection, request)
+        return await self._run(self.collection_calls.get, request)
 
     async def ListCollections(self, request: pb.ListCollectionsRequest, context: Any) -> pb.ListCollectionsResponse:
         """Return a page of collections."""
-        return await self._run(self.calls.list_collections, request)
+        return await self._run(self.collection_calls.list, request)
+
+    async def UpdateCollection(self, request: pb.UpdateCollectionRequest, context: Any) -> pb.UpdateCollectionResponse:
+        """Change settings of a collection."""
+        return await self._run(self.collection_calls.update, request)
 
     async def DeleteCollection(self, request: pb.DeleteCollectionRequest, context: Any) -> pb.DeleteCollectionResponse:
         """Delete a collection."""
-        return await self._run(self.calls.delete_collection, request)
+        return await self._run(self.collection_calls.delete, request)
 
     async def IngestDocument(self, request: pb.IngestDocumentRequest, context: Any) -> pb.IngestDocumentResponse:
         """Ingest a document."""

@@ -3,24 +3,20 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from google.protobuf.message import Message
-
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.generations import Receipt
-from groundwire.ingest.create_collection import CreateCollection
-from groundwire.ingest.delete_document import DeleteCollection, DeleteDocument
+from groundwire.ingest.delete_document import DeleteDocument
 from groundwire.ingest.domain.changing import Deletion
 from groundwire.ingest.domain.ingesting import IngestResult, Progress
-from groundwire.ingest.domain.reading import CollectionFigures, TextSlice
+from groundwire.ingest.domain.reading import TextSlice
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.list_documents import ListDocuments
 from groundwire.ingest.read_chunks import GetChunk, ListChunks
-from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
 from groundwire.ingest.remember_request import RememberRequest
-from groundwire.ingest.wire.collections import to_collection_message
+from groundwire.ingest.servicer.paging import next_token, page_size_of
 from groundwire.ingest.wire.queries import parse_chunk_query, parse_chunk_reference, refuse_unavailable_listing
-from groundwire.ingest.wire.requests import parse_create_collection, parse_ingest_document, request_key
+from groundwire.ingest.wire.requests import parse_ingest_document, request_key
 from groundwire.ingest.wire.responses import (
     to_chunk_message,
     to_deletion_receipt,
@@ -30,19 +26,13 @@ from groundwire.ingest.wire.responses import (
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name, parse_source_uri
 from groundwire.rpc import request_context
-from groundwire.rpc.pagination import PageTokens, page_size
-
-_DEFAULT_PAGE, _MAX_PAGE = 50, 1000
+from groundwire.rpc.pagination import PageTokens
 
 
 @dataclass(frozen=True, slots=True)
 class UseCases:
     """What the calls use."""
 
-    create_collection: CreateCollection
-    get_collection: GetCollection
-    list_collections: ListCollections
-    delete_collection: DeleteCollection
     ingest_document: IngestDocument
     get_document: GetDocument
     list_documents: ListDocuments
@@ -57,57 +47,12 @@ class UseCases:
 class Calls:
     """Checks, runs and answers; the tenant and the budget are those of the current call.
 
-    `tokenizer` is the name of the counter of tokens, `vector_engine` that of the store.
+    `tokenizer` is the name of the counter of tokens.
     """
 
     use: UseCases
     tokens: PageTokens
     tokenizer: str
-    vector_engine: str
-
-    def create_collection(self, request: pb.CreateCollectionRequest) -> pb.CreateCollectionResponse:
-        """Create a collection."""
-        tenant = request_context.current().tenant
-        wanted = parse_create_collection(request, tenant)
-
-        def encode(found: CollectionFigures) -> bytes:
-            message = to_collection_message(found, self.vector_engine)
-            return pb.CreateCollectionResponse(collection=message).SerializeToString(deterministic=True)
-
-        key = request_key("CreateCollection", request)
-        answer = self.use.remember(tenant, key, lambda receipt: self.use.create_collection(wanted, receipt), encode)
-        return pb.CreateCollectionResponse.FromString(answer)
-
-    def get_collection(self, request: pb.GetCollectionRequest) -> pb.GetCollectionResponse:
-        """Return a collection."""
-        name = parse_collection_name(request.collection)
-        found = self.use.get_collection(request_context.current().tenant, name)
-        return pb.GetCollectionResponse(collection=to_collection_message(found, self.vector_engine))
-
-    def list_collections(self, request: pb.ListCollectionsRequest) -> pb.ListCollectionsResponse:
-        """Return a page of collections."""
-        tenant = request_context.current().tenant
-        after = self.tokens.read(request.page_token, tenant=tenant, request=request)
-        page = self.use.list_collections(tenant, str(after[0]) if after else "", _page_size(request.page_size))
-        return pb.ListCollectionsResponse(
-            collections=[to_collection_message(found, self.vector_engine) for found in page.items],
-            next_page_token=self._next(page.next_position, tenant, request),
-        )
-
-    def delete_collection(self, request: pb.DeleteCollectionRequest) -> pb.DeleteCollectionResponse:
-        """Delete a collection."""
-        tenant, name = request_context.current().tenant, parse_collection_name(request.collection)
-
-        def encode(deletion: Deletion) -> bytes:
-            return pb.DeleteCollectionResponse(receipt=to_deletion_receipt(deletion)).SerializeToString(
-                deterministic=True
-            )
-
-        key = request_key("DeleteCollection", request)
-        answer = self.use.remember(
-            tenant, key, lambda receipt: self.use.delete_collection(tenant, name, receipt), encode
-        )
-        return pb.DeleteCollectionResponse.FromString(answer)
 
     def ingest_document(self, request: pb.IngestDocumentRequest) -> pb.IngestDocumentResponse:
         """Ingest a document."""
@@ -149,10 +94,12 @@ class Calls:
         refuse_unavailable_listing(request)
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         after = (str(position[0]), str(position[1])) if position else None
-        page = self.use.list_documents(tenant, collection, request.source_prefix, after, _page_size(request.page_size))
+        page = self.use.list_documents(
+            tenant, collection, request.source_prefix, after, page_size_of(request.page_size)
+        )
         return pb.ListDocumentsResponse(
             documents=[to_document_message(document) for document in page.items],
-            next_page_token=self._next(page.next_position, tenant, request),
+            next_page_token=next_token(self.tokens, page.next_position, tenant, request),
         )
 
     def read_document_text(self, request: pb.GetDocumentTextRequest) -> Iterator[TextSlice]:
@@ -197,18 +144,11 @@ class Calls:
         tenant = request_context.current().tenant
         query = parse_chunk_query(request, tenant)
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
-        page = self.use.list_chunks(query, int(position[0]) if position else None, _page_size(request.page_size))
+        page = self.use.list_chunks(query, int(position[0]) if position else None, page_size_of(request.page_size))
         return pb.ListChunksResponse(
             chunks=[to_chunk_message(found, self.tokenizer) for found in page.items],
-            next_page_token=self._next(page.next_position, tenant, request),
+            next_page_token=next_token(self.tokens, page.next_position, tenant, request),
         )
-
-    def _next(self, position: tuple[str | int, ...] | None, tenant: str, request: Message) -> str:
-        return "" if position is None else self.tokens.issue(position, tenant=tenant, request=request)
-
-
-def _page_size(requested: int) -> int:
-    return page_size(requested, default=_DEFAULT_PAGE, maximum=_MAX_PAGE)
 
 
 def _unheard(_: Progress) -> None:

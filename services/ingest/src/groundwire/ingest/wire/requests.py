@@ -6,17 +6,16 @@ import re
 from google.protobuf.message import Message
 
 from groundwire.api.common.v1 import document_format_pb2
-from groundwire.api.ingest.v1 import collection_pb2, document_pb2
+from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.ingest.domain.changing import NewCollection, RequestKey
+from groundwire.ingest.domain.changing import RequestKey
 from groundwire.ingest.domain.decoding import check_size
 from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest
 from groundwire.ingest.ports import Original
-from groundwire.ingest.wire.collections import parse_chunking, parse_retrieval, refuse_unavailable_settings
+from groundwire.ingest.wire.chunking import parse_chunking
 from groundwire.ingest.wire.fields import parse_fields
-from groundwire.kernel.collection import PROFILES, ProfileName
 from groundwire.kernel.document import DocumentFormat
-from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_source_uri, parse_uuid
 
 FORMATS: dict[int, DocumentFormat | None] = {
@@ -35,14 +34,6 @@ _POLICIES = {
     document_pb2.DUPLICATE_POLICY_REJECT: DuplicatePolicy.REJECT,
     document_pb2.DUPLICATE_POLICY_REUSE: DuplicatePolicy.REUSE,
     document_pb2.DUPLICATE_POLICY_ALLOW: DuplicatePolicy.ALLOW,
-}
-_PROFILES = {
-    collection_pb2.PROFILE_UNSPECIFIED: ProfileName.DOCUMENTS,
-    collection_pb2.PROFILE_DOCUMENTS: ProfileName.DOCUMENTS,
-    collection_pb2.PROFILE_CONVERSATIONS: ProfileName.CONVERSATIONS,
-    collection_pb2.PROFILE_MEMORY: ProfileName.MEMORY,
-    collection_pb2.PROFILE_WEB: ProfileName.WEB,
-    collection_pb2.PROFILE_BOOK: ProfileName.BOOK,
 }
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _BYTE_ORDER_MARK = "\ufeff"
@@ -64,27 +55,6 @@ def request_key(method: str, request: Message, content_hash: str = "") -> Reques
     body.ClearField("request_id")
     digest = hashlib.sha256(body.SerializeToString(deterministic=True) + content_hash.encode()).hexdigest()
     return RequestKey(parse_uuid(request_id, "request_id"), method, digest)
-
-
-def parse_create_collection(request: pb.CreateCollectionRequest, tenant: str) -> NewCollection:
-    """Return the collection that is wanted.
-
-    Raises:
-        InvalidRequestError: naming the field that breaks a rule.
-        NotAvailableError: naming a setting that this version does not offer.
-    """
-    name = parse_collection_name(request.collection)
-    if request.profile not in _PROFILES:
-        raise InvalidRequestError.of("profile", f"unknown value {request.profile}")
-    profile = PROFILES[_PROFILES[request.profile]]
-    refuse_unavailable_settings(request.settings)
-    return NewCollection(
-        tenant=tenant,
-        name=name,
-        profile=profile.name,
-        chunking=parse_chunking(request.settings.chunking, profile.chunking),
-        retrieval=parse_retrieval(request.settings.retrieval, profile.retrieval),
-    )
 
 
 def parse_ingest_document(request: pb.IngestDocumentRequest, tenant: str) -> tuple[IngestRequest, Original]:
@@ -120,8 +90,6 @@ def _parse(message: pb.IngestDocumentRequest | pb.UploadHeader, tenant: str, con
         raise InvalidRequestError.of("format", f"unknown value {message.format}")
     if message.duplicate_policy not in _POLICIES:
         raise InvalidRequestError.of("duplicate_policy", f"unknown value {message.duplicate_policy}")
-    if message.HasField("chunking"):
-        raise NotAvailableError("chunking is that of the collection in this version", feature="chunking")
     return IngestRequest(
         tenant=tenant,
         collection=parse_collection_name(message.collection),
@@ -132,6 +100,7 @@ def _parse(message: pb.IngestDocumentRequest | pb.UploadHeader, tenant: str, con
         fields=parse_fields(message.fields) if message.HasField("fields") else None,
         duplicate_policy=_POLICIES[message.duplicate_policy],
         content_field=content_field,
+        chunking=parse_chunking(message.chunking, "chunking"),
     )
 
 

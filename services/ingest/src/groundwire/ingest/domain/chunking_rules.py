@@ -1,0 +1,60 @@
+"""Overrides of chunking policies, and the limits that every policy keeps."""
+
+import math
+from dataclasses import dataclass, replace
+
+from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy, ChunkUnit
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+
+_MAX_TARGET = 100_000
+_MAX_MAXIMUM = 1_000_000
+_MAX_OVERLAP = 0.5
+_MAX_WINDOW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkingOverrides:
+    """What a request says about chunking; None keeps what is in force."""
+
+    unit: ChunkUnit | None = None
+    target: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    overlap_ratio: float | None = None
+    min_chars: int | None = None
+    chunker: ChunkerKind | None = None
+    window_size: int | None = None
+
+    def over(self, policy: ChunkingPolicy, field: str) -> ChunkingPolicy:
+        """Return the policy with these overrides; `field` is the path of the overrides in the request.
+
+        Raises:
+            InvalidRequestError: naming every field that breaks a rule.
+        """
+        given = {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+        changed = replace(policy, **given)
+        check_policy(changed, field)
+        return changed
+
+
+def check_policy(policy: ChunkingPolicy, field: str) -> None:
+    """Return if the policy can be kept.
+
+    Raises:
+        InvalidRequestError: naming every field that breaks a rule.
+    """
+    rules = {
+        f"target_size must be 1 to {_MAX_TARGET}": 1 <= policy.target <= _MAX_TARGET,
+        "minimum_size must be at least 1 and at most target_size": 1 <= policy.minimum <= policy.target,
+        f"maximum_size must be at least target_size and at most {_MAX_MAXIMUM}": (
+            policy.target <= policy.maximum <= _MAX_MAXIMUM
+        ),
+        "overlap_ratio must be at least 0 and below 0.5": (
+            math.isfinite(policy.overlap_ratio) and 0.0 <= policy.overlap_ratio < _MAX_OVERLAP
+        ),
+        f"min_chars must be 1 to {_MAX_MAXIMUM}": 1 <= policy.min_chars <= _MAX_MAXIMUM,
+        f"window_size must be 0 to {_MAX_WINDOW}": 0 <= policy.window_size <= _MAX_WINDOW,
+    }
+    broken = [rule.partition(" ") for rule, is_met in rules.items() if not is_met]
+    if broken:
+        raise InvalidRequestError([FieldViolation(f"{field}.{name}", said) for name, _, said in broken])

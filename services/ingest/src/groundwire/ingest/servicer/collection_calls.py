@@ -1,0 +1,106 @@
+"""The calls on collections: message in, message out, blocking."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from groundwire.api.ingest.v1 import collection_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.catalog.generations import Receipt
+from groundwire.ingest.create_collection import CreateCollection
+from groundwire.ingest.delete_document import DeleteCollection
+from groundwire.ingest.domain.changing import Deletion
+from groundwire.ingest.domain.reading import CollectionFigures
+from groundwire.ingest.read_collections import GetCollection, ListCollections
+from groundwire.ingest.remember_request import RememberRequest
+from groundwire.ingest.servicer.paging import next_token, page_size_of
+from groundwire.ingest.update_collection import UpdateCollection
+from groundwire.ingest.wire.collection_requests import changed_settings, parse_create_collection
+from groundwire.ingest.wire.collection_settings import SettingsReader
+from groundwire.ingest.wire.collections import to_collection_message
+from groundwire.ingest.wire.requests import request_key
+from groundwire.ingest.wire.responses import to_deletion_receipt
+from groundwire.kernel.collection import Collection, CollectionSettings
+from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.rpc import request_context
+from groundwire.rpc.pagination import PageTokens
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionUseCases:
+    """What the calls on collections use."""
+
+    create: CreateCollection
+    get: GetCollection
+    list: ListCollections
+    update: UpdateCollection
+    delete: DeleteCollection
+    remember: RememberRequest
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionCalls:
+    """Checks, runs and answers; the tenant is that of the current call. `vector_engine` is the name of the store."""
+
+    use: CollectionUseCases
+    tokens: PageTokens
+    read_settings: SettingsReader
+    vector_engine: str
+
+    def create(self, request: pb.CreateCollectionRequest) -> pb.CreateCollectionResponse:
+        """Create a collection."""
+        tenant = request_context.current().tenant
+        wanted = parse_create_collection(request, tenant, self.read_settings)
+
+        def encode(found: CollectionFigures) -> bytes:
+            return pb.CreateCollectionResponse(collection=self._message(found)).SerializeToString(deterministic=True)
+
+        key = request_key("CreateCollection", request)
+        answer = self.use.remember(tenant, key, lambda receipt: self.use.create(wanted, receipt), encode)
+        return pb.CreateCollectionResponse.FromString(answer)
+
+    def get(self, request: pb.GetCollectionRequest) -> pb.GetCollectionResponse:
+        """Return a collection."""
+        found = self.use.get(request_context.current().tenant, parse_collection_name(request.collection))
+        return pb.GetCollectionResponse(collection=self._message(found))
+
+    def list(self, request: pb.ListCollectionsRequest) -> pb.ListCollectionsResponse:
+        """Return a page of collections."""
+        tenant = request_context.current().tenant
+        after = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        page = self.use.list(tenant, str(after[0]) if after else "", page_size_of(request.page_size))
+        return pb.ListCollectionsResponse(
+            collections=[self._message(found) for found in page.items],
+            next_page_token=next_token(self.tokens, page.next_position, tenant, request),
+        )
+
+    def update(self, request: pb.UpdateCollectionRequest) -> pb.UpdateCollectionResponse:
+        """Change settings of a collection."""
+        tenant, name = request_context.current().tenant, parse_collection_name(request.collection)
+
+        def change(current: Collection) -> CollectionSettings:
+            return changed_settings(request, current, self.read_settings)
+
+        def work(receipt: Callable[[CollectionFigures], Receipt] | None) -> CollectionFigures:
+            return self.use.update(tenant, name, change, receipt)
+
+        def encode(found: CollectionFigures) -> bytes:
+            return pb.UpdateCollectionResponse(collection=self._message(found)).SerializeToString(deterministic=True)
+
+        answer = self.use.remember(tenant, request_key("UpdateCollection", request), work, encode)
+        return pb.UpdateCollectionResponse.FromString(answer)
+
+    def delete(self, request: pb.DeleteCollectionRequest) -> pb.DeleteCollectionResponse:
+        """Delete a collection."""
+        tenant, name = request_context.current().tenant, parse_collection_name(request.collection)
+
+        def encode(deletion: Deletion) -> bytes:
+            return pb.DeleteCollectionResponse(receipt=to_deletion_receipt(deletion)).SerializeToString(
+                deterministic=True
+            )
+
+        key = request_key("DeleteCollection", request)
+        answer = self.use.remember(tenant, key, lambda receipt: self.use.delete(tenant, name, receipt), encode)
+        return pb.DeleteCollectionResponse.FromString(answer)
+
+    def _message(self, found: CollectionFigures) -> collection_pb2.Collection:
+        return to_collection_message(found, self.vector_engine, self.read_settings.max_document_bytes)

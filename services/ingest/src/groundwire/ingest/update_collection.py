@@ -1,0 +1,34 @@
+"""Change the settings of a collection."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.generations import Receipt
+from groundwire.ingest.domain.reading import CollectionFigures
+from groundwire.ingest.read_collections import figures_of
+from groundwire.kernel.collection import Collection, CollectionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateCollection:
+    """Changes settings; what is stored already stays as it is."""
+
+    collections: Collections
+
+    def __call__(
+        self,
+        tenant: str,
+        name: str,
+        change: Callable[[Collection], CollectionSettings],
+        remember: Callable[[CollectionFigures], Receipt] | None = None,
+    ) -> CollectionFigures:
+        """Return the collection after `change`, which gets it as it is and runs alone.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            InvalidRequestError: `change` refuses.
+        """
+        before = figures_of(self.collections, self.collections.get(tenant, name))
+        receipt = None if remember is None else lambda stored: remember(replace(before, collection=stored))
+        return replace(before, collection=self.collections.update(tenant, name, change, receipt))
