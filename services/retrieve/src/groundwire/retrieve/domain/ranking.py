@@ -1,42 +1,54 @@
 """From scored candidates to results: live ones only, each text once, the best first."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from groundwire.kernel.hit import StoredChunk
 from groundwire.retrieve.domain.fusion import FusedScore
 from groundwire.retrieve.domain.query_terms import distinct_words
+from groundwire.retrieve.domain.screening import Objection, Screen
 from groundwire.retrieve.domain.searching import ResultOrder, SearchHit
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Candidates that may become results, best first, and how many repeated the text of a better one."""
+    """Candidates that may become results, best first.
+
+    `duplicates` repeated the text of a better one; `withheld` has the numbers of those that must not be returned.
+    """
 
     candidates: tuple[tuple[FusedScore, StoredChunk], ...]
     duplicates: int
+    withheld: Mapping[int, Objection] = field(default_factory=dict)
 
 
-def rank(scores: Iterable[FusedScore], live: Mapping[int, StoredChunk], *, collapse: bool) -> Ranking:
+def rank(
+    scores: Iterable[FusedScore], live: Mapping[int, StoredChunk], *, collapse: bool, screen: Screen | None = None
+) -> Ranking:
     """Join scores with live chunks, keeping the order.
 
     Args:
         scores: best first.
         live: the chunks by number; candidates that are not in it are left out.
         collapse: keep only the best of chunks with equal content (requirement C06).
+        screen: says which chunks must not be returned.
     """
+    withheld: dict[int, Objection] = {}
     seen: set[str] = set()
     kept, duplicates = [], 0
     for score in scores:
         stored = live.get(score.number)
         if stored is None:
             continue
+        if screen is not None and (objection := screen(stored)) is not None:
+            withheld[score.number] = objection
+            continue
         if collapse and stored.chunk.content in seen:
             duplicates += 1
             continue
         seen.add(stored.chunk.content)
         kept.append((score, stored))
-    return Ranking(tuple(kept), duplicates)
+    return Ranking(tuple(kept), duplicates, withheld)
 
 
 def to_hits(selected: Sequence[tuple[FusedScore, StoredChunk]], order: ResultOrder) -> tuple[SearchHit, ...]:
@@ -44,7 +56,7 @@ def to_hits(selected: Sequence[tuple[FusedScore, StoredChunk]], order: ResultOrd
     ordered = list(selected)
     if order is not ResultOrder.RELEVANCE:
         newest_first = order is ResultOrder.TIMESTAMP_DESC
-        ordered.sort(key=lambda pair: pair[1].document.ingestion_time, reverse=newest_first)
+        ordered.sort(key=lambda pair: pair[1].ingestion_time, reverse=newest_first)
     return tuple(SearchHit(position, score, stored) for position, (score, stored) in enumerate(ordered, start=1))
 
 

@@ -8,8 +8,11 @@ from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.domain.chapter_rules import ChapterRules
 from groundwire.retrieve.domain.fusion import FusedScore
+from groundwire.retrieve.domain.query_types import QueryStrategy
+from groundwire.retrieve.domain.screening import Screen
 
 
 class ResultOrder(StrEnum):
@@ -32,12 +35,21 @@ class SearchState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedVector:
+    """A query's vector by this server's model, and the seconds it took."""
+
+    vector: Vectors
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class SearchRequest:
     """A checked request. None means: what the collection says.
 
     `query` is the caller's text, unchanged. `top_k` >= 1; `min_relevance` and `dense_weight` are in [0, 1].
     `where` has the caller's field names, which are checked against the collection during the search.
-    `vector` is the caller's own embedding of the query: float32, finite, of any length.
+    `vector` is the caller's own embedding of the query: float32, finite, of any length. `prepared` is this server's
+    own, made beforehand together with others. `query_types` are preferred, most wanted first; empty means all.
     """
 
     tenant: str
@@ -51,13 +63,16 @@ class SearchRequest:
     order: ResultOrder = ResultOrder.RELEVANCE
     collapse_duplicates: bool = True
     vector: Vectors | None = None
+    prepared: PreparedVector | None = None
+    query_types: tuple[QueryType, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
     """A request with every default filled in and its filter in canonical form.
 
-    `terms` and `phrases` are what the lexical leg looks for; both are empty when it does not run.
+    `terms` and `phrases` are what the lexical leg looks for; both are empty when it does not run. `query_type` is what
+    the query was classified as, `applied_type` the one whose `strategy` applies.
     """
 
     collection: Collection
@@ -68,6 +83,10 @@ class SearchPlan:
     min_relevance: float
     dense_weight: float
     rules: ChapterRules
+    query_type: QueryType
+    applied_type: QueryType
+    strategy: QueryStrategy
+    screen: Screen
     terms: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
 
@@ -85,14 +104,17 @@ class SearchHit:
 class SearchCounts:
     """What became of the candidates that did not become results.
 
-    Of `candidates`, `stale` were not live any more, `duplicates` repeated the text of a better one, and
-    `below_threshold` stayed under the smallest relevance.
+    Of `candidates`, `stale` were not live any more, `duplicates` repeated the text of a better one,
+    `below_threshold` stayed under the smallest relevance, `rejected` have a source that is not approved, and
+    `incomplete` lack required metadata.
     """
 
     candidates: int
     stale: int
     duplicates: int
     below_threshold: int
+    rejected: int = 0
+    incomplete: int = 0
 
 
 @dataclass(frozen=True, slots=True)
