@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.catalog.database import Database
+from groundwire.catalog.full_text import number_of
 from groundwire.client import GroundwireClient
 from groundwire.vectorstores.factory import open_vector_store
 from tests.e2e.server import ServerProcess, groundwire
@@ -82,7 +83,7 @@ def _assert_stores_agree(data: Path, chunks: int) -> None:
     try:
         with catalog.read() as connection:
             numbers = set(connection.exec_driver_sql("SELECT chunk_number FROM chunks").scalars())
-            full_text = set(connection.exec_driver_sql("SELECT rowid FROM chunks_fts").scalars())
+            full_text = set(map(number_of, connection.exec_driver_sql("SELECT rowid FROM chunks_fts").scalars()))
             pending = connection.exec_driver_sql("SELECT count(*) FROM generations WHERE state = 'PENDING'").scalar()
         (engine_name,) = vectors.collections()
         assert len(numbers) == chunks

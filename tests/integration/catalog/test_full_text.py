@@ -7,10 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from groundwire.catalog.index_words import IndexWords
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError
-from groundwire.kernel.filters import Comparator, Comparison, Exists
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft
 
 AWKWARD = (
@@ -74,22 +73,13 @@ def test_a_phrase_needs_its_words_side_by_side(catalog: Catalog, docs: Collectio
     assert _found(catalog, "full-moon") == [pending.numbers[0]]
 
 
-def test_the_filter_of_a_search_is_obeyed(catalog: Catalog, docs: Collection) -> None:
-    _, first = catalog.put(docs, make_draft("tide one", fields=DocumentFields(category="a", metadata={"n": 1})))
-    catalog.put(docs, make_draft("tide two", source="b", fields=DocumentFields(category="b", metadata={"n": 2})))
-    for where in (Comparison("category", Comparator.EQ, "a"), Comparison("n", Comparator.LT, 2)):
-        matches = catalog.full_text.search(TENANT, "docs", ["tide"], [], 10, where)
-        assert [match.number for match in matches] == list(first.numbers)
-    assert catalog.full_text.search(TENANT, "docs", ["tide"], [], 10, Exists("absent")) == []
-
-
 @pytest.mark.requirement("T21")
 @pytest.mark.parametrize("text", AWKWARD)
 def test_no_user_text_is_an_operator_or_an_error(catalog: Catalog, docs: Collection, text: str) -> None:
     _, pending = catalog.put(docs, make_draft("tide", "moon", "x of c1", "ops 306"))
     other = catalog.collections.create(make_collection("other"))
     catalog.put(other, make_draft("tide moon x c1 c2"))
-    words = catalog.full_text.terms(text)
+    words = IndexWords().of(text)
     expected = {
         number
         for number, content in zip(pending.numbers, ("tide", "moon", "x of c1", "ops 306"), strict=True)
@@ -107,10 +97,11 @@ def test_any_unicode_is_searched_as_words(catalog: Catalog, docs: Collection, te
     assert set(catalog.full_text.document_frequencies(TENANT, "docs", terms)) == set(terms)
 
 
-def test_terms_are_cut_as_the_index_cuts_them(catalog: Catalog) -> None:
-    assert catalog.full_text.terms("It's C++ élan, OPS-306! It's") == ["it", "s", "c", "elan", "ops", "306", "it", "s"]
-    assert catalog.full_text.terms("") == []
-    assert catalog.full_text.terms("?!") == []
+def test_terms_are_cut_as_the_index_cuts_them() -> None:
+    words = IndexWords()
+    assert words.of("It's C++ élan, OPS-306! It's") == ["it", "s", "c", "elan", "ops", "306", "it", "s"]
+    assert words.of("") == []
+    assert words.of("?!") == []
 
 
 def test_frequencies_count_live_chunks_of_the_collection(catalog: Catalog, docs: Collection) -> None:
@@ -134,7 +125,6 @@ def test_a_search_sees_every_write_that_was_acknowledged_before_it(catalog: Cata
 
 
 def test_collections_that_begin_alike_are_kept_apart(catalog: Catalog) -> None:
-    # Scope tokens c1 and c10 … must not be prefixes of one another's matches.
     made = [catalog.collections.create(make_collection(f"c{number}")) for number in range(12)]
     for collection in made:
         catalog.put(collection, make_draft("tide"))

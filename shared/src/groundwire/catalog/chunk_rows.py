@@ -11,13 +11,14 @@ from groundwire.catalog.document_rows import DOCUMENT_COLUMNS, loaded_values, to
 from groundwire.catalog.generation_keys import IS_LIVE
 from groundwire.catalog.tables import chunks, collections, documents, generations
 from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.clock import from_epoch_ms
 from groundwire.kernel.document import Document
 from groundwire.kernel.filters import Payload
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
 
 _c = chunks.c
-_CHUNK_COLUMNS = (
+CHUNK_COLUMNS = (
     _c.chunk_number,
     _c.chunk_id,
     _c.sequence_num,
@@ -36,11 +37,16 @@ _CHUNK_COLUMNS = (
     _c.overlap_next_chars,
     _c.undersized,
     _c.embedding_hash,
+    _c.tags,
+    _c.metadata,
+    _c.embedding_timestamp,
+    generations.c.created_time,
 )
-_DOCUMENT = len(_CHUNK_COLUMNS)
+_TIMES = len(CHUNK_COLUMNS) - 2
+_DOCUMENT = len(CHUNK_COLUMNS)
 
 SELECT_LIVE_CHUNKS: Select[Any] = (
-    select(*_CHUNK_COLUMNS, *DOCUMENT_COLUMNS)
+    select(*CHUNK_COLUMNS, *DOCUMENT_COLUMNS)
     .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
     .join(documents, _c.document_key == documents.c.document_key)
     .join(collections, documents.c.collection_key == collections.c.collection_key)
@@ -55,12 +61,21 @@ def to_stored_chunk(row: Sequence[Any], seen: dict[int, Document]) -> StoredChun
     if key not in seen:
         seen[key] = to_document(row[_DOCUMENT:])
     document = seen[key]
-    return StoredChunk(row[0], row[1], document.generation, _to_chunk(row[2:_DOCUMENT]), document)
+    return StoredChunk(
+        chunk_number=row[0],
+        chunk_id=row[1],
+        generation=document.generation,
+        chunk=to_chunk(row[2:_TIMES]),
+        document=document,
+        embedding_time=from_epoch_ms(row[_TIMES]),
+        ingestion_time=from_epoch_ms(row[_TIMES + 1]),
+    )
 
 
-def _to_chunk(row: Sequence[Any]) -> Chunk:
+def to_chunk(row: Sequence[Any]) -> Chunk:
+    """Make a chunk of the values of `CHUNK_COLUMNS` behind the first two."""
     sequence_num, start, end, start_byte, end_byte, content, tokens, chapter, section, path, level, *rest = row
-    page_numbers, overlap_prev, overlap_next, undersized, embedding_hash = rest
+    page_numbers, overlap_prev, overlap_next, undersized, embedding_hash, tags, metadata = rest
     return Chunk(
         sequence_num=sequence_num,
         span=Span(start, end, start_byte, end_byte),
@@ -75,6 +90,8 @@ def _to_chunk(row: Sequence[Any]) -> Chunk:
         overlap_next_chars=overlap_next,
         undersized=bool(undersized),
         given_embedding_hash=embedding_hash,
+        tags=tuple(tags),
+        metadata=loaded_values(metadata),
     )
 
 
@@ -101,6 +118,8 @@ CHUNK_VALUES = (
     "overlap_prev_chars",
     "overlap_next_chars",
     "undersized",
+    "tags",
+    "metadata",
 )
 """The columns that a chunk knows itself, but for its content; in the order of the table."""
 
@@ -126,4 +145,6 @@ def chunk_values(chunk: Chunk) -> tuple[Any, ...]:
         chunk.overlap_prev_chars,
         chunk.overlap_next_chars,
         int(chunk.undersized),
+        encode_json(chunk.tags),
+        encode_json(chunk.metadata),
     )

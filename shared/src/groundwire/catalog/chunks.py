@@ -9,7 +9,8 @@ from groundwire.catalog.chunk_rows import SELECT_LIVE_CHUNKS, to_stored_chunk
 from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
 from groundwire.catalog.document_rows import SELECT_DOCUMENTS_OF_COLLECTION
-from groundwire.catalog.filter_split import live_chunks_matching
+from groundwire.catalog.filter_split import chunks_matching
+from groundwire.catalog.generation_keys import live_generation_keys
 from groundwire.catalog.tables import chunks, collections, documents
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
@@ -77,12 +78,8 @@ class Chunks:
 
     def live(self, tenant: str, collection: str, numbers: Sequence[int]) -> dict[int, StoredChunk]:
         """Return those of the chunks that are live in the collection, by number, in the order given; one query."""
-        given = {"tenant": tenant, "collection": collection, "wanted": json.dumps(list(numbers))}
         with self._database.read() as connection:
-            rows = connection.execute(_BY_NUMBERS, given).all()
-        seen: dict[int, Document] = {}
-        found = {row[0]: to_stored_chunk(row, seen) for row in rows}
-        return {number: found[number] for number in numbers if number in found}
+            return live_chunks(connection, tenant, collection, numbers)
 
     def matching(self, tenant: str, collection: str, where: Filter, limit: int | None) -> list[int]:
         """Return the numbers of live chunks whose payload matches a filter, ascending, at most `limit`.
@@ -94,7 +91,7 @@ class Chunks:
             key = collection_key(connection, tenant, collection)
             found = (
                 select(chunks.c.chunk_number)
-                .where(live_chunks_matching(key, where))
+                .where(chunks_matching(live_generation_keys(key), where))
                 .order_by(chunks.c.chunk_number)
                 .limit(limit)
                 .subquery()
@@ -115,12 +112,23 @@ class Chunks:
             key, position = collection_key(connection, tenant, collection), self._database.position(connection)
             cached = self._fields.get(key)
             if cached is None or cached[0] != position:
-                cached = (position, _fields(connection, key))
+                cached = (position, metadata_fields(connection, key))
                 self._fields[key] = cached
             return dict(cached[1])
 
 
-def _fields(connection: Connection, key: int) -> dict[str, FieldKind]:
+def live_chunks(
+    connection: Connection, tenant: str, collection: str, numbers: Sequence[int]
+) -> dict[int, StoredChunk]:
+    """Return those of the chunks that are live in the collection, by number, in the order given; one query."""
+    given = {"tenant": tenant, "collection": collection, "wanted": json.dumps(list(numbers))}
+    seen: dict[int, Document] = {}
+    found = {row[0]: to_stored_chunk(row, seen) for row in connection.execute(_BY_NUMBERS, given)}
+    return {number: found[number] for number in numbers if number in found}
+
+
+def metadata_fields(connection: Connection, key: int) -> dict[str, FieldKind]:
+    """Return the metadata fields that visible documents brought along, with what they hold."""
     each = func.json_each(documents.c.metadata).table_valued("key", "value", "type")
     of_element = func.json_type(each.c.value, "$[0]")
     kind = case((each.c.type == "array", "list of " + of_element), else_=each.c.type)

@@ -70,7 +70,7 @@ def _bury(connection: Connection, row: RowMapping, now: int) -> None:
     written = select(func.max(generations.c.generation)).where(generations.c.document_key == row["document_key"])
     values = {
         "last_generation": connection.execute(written).scalar_one(),
-        "position": advance_position(connection),
+        "position": advance_position(connection, row["collection_key"]),
         "deleted_time": now,
     }
     statement = insert(tombstones).values(tenant=row["tenant"], document_id=row["document_id"], **values)

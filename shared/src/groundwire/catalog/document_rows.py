@@ -12,7 +12,7 @@ from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.filters import Value
 
 _d = documents.c
-_FIELD_COLUMNS = (
+FIELD_COLUMNS = (
     _d.title,
     _d.creator,
     _d.subject,
@@ -38,7 +38,7 @@ DOCUMENT_COLUMNS = (
     _d.embedding_model,
     _d.ingestion_date,
     _d.last_modified,
-    *_FIELD_COLUMNS,
+    *FIELD_COLUMNS,
 )
 """The key of the document, then what `to_document` reads, in its order."""
 
@@ -94,7 +94,7 @@ def field_values(fields: DocumentFields) -> dict[str, Any]:
 
 def to_fields(values: Mapping[str, Any]) -> DocumentFields:
     """Make the fields of what `field_values` returned."""
-    return _to_fields([values[column.name] for column in _FIELD_COLUMNS])
+    return _to_fields([values[column.name] for column in FIELD_COLUMNS])
 
 
 def _to_fields(row: Sequence[Any]) -> DocumentFields:

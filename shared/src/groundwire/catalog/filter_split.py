@@ -1,9 +1,8 @@
-"""Which live chunks of a collection match a filter, deciding what concerns whole documents once for each of them."""
+"""Which chunks of some generations match a filter, deciding what concerns whole documents once for each of them."""
 
-from sqlalchemy import ColumnElement, and_, select, true
+from sqlalchemy import ColumnElement, Select, and_, select, true
 
 from groundwire.catalog.filters_sql import to_sql
-from groundwire.catalog.generation_keys import live_generation_keys
 from groundwire.catalog.tables import chunks
 from groundwire.kernel.filters import And, Filter, Not, Or
 
@@ -18,15 +17,14 @@ DOCUMENT_FIELDS = frozenset(
         "date_created",
         "language",
         "category",
-        "tags",
         "project",
     }
 )
 """Built-in fields with one value for all chunks of a generation."""
 
 
-def live_chunks_matching(collection_key: int, where: Filter) -> ColumnElement[bool]:
-    """Return the condition on `chunks` for the live chunks of a collection that match.
+def chunks_matching(generation_keys: Select[tuple[int]], where: Filter) -> ColumnElement[bool]:
+    """Return the condition on `chunks` for the chunks of some generations that match.
 
     A document's own clauses are evaluated on its first chunk; with some fifty chunks to a document that is most
     of the work saved.
@@ -34,7 +32,7 @@ def live_chunks_matching(collection_key: int, where: Filter) -> ColumnElement[bo
     clauses = where.clauses if isinstance(where, And) else (where,)
     of_documents = And(tuple(clause for clause in clauses if _concerns_documents(clause)))
     of_chunks = [to_sql(clause, chunks.c.payload) for clause in clauses if not _concerns_documents(clause)]
-    keys = live_generation_keys(collection_key)
+    keys = generation_keys
     if of_documents.clauses:
         first = chunks.alias("first")
         keys = select(first.c.generation_key).where(

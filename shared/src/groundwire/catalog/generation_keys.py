@@ -3,12 +3,30 @@
 import json
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, and_, func, literal_column, or_, select
 
 from groundwire.catalog.tables import chunks, collections, generations
 from groundwire.kernel.collection import Collection
 
 IS_LIVE: ColumnElement[bool] = generations.c.state == literal_column("'LIVE'")
+
+
+def visible_at(snapshot: int | None) -> ColumnElement[bool]:
+    """Return the condition on `generations` for what readers saw at a position, or see now (None)."""
+    if snapshot is None:
+        return IS_LIVE
+    return and_(
+        generations.c.state.in_(("LIVE", "SUPERSEDED")),
+        generations.c.live_from <= snapshot,
+        or_(generations.c.live_to.is_(None), generations.c.live_to > snapshot),
+    )
+
+
+def visible_generation_keys(collection_key: Any, snapshot: int | None) -> Select[tuple[int]]:
+    """Return the statement for the keys of the generations of a collection that readers saw at a position."""
+    return select(generations.c.generation_key).where(
+        generations.c.collection_key == collection_key, visible_at(snapshot)
+    )
 
 
 def live_generation_keys(collection_key: Any) -> Select[tuple[int]]:

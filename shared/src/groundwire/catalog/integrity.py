@@ -6,15 +6,15 @@ from sqlalchemy.exc import DatabaseError
 from groundwire.catalog.database import Database
 
 _RULES = {
-    "a full-text row without a live chunk": """
-        SELECT count(*) FROM chunks_fts_docsize WHERE id NOT IN (SELECT chunk_number FROM live_chunks)""",
-    "a live chunk without a full-text row": """
-        SELECT count(*) FROM live_chunks WHERE chunk_number NOT IN (SELECT id FROM chunks_fts_docsize)""",
+    "a full-text row without a searchable chunk": """
+        SELECT count(*) FROM chunks_fts_docsize WHERE id NOT IN (SELECT search_key FROM searchable_chunks)""",
+    "a searchable chunk without a full-text row": """
+        SELECT count(*) FROM searchable_chunks WHERE search_key NOT IN (SELECT id FROM chunks_fts_docsize)""",
     "a live generation that has not the chunks it counts": """
         SELECT count(*) FROM generations AS g WHERE state = 'LIVE' AND chunk_count <>
         (SELECT count(*) FROM chunks AS c WHERE c.generation_key = g.generation_key)""",
-    "a superseded generation that still has chunks": """
-        SELECT count(*) FROM generations WHERE state = 'SUPERSEDED' AND EXISTS
+    "a superseded generation that still has chunks and is not kept": """
+        SELECT count(*) FROM generations WHERE state = 'SUPERSEDED' AND superseded_time IS NULL AND EXISTS
         (SELECT 1 FROM chunks AS c WHERE c.generation_key = generations.generation_key)""",
     "a gap in the sequence numbers of a generation": """
         SELECT count(*) FROM (SELECT 1 FROM chunks GROUP BY generation_key

@@ -1,8 +1,9 @@
 """Makes a pending generation the one that readers see, or takes it back."""
 
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
+from sqlalchemy import Connection, RowMapping, and_, delete, exists, insert, select, update
 
 from groundwire.catalog.begin_generation import changed, refuse_taken_source
 from groundwire.catalog.generation_keys import numbers_of
@@ -23,8 +24,10 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
     if row is None or document is None or document["live_generation"] != pending.expected_generation:
         raise changed(pending.document_id)
     refuse_taken_source(connection, row["collection_key"], row["source_path"], pending.document_id)
-    position = advance_position(connection)
-    _supersede(connection, pending, row["document_key"], position)
+    is_kept = pending.collection.settings.generation_retention > timedelta(0)
+    keeps_history = is_kept or pending.expected_generation == 0
+    position = advance_position(connection, row["collection_key"], keeps_history=keeps_history)
+    _supersede(connection, pending, row["document_key"], position, kept_since=now if is_kept else None)
     connection.execute(
         update(generations)
         .where(generations.c.generation_key == pending.key)
@@ -73,19 +76,27 @@ def _document_row(connection: Connection, pending: PendingGeneration, row: RowMa
     return connection.execute(statement).mappings().first()
 
 
-def _supersede(connection: Connection, pending: PendingGeneration, document_key: int, position: int) -> None:
-    """Keep the text of the live generation, so that old citations can be verified; its chunks go."""
-    statement = (
-        update(generations)
-        .where(generations.c.document_key == document_key, generations.c.state == GenerationState.LIVE.value)
-        .values(state=GenerationState.SUPERSEDED.value, live_to=position)
-    )
-    key = connection.execute(statement.returning(generations.c.generation_key)).scalar()
+def _supersede(
+    connection: Connection, pending: PendingGeneration, document_key: int, position: int, kept_since: int | None
+) -> None:
+    """Retire the live generation; its text stays, so that old citations can be verified.
+
+    Its points go, also when its chunks are kept for readers of the past: those compare with the vectors of the
+    catalog, so that readers of now never meet what is retired (decision 0009).
+    """
+    is_live = and_(generations.c.document_key == document_key, generations.c.state == GenerationState.LIVE.value)
+    key = connection.execute(select(generations.c.generation_key).where(is_live)).scalar()
     if key is None:
         return
     old = numbers_of(connection, select(generations.c.generation_key).where(generations.c.generation_key == key))
     queue_deleted_points(connection, pending.tenant, pending.collection.engine_name, old)
-    connection.execute(delete(chunks).where(chunks.c.generation_key == key))
+    if kept_since is None:
+        connection.execute(delete(chunks).where(chunks.c.generation_key == key))
+    connection.execute(
+        update(generations)
+        .where(generations.c.generation_key == key)
+        .values(state=GenerationState.SUPERSEDED.value, live_to=position, superseded_time=kept_since)
+    )
 
 
 def _update_document(connection: Connection, pending: PendingGeneration, row: RowMapping, now: int) -> None:

@@ -57,8 +57,12 @@ documents = Table(
     words("embedding_model"),
     number("ingestion_date"),
     number("last_modified"),
+    number("delete_time", nullable=True),
+    number("deleted_generation", default=0),
     UniqueConstraint("tenant", "document_id"),
-    CheckConstraint("live_generation >= 0"),
+    CheckConstraint("live_generation >= 0 AND deleted_generation >= 0"),
+    CheckConstraint("live_generation = 0 OR deleted_generation = 0"),
+    CheckConstraint("(delete_time IS NULL) = (deleted_generation = 0)"),
     CheckConstraint("length(source_hash) = 64"),
     CheckConstraint("doc_type IN ('pdf', 'text', 'markdown', 'html', 'docx', 'rst', 'csv', 'jsonl')"),
     CheckConstraint("chunk_count >= 0"),
@@ -66,7 +70,8 @@ documents = Table(
     CheckConstraint("total_bytes >= total_chars"),
     sqlite_autoincrement=True,
 )
-"""Documents; a row with live_generation 0 waits for its first generation and no reader sees it."""
+"""Documents. No reader sees a row with live_generation 0: it waits for its first generation, or it was deleted softly
+and deleted_generation is the one that a restoration makes live again."""
 
 Index(
     "documents_source_path",
@@ -133,9 +138,9 @@ generations = Table(
     number("created_time"),
     UniqueConstraint("document_key", "generation"),
     CheckConstraint("generation > 0"),
-    CheckConstraint("state IN ('PENDING', 'LIVE', 'SUPERSEDED')"),
+    CheckConstraint("state IN ('PENDING', 'LIVE', 'SUPERSEDED', 'DELETED')"),
     CheckConstraint("(state = 'PENDING') = (live_from IS NULL)"),
-    CheckConstraint("(state = 'SUPERSEDED') = (live_to IS NOT NULL)"),
+    CheckConstraint("(state IN ('SUPERSEDED', 'DELETED')) = (live_to IS NOT NULL)"),
     sqlite_autoincrement=True,
 )
 Index("generations_live", generations.c.document_key, unique=True, sqlite_where=generations.c.state == text("'LIVE'"))
@@ -191,6 +196,8 @@ chunks = Table(
     number("overlap_prev_chars", default=0),
     number("overlap_next_chars", default=0),
     number("undersized", default=0),
+    json_text("tags"),
+    json_text("metadata"),
     words("embedding_model"),
     number("embedding_timestamp"),
     Column("payload", BinaryJson, nullable=False),
@@ -206,12 +213,13 @@ chunks = Table(
     CheckConstraint("overlap_prev_chars >= 0 AND overlap_next_chars >= 0"),
     sqlite_autoincrement=True,
 )
-"""Chunks of pending, live and kept superseded generations; triggers keep the full-text index equal to the latter two."""
+"""Chunks of generations; triggers keep those of live and superseded ones in the full-text index."""
 
 Index("chunks_document", chunks.c.document_key, chunks.c.sequence_num)
 Index("chunks_content_hash", chunks.c.content_hash)
 Index("chunks_embedding_hash", chunks.c.embedding_hash)
 Index("chunks_chunk_id", chunks.c.tenant, chunks.c.chunk_id)
+Index("chunks_own_metadata", chunks.c.document_key, sqlite_where=chunks.c.metadata.op("<>")(text("'{}'")))
 
 chunk_pages = Table(
     "chunk_pages",

@@ -1,8 +1,8 @@
 """The first schema: collections, documents, texts, chunks, full-text index, bookkeeping, sessions.
 
-The full-text index stores no text of its own: it reads the view `live_chunks`, and triggers keep it equal to
-that view whatever statement or cascade changes a generation or removes chunks; stored chunks never change. `scope` is a
-token that limits a search to one collection.
+The full-text index stores no text of its own: it reads the view `searchable_chunks`, and triggers keep it equal to
+that view whatever statement or cascade changes a generation or removes chunks; stored chunks never change. Its row ids
+are `search_key`s: those of a collection's live chunks are one range, and those of its superseded chunks another.
 """
 
 from pathlib import Path

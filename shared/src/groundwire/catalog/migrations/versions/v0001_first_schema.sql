@@ -45,13 +45,23 @@ CREATE TABLE embeddings (
     PRIMARY KEY (identity_digest, embedding_hash)
 )
 
+CREATE TABLE index_builds (
+    engine_name TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    collection_uid TEXT NOT NULL,
+    identity_digest TEXT NOT NULL,
+    created_time INTEGER NOT NULL,
+    PRIMARY KEY (engine_name)
+) WITHOUT ROWID
+
 CREATE TABLE outbox (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
     engine_name TEXT NOT NULL,
     numbers JSON NOT NULL,
-    CHECK (kind IN ('delete_points', 'drop_collection'))
+    queued_time INTEGER DEFAULT (unixepoch() * 1000) NOT NULL,
+    CHECK (kind IN ('delete_points', 'drop_collection', 'match_points'))
 )
 
 CREATE TABLE query_logs (
@@ -161,8 +171,12 @@ CREATE TABLE documents (
     embedding_model TEXT NOT NULL,
     ingestion_date INTEGER NOT NULL,
     last_modified INTEGER NOT NULL,
+    delete_time INTEGER,
+    deleted_generation INTEGER DEFAULT 0 NOT NULL,
     UNIQUE (tenant, document_id),
-    CHECK (live_generation >= 0),
+    CHECK (live_generation >= 0 AND deleted_generation >= 0),
+    CHECK (live_generation = 0 OR deleted_generation = 0),
+    CHECK ((delete_time IS NULL) = (deleted_generation = 0)),
     CHECK (length(source_hash) = 64),
     CHECK (doc_type IN ('pdf', 'text', 'markdown', 'html', 'docx', 'rst', 'csv', 'jsonl')),
     CHECK (chunk_count >= 0),
@@ -238,9 +252,9 @@ CREATE TABLE generations (
     created_time INTEGER NOT NULL,
     UNIQUE (document_key, generation),
     CHECK (generation > 0),
-    CHECK (state IN ('PENDING', 'LIVE', 'SUPERSEDED')),
+    CHECK (state IN ('PENDING', 'LIVE', 'SUPERSEDED', 'DELETED')),
     CHECK ((state = 'PENDING') = (live_from IS NULL)),
-    CHECK ((state = 'SUPERSEDED') = (live_to IS NOT NULL)),
+    CHECK ((state IN ('SUPERSEDED', 'DELETED')) = (live_to IS NOT NULL)),
     FOREIGN KEY(collection_key) REFERENCES collections (collection_key) ON DELETE CASCADE,
     FOREIGN KEY(document_key) REFERENCES documents (document_key) ON DELETE CASCADE
 )
@@ -274,6 +288,8 @@ CREATE TABLE chunks (
     overlap_prev_chars INTEGER DEFAULT 0 NOT NULL,
     overlap_next_chars INTEGER DEFAULT 0 NOT NULL,
     undersized INTEGER DEFAULT 0 NOT NULL,
+    tags JSON NOT NULL,
+    metadata JSON NOT NULL,
     embedding_model TEXT NOT NULL,
     embedding_timestamp INTEGER NOT NULL,
     payload BLOB NOT NULL,
@@ -291,6 +307,8 @@ CREATE TABLE chunks (
 )
 
 CREATE INDEX chunks_chunk_id ON chunks (tenant, chunk_id)
+
+CREATE INDEX chunks_own_metadata ON chunks (document_key) WHERE metadata <> '{}'
 
 CREATE INDEX chunks_content_hash ON chunks (content_hash)
 

@@ -1,0 +1,166 @@
+"""What a search reads of a collection, all of it on one snapshot of the catalog."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, func, select
+
+from groundwire.catalog.chunk_rows import to_stored_chunk
+from groundwire.catalog.chunks import live_chunks, metadata_fields
+from groundwire.catalog.collection_rows import to_collection
+from groundwire.catalog.database import Database
+from groundwire.catalog.full_text import FullText, LexicalMatch, live_part, superseded_part
+from groundwire.catalog.snapshots import check_snapshot
+from groundwire.catalog.superseded_rows import select_chunks_then
+from groundwire.catalog.tables import chunks, collections, documents
+from groundwire.catalog.view_filters import estimated_share, matching_among, matching_numbers, superseded_numbers
+from groundwire.catalog.view_vectors import vectors_of
+from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.clock import Clock, SystemClock
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import Document
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.kernel.filter_fields import FieldKind
+from groundwire.kernel.filters import Filter
+from groundwire.kernel.hit import StoredChunk
+
+Numbers = NDArray[np.int64]
+_CACHED_FIGURES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What is remembered of a collection until it changes."""
+
+    chunk_count: BoundedCache[tuple[int, int], int]
+    fields: BoundedCache[tuple[int, int], Mapping[str, FieldKind]]
+
+
+class SearchViews:
+    """Opens views; safe to use from many threads."""
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock or SystemClock()
+        self._full_text = FullText()
+        self._figures = _Figures(BoundedCache(_CACHED_FIGURES), BoundedCache(_CACHED_FIGURES))
+
+    @contextmanager
+    def open(self, tenant: str, name: str, snapshot: int | None = None) -> Iterator["SearchView"]:
+        """Give a view of a collection as it is now, or was at a position.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+            SnapshotExpiredError: what was visible at `snapshot` is not all kept any more.
+            InvalidRequestError: `snapshot` is ahead of the catalog.
+        """
+        with self._database.read() as connection:
+            statement = select(collections).where(collections.c.tenant == tenant, collections.c.name == name)
+            row = connection.execute(statement).mappings().first()
+            if row is None:
+                raise CollectionNotFoundError(name)
+            collection, position = to_collection(row), self._database.position(connection)
+            if snapshot is not None:
+                check_snapshot(connection, row, snapshot, position, self._clock.now())
+            key, changed = row[collections.c.collection_key], row[collections.c.changed_position]
+            yield SearchView(connection, collection, key, (position, changed), snapshot, self._full_text, self._figures)
+
+
+class SearchView:
+    """One collection at one moment; used by one thread at a time.
+
+    Attributes:
+        collection: the collection.
+        position: position of the catalog that is read.
+        changed_position: position at which the collection last changed; equal ones mean equal contents.
+        snapshot: the position asked for, None for now.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        collection: Collection,
+        key: int,
+        positions: tuple[int, int],
+        snapshot: int | None,
+        full_text: FullText,
+        figures: _Figures,
+    ) -> None:
+        self.collection = collection
+        self.position = positions[0] if snapshot is None else snapshot
+        self.changed_position = positions[1]
+        self.snapshot = snapshot
+        self._connection = connection
+        self._key = key
+        self._full_text = full_text
+        self._figures = figures
+
+    def chunk_count(self) -> int:
+        """Return the number of live chunks, what document frequencies are shares of."""
+        known = self._figures.chunk_count.get((self._key, self.changed_position))
+        if known is None:
+            counted = select(func.coalesce(func.sum(documents.c.chunk_count), 0)).where(
+                documents.c.collection_key == self._key, documents.c.live_generation > 0
+            )
+            known = int(self._connection.execute(counted).scalar_one())
+            self._figures.chunk_count.put((self._key, self.changed_position), known)
+        return known
+
+    def fields(self) -> Mapping[str, FieldKind]:
+        """Return the metadata fields that visible documents brought along, with what they hold."""
+        known = self._figures.fields.get((self._key, self.changed_position))
+        if known is None:
+            known = metadata_fields(self._connection, self._key)
+            self._figures.fields.put((self._key, self.changed_position), known)
+        return known
+
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """Return the number of live chunks that contain each term or phrase, 0 for none."""
+        part = live_part(self._key)
+        return self._full_text.frequencies(self._connection, part, self.changed_position, terms)
+
+    def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> Sequence[LexicalMatch]:
+        """Return the best chunks that contain any term or phrase, best first, ties by number."""
+        found = self._full_text.search(self._connection, live_part(self._key), terms, phrases, limit)
+        if self.snapshot is None:
+            return found
+        part = superseded_part(self._key)
+        found += self._full_text.search(self._connection, part, terms, phrases, limit)
+        seen = self.among(None, [match.number for match in found])
+        return sorted((match for match in found if match.number in seen), key=lambda each: (-each.score, each.number))
+
+    def matching(self, where: Filter | None) -> Numbers:
+        """Return the numbers of the visible chunks whose payload matches, ascending; all of them for None."""
+        return matching_numbers(self._connection, self._key, where, self.snapshot)
+
+    def among(self, where: Filter | None, numbers: Sequence[int]) -> set[int]:
+        """Return those of the chunks that are visible and match."""
+        return matching_among(self._connection, self._key, where, self.snapshot, numbers)
+
+    def estimated_share(self, where: Filter) -> float:
+        """Return the share of live chunks that match, in [0, 1], of a sample of them."""
+        return estimated_share(self._connection, live_part(self._key), where)
+
+    def superseded(self, where: Filter | None) -> Numbers:
+        """Return the numbers of the matching chunks that were visible at the snapshot and are not live now."""
+        empty = np.zeros(0, dtype=np.int64)
+        return empty if self.snapshot is None else superseded_numbers(self._connection, self._key, where, self.snapshot)
+
+    def chunks(self, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
+        """Return those of the chunks that are visible, by number, in the order given; one query."""
+        if self.snapshot is None:
+            return live_chunks(self._connection, self.collection.tenant, self.collection.name, numbers)
+        given = func.json_each(json.dumps(sorted(self.among(None, numbers)))).table_valued("value").c.value
+        statement = select_chunks_then(chunks.c.chunk_number.in_(select(given)))
+        seen: dict[int, Document] = {}
+        found = {row[0]: to_stored_chunk(row, seen) for row in self._connection.execute(statement)}
+        return {number: found[number] for number in numbers if number in found}
+
+    def vectors(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors]:
+        """Return the stored vectors of those chunks that have one: numbers, float32 of shape (found, dimensions)."""
+        return vectors_of(self._connection, self.collection.identity, numbers)
