@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Sequence
 
 import numpy as np
 
-from groundwire.answer.domain.blocks import BlockKind
 from groundwire.answer.domain.candidates import find_candidates
 from groundwire.answer.domain.draft import Source, Statement
 from groundwire.answer.domain.passage import Passage
@@ -14,6 +13,7 @@ from groundwire.answer.domain.selecting import select_sentences
 from groundwire.answer.domain.thresholds import MAX_CANDIDATES, MAX_SENTENCES, MIN_SUPPORT
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder, Vectors
+from groundwire.kernel.text_blocks import BlockKind
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 

@@ -1,8 +1,8 @@
 """Finds the headings that stand above a place inside a passage; a passage may span several small sections."""
 
-from groundwire.answer.domain.blocks import BlockKind, split_blocks
 from groundwire.answer.domain.passage import Passage
 from groundwire.kernel.heading_text import heading_text
+from groundwire.kernel.text_blocks import BlockKind, split_blocks
 
 _SECTION_LEVEL = 2
 _CHAPTER_LEVEL = 1

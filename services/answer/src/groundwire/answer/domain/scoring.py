@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from groundwire.answer.domain.blocks import BlockKind
 from groundwire.answer.domain.candidates import Candidate
 from groundwire.answer.domain.cues import definition_match, is_announcement, is_dangling, kind_match, names_in
 from groundwire.answer.domain.passage import Passage
@@ -16,6 +15,7 @@ from groundwire.answer.domain.question import Question, QuestionKind
 from groundwire.answer.domain.thresholds import RANKING, SUPPORT
 from groundwire.answer.domain.words import content_stems
 from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.text_blocks import BlockKind
 
 
 @dataclass(frozen=True, slots=True)

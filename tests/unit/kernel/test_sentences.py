@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.answer.domain.blocks import BlockKind, split_blocks
-from groundwire.answer.domain.sentences import split_sentences
+from groundwire.kernel.sentences import split_sentences
+from groundwire.kernel.text_blocks import BlockKind, split_blocks
 
 
 def _texts(text: str) -> list[str]:

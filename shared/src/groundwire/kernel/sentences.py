@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from groundwire.answer.domain.blocks import Block, BlockKind, split_blocks
+from groundwire.kernel.text_blocks import Block, BlockKind, split_blocks
 
 
 @dataclass(frozen=True, slots=True)
