@@ -3,9 +3,9 @@
 Conventions as in `groundwire.catalog.tables`.
 """
 
-from sqlalchemy import CheckConstraint, Column, Float, Index, LargeBinary, Table, UniqueConstraint
+from sqlalchemy import CheckConstraint, Column, Float, Index, LargeBinary, Table, UniqueConstraint, text
 
-from groundwire.catalog.columns import json_text, key, metadata, number, words
+from groundwire.catalog.columns import NUMBER, json_text, key, metadata, number, words
 
 embeddings = Table(
     "embeddings",
@@ -52,9 +52,22 @@ outbox = Table(
     words("kind"),
     words("engine_name"),
     json_text("numbers"),
-    CheckConstraint("kind IN ('delete_points', 'drop_collection')"),
+    Column("queued_time", NUMBER, nullable=False, server_default=text("(unixepoch() * 1000)")),
+    CheckConstraint("kind IN ('delete_points', 'drop_collection', 'match_points')"),
     sqlite_autoincrement=True,
 )
+
+index_builds = Table(
+    "index_builds",
+    metadata,
+    words("engine_name", primary_key=True),
+    words("tenant"),
+    words("collection_uid"),
+    words("identity_digest"),
+    number("created_time"),
+    sqlite_with_rowid=False,
+)
+"""Engine collections that are being filled beside the serving ones; those of a dead process are dropped."""
 
 audit = Table(
     "audit",

@@ -66,11 +66,11 @@ def queue_deleted_points(connection: Connection, tenant: str, engine_name: str, 
 
 
 def queue_dropped_collection(connection: Connection, collection: Collection) -> None:
+    """Queue the engine collection of a collection to be dropped."""
+    queue_dropped_engine(connection, collection.tenant, collection.engine_name)
+
+
+def queue_dropped_engine(connection: Connection, tenant: str, engine_name: str) -> None:
     """Queue an engine collection to be dropped."""
-    row = {
-        "tenant": collection.tenant,
-        "kind": OutboxKind.DROP_COLLECTION.value,
-        "engine_name": collection.engine_name,
-        "numbers": [],
-    }
+    row = {"tenant": tenant, "kind": OutboxKind.DROP_COLLECTION.value, "engine_name": engine_name, "numbers": []}
     connection.execute(insert(outbox).values(row))

@@ -6,11 +6,22 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, and_, delete, exists, insert, select, update
 
 from groundwire.catalog.begin_generation import changed, refuse_taken_source
+from groundwire.catalog.collection_rows import find_collection
 from groundwire.catalog.generation_keys import numbers_of
 from groundwire.catalog.generations import GenerationState, PendingGeneration
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, document_aliases, document_tags, documents, generations
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import ConflictError
+
+
+class IndexMovedError(ConflictError):
+    """The collection got another engine collection while the points were written; they have to be written there."""
+
+    def __init__(self, collection: Collection) -> None:
+        super().__init__("the index was rebuilt meanwhile", collection=collection.name)
+        self.collection = collection
 
 
 def publish_generation(connection: Connection, pending: PendingGeneration, now: int) -> None:
@@ -18,7 +29,9 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
 
     Raises:
         DocumentChangedError: the live generation moved, the document is gone, or its source is taken.
+        IndexMovedError: the points are in an engine collection that does not serve any more.
     """
+    _refuse_moved_index(connection, pending.collection)
     row = _pending_row(connection, pending.key)
     document = _document_row(connection, pending, row)
     if row is None or document is None or document["live_generation"] != pending.expected_generation:
@@ -53,6 +66,12 @@ def drop_empty_document(connection: Connection, document_key: int) -> None:
     connection.execute(
         delete(documents).where(documents.c.document_key == document_key, documents.c.live_generation == 0, ~left)
     )
+
+
+def _refuse_moved_index(connection: Connection, collection: Collection) -> None:
+    found = find_collection(connection, collection.tenant, collection.name)
+    if found is not None and found.uid == collection.uid and found.engine_name != collection.engine_name:
+        raise IndexMovedError(found)
 
 
 def _pending_row(connection: Connection, key: int) -> RowMapping | None:

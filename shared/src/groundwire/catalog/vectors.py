@@ -14,7 +14,7 @@ from groundwire.catalog.bulk_insert import insert_rows
 from groundwire.catalog.chunk_rows import to_payload
 from groundwire.catalog.database import Database
 from groundwire.catalog.generation_keys import IS_LIVE, key_of, live_generation_keys
-from groundwire.catalog.tables import chunks, generations
+from groundwire.catalog.tables import chunks, collections, generations
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors
@@ -22,6 +22,7 @@ from groundwire.kernel.errors import DataLossError
 from groundwire.kernel.vector_store import PointBatch
 
 _ROWS_PER_TRANSACTION = 1024
+_BYTES_PER_NUMBER = 4
 UNUSED_KEPT = timedelta(hours=1)
 """How long a vector that no chunk has is kept: longer than any ingest takes from embedding to writing its chunks."""
 
@@ -50,10 +51,7 @@ class VectorCache:
         """Store vectors, row i for hash i: float32, shape (len(embedding_hashes), dimensions); known ones stay."""
         stored = np.ascontiguousarray(vectors, dtype="<f4")
         now = epoch_ms(self._clock.now())
-        rows = [
-            (identity_digest, text, row.tobytes(), now)
-            for text, row in zip(embedding_hashes, stored, strict=True)
-        ]
+        rows = [(identity_digest, text, row.tobytes(), now) for text, row in zip(embedding_hashes, stored, strict=True)]
         for start in range(0, len(rows), _ROWS_PER_TRANSACTION):
             self._database.write(partial(_insert, rows=rows[start : start + _ROWS_PER_TRANSACTION]))
 
@@ -73,14 +71,27 @@ class VectorCache:
                 rows = connection.execute(_points_after(collection), given).all()
             if not rows:
                 return
-            if any(row.vector is None for row in rows):
-                raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
-            yield PointBatch(
-                numbers=[row.chunk_number for row in rows],
-                vectors=np.stack([_vector(row.vector) for row in rows]),
-                payloads=[to_payload(row.payload) for row in rows],
-            )
+            yield _to_batch(rows, collection.identity.dimensions)
             generation, sequence = rows[-1].generation_key, rows[-1].sequence_num
+
+    def points_of(self, collection: Collection, numbers: Sequence[int]) -> PointBatch:
+        """Return the points of those of the chunks that are live, by number, in one snapshot.
+
+        Raises:
+            DataLossError: a chunk has no vector (`missing` lists them).
+        """
+        given = func.json_each(json.dumps([int(number) for number in numbers])).table_valued("value")
+        statement = (
+            select(chunks.c.chunk_number, chunks.c.payload, embeddings.c.vector)
+            .outerjoin_from(chunks, embeddings, _has_vector(collection))
+            .where(
+                chunks.c.chunk_number.in_(select(given.c.value)),
+                chunks.c.generation_key.in_(live_generation_keys(key_of(collection))),
+            )
+            .order_by(chunks.c.chunk_number)
+        )
+        with self._database.read() as connection:
+            return _to_batch(connection.execute(statement).all(), collection.identity.dimensions)
 
     def missing(self, collection: Collection, limit: int) -> list[int]:
         """Return the numbers of up to `limit` live chunks without a vector, ascending."""
@@ -95,10 +106,25 @@ class VectorCache:
         with self._database.read() as connection:
             return list(connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit)).scalars())
 
-    def sweep(self) -> int:
-        """Remove vectors of texts that no chunk has any more, unless they are new; return how many."""
+    def sweep(self, identity_digest: str = "") -> int:
+        """Remove vectors that no chunk has any more, unless they are new; return how many.
+
+        A chunk has the vectors of its collection's model, and those of the model `identity_digest`: the one that
+        collections may be moved to.
+        """
         oldest = epoch_ms(self._clock.now() - UNUSED_KEPT)
-        used = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
+        used = exists(
+            select(1)
+            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .join(collections, generations.c.collection_key == collections.c.collection_key)
+            .where(
+                chunks.c.embedding_hash == embeddings.c.embedding_hash,
+                or_(
+                    embeddings.c.identity_digest == collections.c.identity_digest,
+                    embeddings.c.identity_digest == identity_digest,
+                ),
+            )
+        )
         statement = delete(embeddings).where(embeddings.c.created_time < oldest, ~used)
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
@@ -136,6 +162,19 @@ def _points_after(collection: Collection) -> Select[Any]:
         )
         .order_by(generations.c.generation_key, chunks.c.sequence_num)
         .limit(bindparam("batch"))
+    )
+
+
+def _to_batch(rows: Sequence[Any], dimensions: int) -> PointBatch:
+    if any(row.vector is None for row in rows):
+        raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
+    if any(len(row.vector) != dimensions * _BYTES_PER_NUMBER for row in rows):
+        raise DataLossError("a stored vector has the wrong length; embed the chunk again", what="vector")
+    vectors = [_vector(row.vector) for row in rows]
+    return PointBatch(
+        numbers=[row.chunk_number for row in rows],
+        vectors=np.stack(vectors) if vectors else np.zeros((0, dimensions), dtype=np.float32),
+        payloads=[to_payload(row.payload) for row in rows],
     )
 
 

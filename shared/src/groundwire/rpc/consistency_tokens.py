@@ -31,7 +31,8 @@ class ConsistencyTokens:
         """Return the position in a token.
 
         Raises:
-            InvalidRequestError: the token was changed, or issued for another collection, tenant or server; names `field`.
+            InvalidRequestError: the token was changed, or is one of another collection, tenant or server;
+                names `field`.
         """
         raw = _decoded(token)
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]

@@ -1,18 +1,19 @@
 """Write a generation of a document so that readers see all of it or nothing (design D2)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipt
+from groundwire.catalog.publish_generation import IndexMovedError
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress, Report, Stage
 from groundwire.ingest.embed_chunks import EmbedChunks, EmbeddedChunks
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
-from groundwire.kernel.errors import GroundwireError
+from groundwire.kernel.errors import EmbeddingMismatchError, GroundwireError
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 
 _log = structlog.get_logger(__name__)
@@ -49,9 +50,13 @@ class WriteGeneration:
             embedded = self.embed_chunks(
                 draft.chunks, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total))
             )
-            self._upsert(collection, pending, embedded, budget, report)
-            budget.check()
-            return self._publish(pending, draft, embedded, receipt)
+            while True:
+                self._upsert(pending, embedded, budget, report)
+                budget.check()
+                try:
+                    return self._publish(pending, draft, embedded, receipt)
+                except IndexMovedError as moved:
+                    pending = replace(pending, collection=_same_model(moved.collection, collection))
         except BaseException:
             self._abandon(pending)
             raise
@@ -63,14 +68,8 @@ class WriteGeneration:
             # The failure that led here counts; the sweeper of the next start takes the rows back.
             _log.warning("a generation stays pending", document_id=pending.document_id, error=error.message)
 
-    def _upsert(
-        self,
-        collection: Collection,
-        pending: PendingGeneration,
-        embedded: EmbeddedChunks,
-        budget: Budget,
-        report: Report,
-    ) -> None:
+    def _upsert(self, pending: PendingGeneration, embedded: EmbeddedChunks, budget: Budget, report: Report) -> None:
+        collection = pending.collection
         self.vectors.create_collection(collection.engine_name, collection.identity.dimensions)
         total = len(pending.numbers)
         for start in range(0, total, POINTS_PER_UPSERT):
@@ -101,3 +100,12 @@ class WriteGeneration:
 
         remember = None if receipt is None else lambda document: receipt(result_of(document))
         return result_of(self.documents.publish(pending, remember))
+
+
+def _same_model(moved: Collection, collection: Collection) -> Collection:
+    """Return the collection as it is now, if its vectors are still of the model that made ours."""
+    if moved.identity != collection.identity:
+        expected, got = moved.identity.model_name, collection.identity.model_name
+        message = f"collection {moved.name!r} was embedded anew by {expected} meanwhile"
+        raise EmbeddingMismatchError(message, expected=expected, got=got)
+    return moved

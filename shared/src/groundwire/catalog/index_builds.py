@@ -1,0 +1,169 @@
+"""Builds of engine collections beside the serving ones, and the move from one to the other (design D9b)."""
+
+import uuid
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, LargeBinary, delete, insert, select, type_coerce, update
+
+from groundwire.catalog.audit import append_audit
+from groundwire.catalog.bookkeeping_tables import index_builds
+from groundwire.catalog.collection_rows import collection_values, find_collection
+from groundwire.catalog.database import Database
+from groundwire.catalog.generation_keys import key_of, live_generation_keys
+from groundwire.catalog.outbox import queue_dropped_collection, queue_dropped_engine
+from groundwire.catalog.positions import advance_position
+from groundwire.catalog.tables import chunks, collections, documents, generations
+from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.errors import CollectionNotFoundError, ConflictError
+from groundwire.kernel.identifiers import engine_collection_name
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class LivePoints:
+    """Which points an engine should have: numbers (int64, ascending) and a checksum of each one's filter keys."""
+
+    numbers: NDArray[np.int64]
+    checksums: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, bytes]]) -> "LivePoints":
+        """Make it of (number, filter keys as stored) rows in any order."""
+        rows = sorted(rows, key=lambda row: row[0])
+        numbers = np.fromiter((number for number, _ in rows), np.int64, len(rows))
+        return cls(numbers, np.fromiter((zlib.crc32(payload) for _, payload in rows), np.int64, len(rows)))
+
+    def beyond(self, other: "LivePoints") -> list[int]:
+        """Return the numbers of points that `other` has not, or has with other filter keys."""
+        known = dict(zip(other.numbers.tolist(), other.checksums.tolist(), strict=True))
+        pairs = zip(self.numbers.tolist(), self.checksums.tolist(), strict=True)
+        return [number for number, checksum in pairs if known.get(number) != checksum]
+
+    def absent_from(self, other: "LivePoints") -> list[int]:
+        """Return the numbers of points that `other` has not."""
+        return [int(number) for number in np.setdiff1d(self.numbers, other.numbers, assume_unique=True)]
+
+
+class IndexBuilds:
+    """What is being built, so that nothing of it outlives a crash."""
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock or SystemClock()
+
+    def begin(self, collection: Collection, identity: EmbeddingIdentity) -> Collection:
+        """Return the collection as it will be, with an engine name of its own; remembered until it is ended."""
+        name = engine_collection_name(collection.tenant, f"{collection.uid}/{uuid.uuid4()}", identity.digest)
+        row = {
+            "engine_name": name,
+            "tenant": collection.tenant,
+            "collection_uid": collection.uid,
+            "identity_digest": identity.digest,
+            "created_time": epoch_ms(self._clock.now()),
+        }
+        self._database.write(lambda connection: connection.execute(insert(index_builds).values(row)))
+        return replace(collection, engine_name=name, identity=identity)
+
+    def live_points(self, collection: Collection) -> LivePoints:
+        """Return what an index of the collection should hold now."""
+        with self._database.read() as connection:
+            return _live_points(connection, collection)
+
+    def move(self, serving: Collection, built: Collection, catch_up: Callable[[LivePoints], bool]) -> bool:
+        """Let readers and writers use the built index, in one transaction, and queue the old one to be dropped.
+
+        Args:
+            serving: the collection as it was when the build began.
+            built: what `begin` returned.
+            catch_up: gets what the index should hold at this moment, while no writer can change it, brings the built
+                one up to that and returns true; or returns false when that would take long, and nothing happens.
+
+        Returns:
+            Whether the move was made.
+
+        Raises:
+            CollectionNotFoundError: the collection was deleted meanwhile.
+            ConflictError: another build was faster.
+        """
+        now = epoch_ms(self._clock.now())
+
+        def work(connection: Connection) -> bool:
+            _refuse_moved(connection, serving)
+            if not catch_up(_live_points(connection, serving)):
+                return False
+            _move(connection, serving, built, now)
+            action = "reindex" if serving.identity == built.identity else "reembed"
+            append_audit(connection, self._clock, serving.tenant, action, serving.name, "")
+            return True
+
+        return self._database.write(work)
+
+    def abandon(self, built: Collection) -> None:
+        """Forget a build and queue its engine collection to be dropped; repeatable, leaves a finished one alone."""
+        self._database.write(lambda connection: _abandon(connection, built.tenant, built.engine_name))
+
+    def abandon_all(self) -> int:
+        """Abandon the builds of dead processes; return how many. Once, before the first build of a process."""
+
+        def work(connection: Connection) -> int:
+            found = connection.execute(select(index_builds.c.tenant, index_builds.c.engine_name)).all()
+            for tenant, engine_name in found:
+                _abandon(connection, tenant, engine_name)
+            return len(found)
+
+        return self._database.write(work)
+
+
+def _live_points(connection: Connection, collection: Collection) -> LivePoints:
+    # The stored form of the filter keys: the same keys are always stored as the same bytes.
+    payload = type_coerce(chunks.c.payload, LargeBinary)
+    statement = select(chunks.c.chunk_number, payload).where(
+        chunks.c.generation_key.in_(live_generation_keys(key_of(collection)))
+    )
+    return LivePoints.of([(row[0], bytes(row[1])) for row in connection.execute(statement)])
+
+
+def _refuse_moved(connection: Connection, serving: Collection) -> None:
+    found = find_collection(connection, serving.tenant, serving.name)
+    if found is None or found.uid != serving.uid:
+        raise CollectionNotFoundError(serving.name)
+    if found.engine_name != serving.engine_name:
+        raise ConflictError("another build of the index was faster", collection=serving.name)
+
+
+def _move(connection: Connection, serving: Collection, built: Collection, now: int) -> None:
+    values = collection_values(built)
+    changed = {name: values[name] for name in ("engine_name", "identity", "identity_digest")}
+    key = connection.execute(select(key_of(serving))).scalar_one()
+    connection.execute(update(collections).where(collections.c.collection_key == key).values(changed))
+    connection.execute(delete(index_builds).where(index_builds.c.engine_name == built.engine_name))
+    queue_dropped_collection(connection, serving)
+    is_same_model = serving.identity == built.identity
+    if not is_same_model:
+        _name_model(connection, key, built.identity.model_name, now)
+    # Readers of the past would compare with vectors of the old model.
+    advance_position(connection, key, keeps_history=is_same_model)
+
+
+def _name_model(connection: Connection, key: int, model_name: str, now: int) -> None:
+    of_collection = select(generations.c.generation_key).where(generations.c.collection_key == key)
+    connection.execute(
+        update(chunks)
+        .where(chunks.c.generation_key.in_(of_collection))
+        .values(embedding_model=model_name, embedding_timestamp=now)
+    )
+    connection.execute(update(documents).where(documents.c.collection_key == key).values(embedding_model=model_name))
+
+
+def _abandon(connection: Connection, tenant: str, engine_name: str) -> None:
+    statement = delete(index_builds).where(index_builds.c.engine_name == engine_name)
+    if connection.execute(statement).rowcount:
+        queue_dropped_engine(connection, tenant, engine_name)
