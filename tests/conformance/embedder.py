@@ -95,6 +95,14 @@ class EmbedderContract:
         similarity = embedder.embed_documents(TEXTS) @ query
         assert int(similarity.argmax()) == 0
 
+    def test_queries_together_are_the_queries_alone(self, embedder: Embedder) -> None:
+        alone = np.stack([embedder.embed_query(text) for text in TEXTS])
+        together = embedder.embed_queries(TEXTS)
+        assert together.dtype == np.float32
+        assert together.shape == alone.shape
+        assert cosines(alone, together).min() > 0.9999
+        assert embedder.embed_queries([]).shape == (0, embedder.identity.dimensions)
+
     def test_texts_that_share_words_are_nearer(self, embedder: Embedder) -> None:
         query = embedder.embed_query("the rules of ownership and memory")
         near, far = embedder.embed_documents([TEXTS[0], "Bake the bread at 220 degrees for half an hour."]) @ query

@@ -57,6 +57,9 @@ class WordBagEmbedder:
         total = sum((_direction(word) for word in text.casefold().split()), start=np.zeros(DIMENSIONS))
         return (total / max(float(np.linalg.norm(total)), 1e-9)).astype(np.float32)
 
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return self.embed_documents(texts)
+
     def close(self) -> None:
         return None
 

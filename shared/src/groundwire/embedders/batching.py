@@ -100,8 +100,19 @@ class BatchingEmbedder:
             InvalidRequestError: the text has lone surrogates.
             UnavailableError: the engine failed, or the embedder is closed.
         """
-        vector: Vectors = self.embed_query_tokens(self._tokenizer.encode([text]))[0]
+        vector: Vectors = self.embed_queries([text])[0]
         return vector
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents.
+
+        Raises:
+            InvalidRequestError: a text has lone surrogates.
+            UnavailableError: the engine failed, or the embedder is closed.
+        """
+        if not texts:
+            return np.zeros((0, self.identity.dimensions), np.float32)
+        return self.embed_query_tokens(self._tokenizer.encode(texts))
 
     def embed_query_tokens(self, tokens: list[TokenIds]) -> Vectors:
         """Return float32 of shape (len(tokens), dimensions), ahead of waiting documents; at least one row.

@@ -74,6 +74,14 @@ class HashingEmbedder:
         vector: Vectors = self.embed_documents([text])[0]
         return vector
 
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions).
+
+        Raises:
+            InvalidRequestError: a text has lone surrogates.
+        """
+        return self.embed_documents(texts)
+
     def close(self) -> None:
         """Do nothing."""
 

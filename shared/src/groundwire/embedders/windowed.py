@@ -65,10 +65,21 @@ class WindowedEmbedder:
             InvalidRequestError: the text has lone surrogates.
             UnavailableError: the engine failed, or the embedder is closed.
         """
-        windows = self._cut(self.tokenizer.encode([text])[0])
-        vectors = self._inner.embed_query_tokens(windows)
-        vector: Vectors = _averaged(vectors, [[len(window) for window in windows]])[0]
+        vector: Vectors = self.embed_queries([text])[0]
         return vector
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents.
+
+        Raises:
+            InvalidRequestError: a text has lone surrogates.
+            UnavailableError: the engine failed, or the embedder is closed.
+        """
+        if not texts:
+            return self._inner.embed_queries(texts)
+        cut = [self._cut(ids) for ids in self.tokenizer.encode(texts)]
+        vectors = self._inner.embed_query_tokens([window for text in cut for window in text])
+        return _averaged(vectors, [[len(window) for window in text] for text in cut])
 
     def close(self) -> None:
         """Close the inner embedder; idempotent."""

@@ -120,6 +120,17 @@ class Embedder(Protocol):
         """
         ...
 
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents.
+
+        Row i is the vector that `embed_query(texts[i])` makes, to a cosine of 0.9999.
+
+        Raises:
+            InvalidRequestError: a text is not valid Unicode (lone surrogates).
+            UnavailableError: the model or endpoint does not answer.
+        """
+        ...
+
     def close(self) -> None:
         """Release threads and memory; idempotent."""
         ...
