@@ -11,8 +11,8 @@ from groundwire.api.ingest.v1 import collection_pb2, document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.database import Database
 from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.ingest.adapters.readers.source_reader import SourceReader
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
-from groundwire.ingest.adapters.source_readers import read_source
 from groundwire.ingest.bootstrap import IngestService, build
 from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules, parse_document
 from groundwire.ingest.ingest_document import IngestDocument
@@ -55,7 +55,7 @@ class InProcessParser:
 
     def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
         budget.check()
-        return parse_document(original.read(), rules, read_source, partial(SemanticSplitter, self._tokenizer))
+        return parse_document(original.read(), rules, SourceReader(), partial(SemanticSplitter, self._tokenizer))
 
 
 class Harness:

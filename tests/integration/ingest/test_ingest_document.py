@@ -13,6 +13,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.document_errors import (
     BinaryDocumentError,
     DocumentEncodingError,
+    DocumentFormatMismatchError,
     DocumentTooLargeError,
     EmptyDocumentError,
 )
@@ -20,7 +21,6 @@ from groundwire.kernel.errors import (
     CollectionNotFoundError,
     DuplicateDocumentError,
     InvalidRequestError,
-    NotAvailableError,
 )
 from tests.integration.ingest.harness import Harness
 
@@ -137,12 +137,12 @@ def test_a_line_of_two_megabytes_is_ingested_exactly(harness: Harness, collectio
     assert harness.points(collection) == [*range(min(harness.points(collection)), max(harness.points(collection)) + 1)]
 
 
-@pytest.mark.requirement("S1-64")
-@pytest.mark.parametrize("name", ["HTML", "PDF"])
-def test_other_formats_are_not_available(harness: Harness, collection: str, name: str) -> None:
-    wanted = document_format_pb2.DocumentFormat.Value(f"DOCUMENT_FORMAT_{name}")
-    with pytest.raises(NotAvailableError):
-        harness.ingest(collection, "a.bin", "Text that is fine.", format=wanted)
+def test_content_of_another_format_than_the_declared_one_is_refused(harness: Harness, collection: str) -> None:
+    with pytest.raises(DocumentFormatMismatchError) as caught:
+        harness.ingest(collection, "a.bin", "Text.", format=document_format_pb2.DOCUMENT_FORMAT_PDF)
+    assert [violation.field for violation in caught.value.violations] == ["format"]
+    assert caught.value.metadata == {"declared": "pdf", "found": "text"}
+    assert harness.sources(collection) == []
 
 
 @pytest.mark.requirement("S1-58")

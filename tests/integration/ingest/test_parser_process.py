@@ -15,8 +15,8 @@ import pytest
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.adapters.parser_lanes import ParserLanes
 from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
+from groundwire.ingest.adapters.readers.source_reader import SourceReader
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
-from groundwire.ingest.adapters.source_readers import read_source
 from groundwire.ingest.domain.parse_messages import rules_from_message, rules_to_message
 from groundwire.ingest.domain.parsing import ParseRules, parse_document
 from groundwire.ingest.ports import Original
@@ -32,7 +32,9 @@ from groundwire.kernel.errors import (
 )
 
 TOKENIZER = HashingEmbedder(8).tokenizer
-RULES = ParseRules(DocumentFormat.MARKDOWN, PROFILES[ProfileName.DOCUMENTS].chunking, "Title", "file.md", "content")
+RULES = ParseRules(
+    DocumentFormat.MARKDOWN, PROFILES[ProfileName.DOCUMENTS].settings.chunking, "Title", "file.md", "content"
+)
 TEXT = "# Tides\n\n" + "The moon pulls the sea. \U0001f30a " * 2000
 SLOW = ("[" * 40 + "\n") * 200_000
 
@@ -50,7 +52,7 @@ def parser() -> Iterator[ParserProcess]:
 
 
 def test_it_finds_what_the_rules_find_here(parser: ParserProcess, tmp_path: Path) -> None:
-    here = parse_document(TEXT.encode(), RULES, read_source, partial(SemanticSplitter, TOKENIZER))
+    here = parse_document(TEXT.encode(), RULES, SourceReader(), partial(SemanticSplitter, TOKENIZER))
     assert here.text == TEXT
     assert len(here.chunks) > 10
     assert parser.parse(original(TEXT), RULES, Budget()) == here

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.ingest.adapters.readers.source_reader import SourceReader
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
-from groundwire.ingest.adapters.source_readers import read_source
 from groundwire.ingest.domain.decoding import canonical_text
 from groundwire.ingest.domain.graphemes import is_cluster_boundary
 from groundwire.ingest.domain.parsing import ParsedChunk, ParseRules, parse_document
@@ -50,7 +50,7 @@ def parse(
     title: str | None = None,
 ) -> list[ParsedChunk]:
     rules = ParseRules(document_format, policy, title, "file.md", "content")
-    return list(parse_document(text.encode(), rules, read_source, partial(SemanticSplitter, tokenizer())).chunks)
+    return list(parse_document(text.encode(), rules, SourceReader(), partial(SemanticSplitter, tokenizer())).chunks)
 
 
 def contents(text: str, chunks: list[ParsedChunk]) -> list[str]:

@@ -20,6 +20,7 @@ from groundwire.ingest.adapters.parser_process import ParserLimits
 from groundwire.ingest.adapters.staged_upload import StagedUpload
 from groundwire.ingest.create_collection import CreateCollection
 from groundwire.ingest.delete_document import DeleteCollection, DeleteDocument
+from groundwire.ingest.domain.reading_limits import ReadingLimits
 from groundwire.ingest.embed_chunks import EmbedChunks
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.ingest_document import IngestDocument
@@ -104,7 +105,7 @@ def build(
     stores = _stores(catalog, clock)
     parser = ParserLanes(
         embedder.tokenizer.definition,
-        ParserLimits(settings.parser_base_s, settings.parser_s_per_mib, settings.parser_memory_mib * _MIB),
+        _parser_limits(settings),
     )
     sweep = SweepLeftovers(stores.documents, stores.recovery, stores.outbox, stores.cache, stores.ledger, vectors)
     housekeeping = Housekeeping(sweep, RebuildIndex(vectors, stores.cache), settings.sweep_every_s)
@@ -124,6 +125,20 @@ def build(
     )
     servicer = IngestServicer(calls, collection_calls, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
     return IngestService(servicer, use_cases, housekeeping, parser, ingest_workers, staging)
+
+
+def _parser_limits(settings: IngestSettings) -> ParserLimits:
+    return ParserLimits(
+        base_s=settings.parser_base_s,
+        s_per_mib=settings.parser_s_per_mib,
+        memory_bytes=settings.parser_memory_mib * _MIB,
+        reading=ReadingLimits(
+            zip_entries=settings.parser_zip_entries,
+            inflated_bytes=settings.parser_inflated_mib * _MIB,
+            zip_ratio=settings.parser_zip_ratio,
+            pages=settings.parser_pages,
+        ),
+    )
 
 
 def _stores(catalog: Database, clock: Clock) -> _Stores:

@@ -10,7 +10,6 @@ from groundwire.catalog.generations import GenerationDraft, Receipt
 from groundwire.catalog.sources import Sources
 from groundwire.ingest.domain.decoding import check_size
 from groundwire.ingest.domain.document_fields import kept_fields, stated_fields
-from groundwire.ingest.domain.format_detection import detect_format
 from groundwire.ingest.domain.ingesting import (
     DuplicatePolicy,
     IngestOutcome,
@@ -90,7 +89,6 @@ class IngestDocument:
             DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
             DocumentChangedError: someone else changed the document meanwhile.
         """
-        detect_format(request.format, request.source_uri)
         collection = self.writable(request)
         check_size(original.size_bytes, self.max_bytes, request.content_field)
         source_hash = original.sha256()

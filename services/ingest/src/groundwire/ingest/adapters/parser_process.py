@@ -1,14 +1,17 @@
 """The parent's side of the parser process: starts it, feeds it, and kills it when it must."""
 
+import contextlib
 import json
+import math
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import structlog
 
@@ -20,14 +23,17 @@ from groundwire.ingest.domain.parse_messages import (
     rules_to_message,
 )
 from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules
+from groundwire.ingest.domain.reading_limits import ReadingLimits
 from groundwire.ingest.ports import Original
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalformedError
 from groundwire.kernel.embedder import TokenizerDefinition
-from groundwire.kernel.errors import InvalidRequestError, UnavailableError
+from groundwire.kernel.errors import FieldViolation, MissingExtraError, UnavailableError
 
 _START = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from {module} import main; main(int(sys.argv[1]))"
 _MODULE = "groundwire.ingest.adapters.parser_worker"
 _POLL_S = 0.05
+_DEATH_S = 1.0
 _START_LIMIT_S = 30.0
 _ATTEMPTS = 2
 _MIB = 1 << 20
@@ -37,11 +43,15 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ParserLimits:
-    """What a document may cost: `base_s` and `s_per_mib` seconds, and the memory of the process in bytes."""
+    """What a document may cost: `base_s` and `s_per_mib` seconds, and the memory of the process in bytes.
 
-    base_s: float = 20.0
+    The seconds are those of the clock, and in the same number those of the processor.
+    """
+
+    base_s: float = 9.0
     s_per_mib: float = 8.0
     memory_bytes: int = 4 << 30
+    reading: ReadingLimits = field(default_factory=ReadingLimits)
 
     def time_s(self, size_bytes: int) -> float:
         """Return the seconds that a document of this size may take."""
@@ -89,10 +99,10 @@ class ParserProcess:
             for _ in range(_ATTEMPTS):
                 answer = self._ask(original, rules, budget)
                 if answer is not None:
-                    return self._parsed(*answer, rules.field)
+                    return self._parsed(*answer, rules)
         finally:
             self._lock.release()
-        raise InvalidRequestError.of(rules.field, "cannot be taken apart: the parser dies of it")
+        raise _damaged(rules, "cannot be taken apart: the parser dies of it")
 
     def close(self) -> None:
         """Kill the process; a document in work fails."""
@@ -104,15 +114,19 @@ class ParserProcess:
         limit_s = self._limits.time_s(original.size_bytes)
         try:
             end = self._ready(budget)
-            message = {"rules": rules_to_message(rules), "path": str(original.path) if original.path else None}
+            path = str(original.path) if original.path else None
+            message = {"rules": rules_to_message(rules), "path": path, "cpu_s": math.ceil(limit_s)}
             wait = _Wait(budget, limit_s)
             send_frame(end, message, original.content, wait)
             answer = receive_frame(end, wait)
         except _TooSlow:
             self._kill()
-            raise InvalidRequestError.of(rules.field, f"takes more than {limit_s:.0f} s to take apart") from None
+            raise _too_slow(rules, limit_s) from None
         except (EOFError, OSError):
-            _log.warning("the parser process died", exit_code=self._kill(), size_bytes=original.size_bytes)
+            exit_code = self._ended()
+            _log.warning("the parser process died", exit_code=exit_code, size_bytes=original.size_bytes)
+            if exit_code == -signal.SIGXCPU:
+                raise _too_slow(rules, limit_s) from None
             return None
         except BaseException:
             self._kill()  # it still works on a document that nobody waits for
@@ -142,17 +156,31 @@ class ParserProcess:
                 env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
             )
         self._end = end
-        hello = {"tokenizer": asdict(self._tokenizer), "memory_bytes": self._limits.memory_bytes}
+        limits = {"memory_bytes": self._limits.memory_bytes, "reading": asdict(self._limits.reading)}
+        hello = {"tokenizer": asdict(self._tokenizer), **limits}
         send_frame(end, hello, b"", lambda: None)
         return end
 
-    def _parsed(self, answer: Message, body: bytearray, field: str) -> ParsedDocument:
+    def _parsed(self, answer: Message, body: bytearray, rules: ParseRules) -> ParsedDocument:
         if "refused" in answer:
             raise refusal_from_message(answer["refused"])
         if "out_of_memory" in answer:
             self._kill()  # what it holds on to may be too much for the next document
-            raise InvalidRequestError.of(field, "takes more memory to take apart than is allowed")
+            violation = FieldViolation(rules.field, "takes more memory to take apart than is allowed")
+            raise DocumentLimitError([violation], resource="memory_bytes", limit=self._limits.memory_bytes)
+        if "missing_extra" in answer:
+            raise MissingExtraError(answer["missing_extra"], extra="formats")
+        if "failed" in answer:
+            _log.warning("a document could not be taken apart", error=answer["failed"], name=rules.file_name)
+            raise _damaged(rules, "cannot be taken apart: it is built wrongly")
         return parsed_from_message(answer["parsed"], body)
+
+    def _ended(self) -> int | None:
+        """Return the exit code of a process whose connection broke, after a moment to die by itself."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_DEATH_S)
+        return self._kill()
 
     def _kill(self) -> int | None:
         """End the process and return its exit code; idempotent."""
@@ -164,6 +192,16 @@ class ParserProcess:
             return None
         process.kill()
         return process.wait()
+
+
+def _too_slow(rules: ParseRules, limit_s: float) -> DocumentLimitError:
+    violation = FieldViolation(rules.field, f"takes more than {limit_s:.0f} s to take apart")
+    return DocumentLimitError([violation], resource="time_s", limit=round(limit_s))
+
+
+def _damaged(rules: ParseRules, why: str) -> DocumentMalformedError:
+    found = rules.format.value if rules.format else "unknown"
+    return DocumentMalformedError([FieldViolation(rules.field, why)], format=found)
 
 
 class _Wait:

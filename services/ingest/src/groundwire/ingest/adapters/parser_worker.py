@@ -1,29 +1,33 @@
 """The parser process: takes documents apart, one at a time, until its parent is gone.
 
-It imports neither torch nor grpc, starts in a quarter of a second, has a memory limit, and is killed by its parent
-when a document takes too long.
+It imports neither torch nor grpc and starts in a quarter of a second. It has limits of memory and processor time, may
+write no file and opens few; its parent kills it when a document takes too long.
 """
 
 import os
 import resource
 import socket
+import sys
 import threading
 import time
+import traceback
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from groundwire.embedders.tokenization import load_tokenizer
 from groundwire.ingest.adapters.frames import receive_frame, send_frame
+from groundwire.ingest.adapters.readers.source_reader import SourceReader
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
-from groundwire.ingest.adapters.source_readers import read_source
 from groundwire.ingest.domain.parse_messages import parsed_to_message, refusal_to_message, rules_from_message
 from groundwire.ingest.domain.parsing import parse_document
+from groundwire.ingest.domain.reading_limits import ReadingLimits
 from groundwire.kernel.embedder import Tokenizer, TokenizerDefinition, TokenizerFormat
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
 
 _NICENESS = 5
 _PARENT_CHECK_S = 1.0
+_MAX_OPEN_FILES = 64
 
 
 def main(descriptor: int) -> None:
@@ -39,25 +43,46 @@ def main(descriptor: int) -> None:
 
 def _serve(parent: socket.socket) -> None:
     start, _ = receive_frame(parent, _never)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (start["memory_bytes"], start["memory_bytes"]))
+    _limit_process(start["memory_bytes"])
+    read_source = SourceReader(ReadingLimits(**start["reading"]))
     given = start["tokenizer"]
     tokenizer = load_tokenizer(TokenizerDefinition(given["name"], TokenizerFormat(given["format"]), given["content"]))
     send_frame(parent, {"ready": True}, b"", _never)
     while True:
         message, body = receive_frame(parent, _never)
-        send_frame(parent, *_answer(message, body, tokenizer), _never)
+        _limit_time(message["cpu_s"])
+        send_frame(parent, *_answer(message, body, read_source, tokenizer), _never)
 
 
-def _answer(message: dict[str, Any], body: bytearray, tokenizer: Tokenizer) -> tuple[dict[str, Any], bytes]:
+def _limit_process(memory_bytes: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_MAX_OPEN_FILES, _MAX_OPEN_FILES))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+
+
+def _limit_time(cpu_s: int) -> None:
+    """Let the system end this process when it has used so much more processor time."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + cpu_s, hard))
+
+
+def _answer(
+    message: dict[str, Any], body: bytearray, read_source: SourceReader, tokenizer: Tokenizer
+) -> tuple[dict[str, Any], bytes]:
     rules = rules_from_message(message["rules"])
     try:
         data = Path(message["path"]).read_bytes() if message["path"] else bytes(body)
         parsed, rows = parsed_to_message(parse_document(data, rules, read_source, partial(SemanticSplitter, tokenizer)))
     except InvalidRequestError as error:
         return {"refused": refusal_to_message(error)}, b""
+    except MissingExtraError as error:
+        return {"missing_extra": error.message}, b""
     except MemoryError:
         return {"out_of_memory": True}, b""
+    except Exception as error:  # noqa: BLE001 - whatever a library raises on a hostile file, the next one must work
+        traceback.print_exc(file=sys.stderr)
+        return {"failed": type(error).__name__}, b""
     return {"parsed": parsed}, rows
 
 

@@ -49,12 +49,14 @@ def checked_text(data: bytes, field: str) -> str:
 
     Raises:
         EmptyDocumentError: no bytes, or white space only.
-        BinaryDocumentError: a known binary signature, a NUL byte, or more than 1 % control characters.
+        BinaryDocumentError: `binary_kind` says what it is.
         DocumentEncodingError: not UTF-8; says where, in bytes of the file.
     """
     if not data:
         raise EmptyDocumentError([FieldViolation(field, "is empty")])
-    _refuse_binary(data, field)
+    kind = binary_kind(data)
+    if kind is not None:
+        raise BinaryDocumentError([FieldViolation(field, f"is {kind}, not text")], found=kind)
     try:
         text = canonical_text(data)
     except UnicodeDecodeError as error:
@@ -103,13 +105,16 @@ def _character_end(data: bytes | bytearray, end: int) -> int:
     return end
 
 
-def _refuse_binary(data: bytes, field: str) -> None:
+def binary_kind(data: bytes) -> str | None:
+    """Return what binary content seems to be, None for what may be text.
+
+    Content is binary with a known signature at its start, a NUL byte, or more than 1 % control characters.
+    """
     kind = next((name for signature, name in _SIGNATURES.items() if data.startswith(signature)), None)
     if kind is not None:
-        raise BinaryDocumentError([FieldViolation(field, f"is a {kind} file, not text")])
+        return f"a {kind} file"
     nul = data.find(0)
     if nul >= 0:
-        raise BinaryDocumentError([FieldViolation(field, f"is not text: NUL at byte {nul}")])
+        return f"binary data with NUL at byte {nul}"
     controls = len(data) - len(data.translate(None, _NOT_IN_TEXT))
-    if controls > _MAX_CONTROL_SHARE * len(data):
-        raise BinaryDocumentError([FieldViolation(field, f"is not text: {controls} control characters")])
+    return f"binary data with {controls} control characters" if controls > _MAX_CONTROL_SHARE * len(data) else None

@@ -1,21 +1,26 @@
-"""Decide the format of a document from what the caller says and what its name ends in."""
+"""The formats that names promise."""
 
 from groundwire.kernel.document import DocumentFormat
-from groundwire.kernel.errors import NotAvailableError
 
-_MARKDOWN_SUFFIXES = (".md", ".markdown")
-READABLE = frozenset({DocumentFormat.TEXT, DocumentFormat.MARKDOWN})
-"""The formats this version can take apart."""
+_SUFFIXES = {
+    ".csv": DocumentFormat.CSV,
+    ".docx": DocumentFormat.DOCX,
+    ".htm": DocumentFormat.HTML,
+    ".html": DocumentFormat.HTML,
+    ".jsonl": DocumentFormat.JSONL,
+    ".markdown": DocumentFormat.MARKDOWN,
+    ".md": DocumentFormat.MARKDOWN,
+    ".ndjson": DocumentFormat.JSONL,
+    ".pdf": DocumentFormat.PDF,
+    ".rst": DocumentFormat.RST,
+    ".text": DocumentFormat.TEXT,
+    ".tsv": DocumentFormat.CSV,
+    ".txt": DocumentFormat.TEXT,
+    ".xhtml": DocumentFormat.HTML,
+}
 
 
-def detect_format(declared: DocumentFormat | None, file_name: str) -> DocumentFormat:
-    """Return the declared format, else Markdown for `.md` and `.markdown` names, else plain text.
-
-    Raises:
-        NotAvailableError: the declared format is one that this version does not read.
-    """
-    if declared is not None and declared not in READABLE:
-        raise NotAvailableError(f"documents of format {declared.value} are not supported yet", feature=declared.value)
-    if declared is not None:
-        return declared
-    return DocumentFormat.MARKDOWN if file_name.lower().endswith(_MARKDOWN_SUFFIXES) else DocumentFormat.TEXT
+def format_of_name(name: str) -> DocumentFormat | None:
+    """Return the format that the suffix of a name promises, None for any other suffix."""
+    stem, dot, suffix = name.rpartition(".")
+    return _SUFFIXES.get(f".{suffix.lower()}") if dot and stem else None

@@ -1,0 +1,43 @@
+"""Decode HTML: a byte order mark decides, else what the document declares, else UTF-8."""
+
+import codecs
+import re
+
+from groundwire.kernel.document_errors import DocumentEncodingError
+from groundwire.kernel.errors import FieldViolation
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_DECLARED = re.compile(rb"<meta\b[^>]{0,512}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+_SCANNED_BYTES = 1024
+# A declaration of UTF-16 that can be read as ASCII is wrong, and pages that declare Latin-1 hold Windows-1252
+# (WHATWG, Encoding Standard, sections 4.2 and 6.1; HTML Standard, section 13.2.3.2).
+_MEANT = {"utf-16": "utf-8", "utf-16-le": "utf-8", "utf-16-be": "utf-8", "iso8859-1": "cp1252", "ascii": "cp1252"}
+
+
+def decode_html(data: bytes, field: str) -> str:
+    """Return the text of the bytes without a byte order mark.
+
+    Raises:
+        DocumentEncodingError: the bytes are not valid in that encoding; says where.
+    """
+    mark, encoding = next(
+        ((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", _declared_encoding(data))
+    )
+    try:
+        return data[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        offset = error.start + len(mark)
+        violation = FieldViolation(field, f"is not valid {encoding} at byte {offset}: {error.reason}")
+        raise DocumentEncodingError([violation], offset=offset) from None
+
+
+def _declared_encoding(data: bytes) -> str:
+    found = _DECLARED.search(data[:_SCANNED_BYTES])
+    if found is None:
+        return "utf-8"
+    try:
+        codec = codecs.lookup(found.group(1).decode("ascii"))
+        b"".decode(codec.name)  # some codecs are not for text
+    except LookupError:
+        return "utf-8"
+    return _MEANT.get(codec.name, codec.name)
