@@ -6,8 +6,11 @@ from pathlib import Path
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
-SUFFIXES = frozenset({".md", ".markdown", ".txt", ".text", ".rst"})
-"""Files that are taken from a folder; a file that is named itself is always taken."""
+_SUFFIXES = ".csv .docx .htm .html .jsonl .markdown .md .ndjson .pdf .rst .text .tsv .txt .xhtml"
+SUFFIXES = frozenset(_SUFFIXES.split())
+"""Files that are taken from a folder whatever is in them; a file that is named itself is always taken."""
+_SNIFFED_BYTES = 4096
+_LONGEST_CHARACTER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,8 @@ class SourceFile:
 def find_source_files(paths: Iterable[Path]) -> list[SourceFile]:
     """Return the files of all paths, each once, in the order of their sources.
 
-    In folders only files with one of `SUFFIXES` are taken; hidden files and folders are left out.
+    In folders files with one of `SUFFIXES` are taken, and others that look like something the server reads; hidden
+    files and folders are left out.
 
     Raises:
         InvalidRequestError: a path does not exist, or two files would be stored under one source.
@@ -47,5 +51,22 @@ def _files_of(path: Path) -> Iterator[SourceFile]:
         for file in sorted(path.rglob("*")):
             relative = file.relative_to(path)
             hidden = any(part.startswith(".") for part in relative.parts)
-            if file.is_file() and file.suffix.lower() in SUFFIXES and not hidden:
+            if not hidden and file.is_file() and (file.suffix.lower() in SUFFIXES or _looks_readable(file)):
                 yield SourceFile(file, relative.as_posix())
+
+
+def _looks_readable(path: Path) -> bool:
+    """Tell whether the content begins like PDF, DOCX or text in UTF-8; the server decides."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_SNIFFED_BYTES)
+    except OSError:
+        return True  # so that the failure is named
+    if head.startswith(b"%PDF-") or (head.startswith(b"PK\x03\x04") and b"word/" in head):
+        return True
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # The last character of the head may go on behind it.
+        return 0 not in head and error.start > 0 and error.start > len(head) - _LONGEST_CHARACTER
+    return 0 not in head

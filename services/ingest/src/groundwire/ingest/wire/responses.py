@@ -6,12 +6,15 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.changing import Deletion
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress
 from groundwire.ingest.domain.reading import ChunkWithVector, TextSlice
+from groundwire.ingest.domain.source_text import SourceWarning
 from groundwire.ingest.wire.fields import to_fields_message, to_metadata, to_timestamp
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.identifiers import prefixed_chunk_id
 from groundwire.kernel.spans import Span
+
+_WARNINGS = {SourceWarning.PAGE_WITHOUT_TEXT: "pages have no text layer and cannot be searched"}
 
 
 def to_document_message(document: Document) -> document_pb2.Document:
@@ -66,6 +69,14 @@ def _to_warnings(result: IngestResult) -> list[document_pb2.IngestWarning]:
                 kind=document_pb2.INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL,
                 message="the model does not read the end of these chunks",
                 occurrence_count=result.beyond_model,
+            )
+        )
+    for kind, count in result.warnings.items():
+        warnings.append(
+            document_pb2.IngestWarning(
+                kind=document_pb2.IngestWarningKind.Value(f"INGEST_WARNING_KIND_{kind.value}"),
+                message=_WARNINGS[kind],
+                occurrence_count=count,
             )
         )
     return warnings
