@@ -2,7 +2,7 @@
 
 import uuid
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -46,6 +46,11 @@ class LivePoints:
         known = dict(zip(other.numbers.tolist(), other.checksums.tolist(), strict=True))
         pairs = zip(self.numbers.tolist(), self.checksums.tolist(), strict=True)
         return [number for number, checksum in pairs if known.get(number) != checksum]
+
+    def without(self, numbers: Iterable[int]) -> "LivePoints":
+        """Return the other points."""
+        kept = np.isin(self.numbers, list(numbers), invert=True)
+        return LivePoints(self.numbers[kept], self.checksums[kept])
 
     def absent_from(self, other: "LivePoints") -> list[int]:
         """Return the numbers of points that `other` has not."""

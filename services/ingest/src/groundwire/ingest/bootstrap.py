@@ -1,27 +1,29 @@
 """Composition root of the ingest service."""
 
-import shutil
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
+from groundwire.catalog.full_text_rebuild import FullTextRebuild
+from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.recovery import Recovery
 from groundwire.catalog.sources import Sources
 from groundwire.catalog.texts import Texts
+from groundwire.catalog.uploads import Uploads
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.adapters.parser_lanes import ParserLanes
 from groundwire.ingest.adapters.parser_process import ParserLimits
-from groundwire.ingest.adapters.staged_upload import StagedUpload
+from groundwire.ingest.adapters.staged_upload import StagingFolder
+from groundwire.ingest.build_index import BuildIndex
 from groundwire.ingest.create_collection import CreateCollection
 from groundwire.ingest.delete_document import DeleteCollection, DeleteDocument
 from groundwire.ingest.domain.reading_limits import ReadingLimits
 from groundwire.ingest.embed_chunks import EmbedChunks
+from groundwire.ingest.embed_missing import EmbedMissing
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.keyed_locks import KeyedLocks
@@ -31,12 +33,17 @@ from groundwire.ingest.read_chunks import GetChunk, ListChunks
 from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
 from groundwire.ingest.rebuild_index import RebuildIndex
+from groundwire.ingest.receive_upload import ReceiveUpload
+from groundwire.ingest.reembed_collection import ReembedCollection
+from groundwire.ingest.reindex_collection import ReindexCollection
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer import IngestServicer
 from groundwire.ingest.servicer.calls import Calls, UseCases
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
+from groundwire.ingest.servicer.operation_calls import OperationCalls, OperationUseCases
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.settings import IngestSettings
+from groundwire.ingest.shared_runs import SharedRuns
 from groundwire.ingest.sweep_leftovers import SweepLeftovers
 from groundwire.ingest.update_collection import UpdateCollection
 from groundwire.ingest.wire.collection_settings import SettingsReader
@@ -50,6 +57,8 @@ from groundwire.rpc.workers import Workers
 STAGING_FOLDER = "staging"
 PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
 _MIB = 1 << 20
+_WAITING_OPERATIONS = 16
+"""Calls that may wait for long work at a time; further ones wait for their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +70,16 @@ class IngestService:
     housekeeping: Housekeeping
     parser: ParserLanes
     ingest_workers: Workers
-    staging: Path
+    operations: OperationCalls
 
     def start(self) -> None:
-        """Take back what a dead process left half written or received, start the parser process and the sweeper."""
-        shutil.rmtree(self.staging, ignore_errors=True)  # the catalog's lock makes the folder ours alone
+        """Take back what a dead process left half written, start the parser process and the sweeper."""
         self.parser.start()
         self.housekeeping.start()
 
     def close(self) -> None:
         """End the parser process and the threads; a document that is being ingested fails."""
+        self.operations.close()
         self.parser.close()
         self.ingest_workers.close()
         self.housekeeping.close()
@@ -89,6 +98,7 @@ class _Stores:
     ledger: Ledger
     outbox: Outbox
     recovery: Recovery
+    builds: IndexBuilds
 
 
 def build(
@@ -107,14 +117,24 @@ def build(
         embedder.tokenizer.definition,
         _parser_limits(settings),
     )
-    sweep = SweepLeftovers(stores.documents, stores.recovery, stores.outbox, stores.cache, stores.ledger, vectors)
+    folder = catalog.path.resolve().parent
+    receive = ReceiveUpload(Uploads(catalog, clock), StagingFolder(folder / STAGING_FOLDER), settings.max_staged_bytes)
+    sweep = SweepLeftovers(
+        stores.documents,
+        stores.recovery,
+        stores.builds,
+        stores.outbox,
+        stores.cache,
+        stores.ledger,
+        receive,
+        vectors,
+        embedder.identity.digest,
+    )
     housekeeping = Housekeeping(sweep, RebuildIndex(vectors, stores.cache), settings.sweep_every_s)
     ingest = _ingest_document(stores, vectors, embedder, parser, settings, housekeeping)
     use_cases = _use_cases(stores, ingest, housekeeping, clock)
-    folder = catalog.path.resolve().parent
     ingest_workers = Workers(settings.concurrent_documents, "ingest")
-    staging = folder / STAGING_FOLDER
-    upload = UploadStream(ingest, use_cases.remember, partial(StagedUpload, staging), workers, ingest_workers)
+    upload = UploadStream(ingest, use_cases.remember, receive, workers, ingest_workers)
     tokens = PageTokens(load_key(folder / PAGE_TOKEN_KEY_FILE))
     calls = Calls(use_cases, tokens, embedder.tokenizer.name)
     collection_calls = CollectionCalls(
@@ -123,8 +143,9 @@ def build(
         SettingsReader(settings.max_document_bytes),
         _engine_name(vectors),
     )
-    servicer = IngestServicer(calls, collection_calls, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
-    return IngestService(servicer, use_cases, housekeeping, parser, ingest_workers, staging)
+    operations = _operation_calls(catalog, stores, vectors, embedder, settings, housekeeping)
+    servicer = IngestServicer(calls, collection_calls, operations, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
+    return IngestService(servicer, use_cases, housekeeping, parser, ingest_workers, operations)
 
 
 def _parser_limits(settings: IngestSettings) -> ParserLimits:
@@ -141,6 +162,33 @@ def _parser_limits(settings: IngestSettings) -> ParserLimits:
     )
 
 
+def _operation_calls(
+    catalog: Database,
+    stores: _Stores,
+    vectors: VectorStore,
+    embedder: Embedder,
+    settings: IngestSettings,
+    housekeeping: Housekeeping,
+) -> OperationCalls:
+    embed = EmbedChunks(stores.cache, embedder, settings.embed_batch_tokens)
+    full_text = FullTextRebuild(catalog)
+    build_index = BuildIndex(stores.builds, stores.cache, full_text, vectors, housekeeping.nudge)
+    runs = SharedRuns()
+    use_cases = OperationUseCases(
+        reindex=ReindexCollection(stores.collections, vectors, build_index, runs),
+        reembed=ReembedCollection(
+            collections=stores.collections,
+            vectors=vectors,
+            embed_missing=EmbedMissing(stores.cache, stores.chunks, embed),
+            build_index=build_index,
+            runs=runs,
+            identity=embedder.identity,
+        ),
+        remember=RememberRequest(stores.ledger),
+    )
+    return OperationCalls(use_cases, runs, Workers(_WAITING_OPERATIONS, "operation"))
+
+
 def _stores(catalog: Database, clock: Clock) -> _Stores:
     return _Stores(
         collections=Collections(catalog, clock),
@@ -152,6 +200,7 @@ def _stores(catalog: Database, clock: Clock) -> _Stores:
         ledger=Ledger(catalog, clock),
         outbox=Outbox(catalog),
         recovery=Recovery(catalog),
+        builds=IndexBuilds(catalog, clock),
     )
 
 

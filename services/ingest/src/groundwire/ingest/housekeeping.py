@@ -3,12 +3,14 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 
 from groundwire.ingest.rebuild_index import RebuildIndex
 from groundwire.ingest.sweep_leftovers import SweepLeftovers
 from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import CollectionNotFoundError
 
 _FORGET_EVERY_S = 3600.0
 _STOP_LIMIT_S = 5.0
@@ -79,6 +81,7 @@ class Housekeeping:
         for engine_name, collection in list(self._written.items()):
             if self._closing.is_set():
                 return
-            self._rebuild(collection, self._closing.is_set)
+            with suppress(CollectionNotFoundError):  # dropped, or another engine collection serves now
+                self._rebuild(collection, self._closing.is_set)
             if self._written.get(engine_name) is collection:
                 del self._written[engine_name]

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import structlog
 
 from groundwire.catalog.documents import Documents
+from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.outbox import Outbox, OutboxItem, OutboxKind
 from groundwire.catalog.recovery import Recovery
 from groundwire.catalog.vectors import VectorCache
+from groundwire.ingest.receive_upload import ReceiveUpload
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.vector_store import VectorStore
 
@@ -20,23 +22,31 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SweepLeftovers:
-    """Every step may be repeated, so a crash in the middle of it costs nothing."""
+    """Every step may be repeated, so a crash in the middle of it costs nothing.
+
+    Vectors of the server's own model, `identity_digest`, are kept for every chunk: a collection may be about to move
+    to it.
+    """
 
     documents: Documents
     recovery: Recovery
+    builds: IndexBuilds
     outbox: Outbox
     cache: VectorCache
     ledger: Ledger
+    receive: ReceiveUpload
     vectors: VectorStore
+    identity_digest: str
 
     def recover(self) -> int:
-        """Take back the generations that a dead process left half written; return how many. Once, before any ingest."""
+        """Take back what a dead process left half written or half built; return how much. Once, before any ingest."""
         leftovers = self.recovery.leftovers()
         for pending in leftovers:
             self.documents.abandon(pending)
-        if leftovers:
-            _log.info("took back unfinished generations", count=len(leftovers))
-        return len(leftovers)
+        builds = self.builds.abandon_all()
+        if leftovers or builds:
+            _log.info("took back what was unfinished", generations=len(leftovers), index_builds=builds)
+        return len(leftovers) + builds
 
     def __call__(self) -> int:
         """Do what the outbox lists; return how many tasks were done.
@@ -53,9 +63,10 @@ class SweepLeftovers:
         return done
 
     def forget(self) -> None:
-        """Drop what is too old to be needed: answers of finished requests and vectors without a chunk."""
+        """Drop what nobody needs any more: old answers, uploads that were given up, and vectors without a chunk."""
         self.ledger.sweep()
-        self.cache.sweep()
+        self.receive.sweep()
+        self.cache.sweep(self.identity_digest)
 
     def _do(self, item: OutboxItem) -> None:
         if item.kind is OutboxKind.DROP_COLLECTION:

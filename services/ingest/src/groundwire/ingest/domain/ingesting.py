@@ -28,13 +28,16 @@ class IngestOutcome(StrEnum):
 
 
 class Stage(StrEnum):
-    """Stages of an ingest, in their order."""
+    """Stages of an ingest and of long work on stores, in their order."""
 
     RECEIVING = "RECEIVING"
     PARSING = "PARSING"
     CHUNKING = "CHUNKING"
     EMBEDDING = "EMBEDDING"
     WRITING = "WRITING"
+    INDEXING = "INDEXING"
+    CHECKING = "CHECKING"
+    REPAIRING = "REPAIRING"
 
 
 @dataclass(frozen=True, slots=True)

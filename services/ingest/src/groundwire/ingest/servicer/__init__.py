@@ -11,6 +11,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.ingest.domain.reading import TextSlice
 from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
+from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.wire.responses import to_text_message
 from groundwire.rpc import request_context
@@ -29,6 +30,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
 
     calls: Calls
     collection_calls: CollectionCalls
+    operation_calls: OperationCalls
     upload: UploadStream
     workers: Workers
     ingest_workers: Workers
@@ -100,6 +102,18 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     async def ListChunks(self, request: pb.ListChunksRequest, context: Any) -> pb.ListChunksResponse:
         """Return a page of chunks."""
         return await self._run(self.calls.list_chunks, request)
+
+    async def Reindex(self, request: pb.ReindexRequest, context: Any) -> AsyncGenerator[pb.ReindexResponse, None]:
+        """Build the indexes of a collection anew, telling how far it is."""
+        async with aclosing(self.operation_calls.reindex(request)) as events:
+            async for event in events:
+                yield event
+
+    async def Reembed(self, request: pb.ReembedRequest, context: Any) -> AsyncGenerator[pb.ReembedResponse, None]:
+        """Embed a collection anew, telling how far it is."""
+        async with aclosing(self.operation_calls.reembed(request)) as events:
+            async for event in events:
+                yield event
 
     async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
         return await self.workers.run(request_context.current().budget, call, request)

@@ -1,0 +1,122 @@
+"""Build the index of a collection beside the serving one and move to it: the core of Reindex and Reembed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from groundwire.catalog.full_text_rebuild import FullTextRebuild
+from groundwire.catalog.index_builds import IndexBuilds, LivePoints
+from groundwire.catalog.vectors import VectorCache
+from groundwire.ingest.domain.ingesting import Progress, Report, Stage
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.errors import GroundwireError
+from groundwire.kernel.vector_store import Rebuildable, VectorStore
+
+_POINTS_PER_BATCH = 250
+_POINTS_WHILE_WRITERS_WAIT = 500
+"""What writers have to wait for at most when readers are moved: a fraction of a second."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildIndex:
+    """Fills a new engine collection from the catalog, catches up with what is written meanwhile, and moves to it.
+
+    Until the move, which is one transaction, readers and writers use the old index. A build that does not get so far,
+    because it was cancelled or the process died, leaves nothing but an engine collection, which the sweeper drops.
+    """
+
+    builds: IndexBuilds
+    cache: VectorCache
+    full_text: FullTextRebuild
+    vectors: VectorStore
+    after: Callable[[], None]
+
+    def __call__(
+        self, collection: Collection, identity: EmbeddingIdentity, budget: Budget, report: Report
+    ) -> Collection:
+        """Return the collection as it serves now; every live chunk has its vector of `identity` in the catalog.
+
+        Raises:
+            CollectionNotFoundError: the collection was deleted meanwhile.
+            ConflictError: another build was faster.
+            DataLossError: a chunk has no vector.
+            StoreUnavailableError: the engine failed; the old index goes on serving.
+        """
+        built = self.builds.begin(collection, identity)
+        try:
+            self.vectors.create_collection(built.engine_name, identity.dimensions)
+            held = self._catch_up(built, _NOTHING, self.builds.live_points(collection), budget, report)
+            self._optimise(built, budget, report)
+            self.full_text(budget)
+            while not self._move(collection, built, held, budget):
+                held = self._catch_up(built, held, self.builds.live_points(collection), budget, report)
+        except BaseException:
+            self._abandon(built)
+            raise
+        finally:
+            self.after()
+        return built
+
+    def _move(self, serving: Collection, built: Collection, held: LivePoints, budget: Budget) -> bool:
+        def catch_up(wanted: LivePoints) -> bool:
+            budget.check()
+            if len(wanted.beyond(held)) + len(held.absent_from(wanted)) > _POINTS_WHILE_WRITERS_WAIT:
+                return False
+            self._catch_up(built, held, wanted, budget, _unheard)
+            return True
+
+        return self.builds.move(serving, built, catch_up)
+
+    def _catch_up(
+        self, built: Collection, held: LivePoints, wanted: LivePoints, budget: Budget, report: Report
+    ) -> LivePoints:
+        """Bring the new engine collection from `held` to `wanted`; return what it is known to hold."""
+        missing, gone = wanted.beyond(held), held.absent_from(wanted)
+        deleted: set[int] = set(missing)
+        for start in range(0, len(missing), _POINTS_PER_BATCH):
+            budget.check()
+            points = self.cache.points_of(built, missing[start : start + _POINTS_PER_BATCH])
+            self.vectors.upsert(built.engine_name, points)
+            deleted.difference_update(points.numbers)
+            report(Progress(Stage.WRITING, min(start + _POINTS_PER_BATCH, len(missing)), len(missing)))
+        for start in range(0, len(gone), _POINTS_PER_BATCH):
+            budget.check()
+            self.vectors.delete(built.engine_name, gone[start : start + _POINTS_PER_BATCH])
+        return wanted.without(deleted)
+
+    def _optimise(self, built: Collection, budget: Budget, report: Report) -> None:
+        """Give a large new collection its index before anyone searches it."""
+        store = self.vectors
+        if not isinstance(store, Rebuildable) or not store.needs_rebuild(built.engine_name):
+            return
+        report(Progress(Stage.INDEXING, 0, 1))
+        store.rebuild(built.engine_name, lambda: self.cache.points(built, _POINTS_PER_BATCH), lambda: _is_over(budget))
+        budget.check()
+        report(Progress(Stage.INDEXING, 1, 1))
+
+    def _abandon(self, built: Collection) -> None:
+        try:
+            self.builds.abandon(built)
+        except GroundwireError as error:
+            # The failure that led here counts; the next start drops what was built.
+            _log.warning("a build stays behind", engine_collection=built.engine_name, error=error.message)
+
+
+_NOTHING = LivePoints.of([])
+
+
+def _is_over(budget: Budget) -> bool:
+    try:
+        budget.check()
+    except GroundwireError:
+        return True
+    return False
+
+
+def _unheard(_: Progress) -> None:
+    """Drop the progress of what takes no time."""

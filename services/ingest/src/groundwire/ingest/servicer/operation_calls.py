@@ -1,0 +1,94 @@
+"""The long calls on stores: they tell how far they are, and can be joined, cancelled and repeated."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.domain.ingesting import Progress, Report
+from groundwire.ingest.domain.operating import IndexBuilt
+from groundwire.ingest.reembed_collection import ReembedCollection
+from groundwire.ingest.reindex_collection import ReindexCollection
+from groundwire.ingest.remember_request import RememberRequest
+from groundwire.ingest.shared_runs import SharedRuns
+from groundwire.ingest.wire.operations import to_index_build_result
+from groundwire.ingest.wire.requests import request_key
+from groundwire.ingest.wire.responses import to_progress
+from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.rpc import request_context
+from groundwire.rpc.workers import Workers
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationUseCases:
+    """What the long calls use."""
+
+    reindex: ReindexCollection
+    reembed: ReembedCollection
+    remember: RememberRequest
+
+
+@dataclass(frozen=True, slots=True)
+class OperationCalls:
+    """Checks, runs and answers in threads of their own: a caller may wait for hours."""
+
+    use: OperationUseCases
+    runs: SharedRuns
+    workers: Workers
+
+    def close(self) -> None:
+        """Stop what is going on; nothing of it has changed anything."""
+        self.runs.close()
+        self.workers.close()
+
+    def reindex(self, request: pb.ReindexRequest) -> AsyncGenerator[pb.ReindexResponse, None]:
+        """Yield how far a reindexing is, and last what it built."""
+        current, name = request_context.current(), parse_collection_name(request.collection)
+
+        def work(report: Report) -> IndexBuilt:
+            return self.use.reindex(current.tenant, name, current.budget, report)
+
+        return self._build(request, work, pb.ReindexResponse)
+
+    def reembed(self, request: pb.ReembedRequest) -> AsyncGenerator[pb.ReembedResponse, None]:
+        """Yield how far an embedding is, and last what it built."""
+        current, name = request_context.current(), parse_collection_name(request.collection)
+        if request.embedder:
+            raise InvalidRequestError.of("embedder", "this server has one embedder; leave the field empty")
+
+        def work(report: Report) -> IndexBuilt:
+            return self.use.reembed(current.tenant, name, current.budget, report)
+
+        return self._build(request, work, pb.ReembedResponse)
+
+    async def _build(
+        self,
+        request: pb.ReindexRequest | pb.ReembedRequest,
+        work: Callable[[Report], IndexBuilt],
+        kind: type[ResponseT],
+    ) -> AsyncGenerator[ResponseT, None]:
+        current = request_context.current()
+        key = request_key(kind.DESCRIPTOR.name.removesuffix("Response"), request)
+
+        def run(report: Callable[[Progress], None]) -> bytes:
+            return self.use.remember(current.tenant, key, lambda _: work(report), _encode)
+
+        async with aclosing(self.workers.stream(current.budget, run)) as events:
+            async for event in events:
+                yield _response(kind, event)
+
+
+def _encode(built: IndexBuilt) -> bytes:
+    return to_index_build_result(built).SerializeToString(deterministic=True)
+
+
+def _response(kind: Any, event: Progress | bytes) -> Any:
+    if isinstance(event, Progress):
+        return kind(progress=to_progress(event))
+    return kind(result=pb.IndexBuildResult.FromString(event))
