@@ -70,11 +70,6 @@ class SharedRuns:
                 if run.waiting == 0:
                     run.budget.cancel()
 
-    def is_running(self, key: Hashable) -> bool:
-        """Tell whether anything is being done to `key`."""
-        with self._changed:
-            return key in self._runs
-
     def close(self) -> None:
         """Stop all runs and wait for their ends."""
         with self._changed:
@@ -91,10 +86,10 @@ class SharedRuns:
             if self._closing:
                 raise CallCancelledError("the service is closing")
             run = self._runs.get(key)
-            if run is not None and run.kind != kind:
-                raise ConflictError("something else is being done to the same collection; wait for its end")
-            if run is None or run.waiting == 0:
+            if run is None or run.waiting == 0:  # nobody wants the old one any more: it is ending
                 run = self._runs[key] = self._start(key, kind, work)
+            elif run.kind != kind:
+                raise ConflictError("something else is being done to the same collection; wait for its end")
             run.waiting += 1
             return run
 
