@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,7 @@ def test_matching_in_an_unknown_collection_is_an_error(catalog: Catalog) -> None
 def test_fields_are_those_that_visible_documents_brought(catalog: Catalog, docs: Collection) -> None:
     assert catalog.chunks.fields(TENANT, "docs") == {}
     given: dict[str, Value] = {"n": 1, "word": "w", "words": ("a", "b"), "counts": (1, 2), "mixed": 1}
+    given |= {"share": 0.5, "shares": (0.5, 1.0), "done": True, "checks": (True, False)}
     first, _ = catalog.put(docs, make_draft("one", fields=DocumentFields(metadata=given)))
     expected = {
         "n": FieldKind.INTEGER,
@@ -184,6 +186,10 @@ def test_fields_are_those_that_visible_documents_brought(catalog: Catalog, docs:
         "words": FieldKind.TEXT_LIST,
         "counts": FieldKind.INTEGER_LIST,
         "mixed": FieldKind.INTEGER,
+        "share": FieldKind.NUMBER,
+        "shares": FieldKind.NUMBER_LIST,
+        "done": FieldKind.BOOLEAN,
+        "checks": FieldKind.BOOLEAN_LIST,
     }
     assert catalog.chunks.fields(TENANT, "docs") == expected
     for source in ("b", "c"):
@@ -191,3 +197,21 @@ def test_fields_are_those_that_visible_documents_brought(catalog: Catalog, docs:
     assert catalog.chunks.fields(TENANT, "docs") == expected
     catalog.documents.delete(TENANT, "docs", first.document_id)
     assert catalog.chunks.fields(TENANT, "docs") == {"mixed": FieldKind.TEXT}
+
+
+def test_a_field_of_whole_numbers_and_others_holds_numbers(catalog: Catalog, docs: Collection) -> None:
+    catalog.put(docs, make_draft("one", source="a", fields=DocumentFields(metadata={"n": 1.5})))
+    catalog.put(docs, make_draft("two", source="b", fields=DocumentFields(metadata={"n": 2})))
+    assert catalog.chunks.fields(TENANT, "docs") == {"n": FieldKind.NUMBER}
+
+
+def test_fields_of_single_chunks_are_fields_too(catalog: Catalog, docs: Collection) -> None:
+    draft = make_draft("one", "two")
+    own = replace(draft.chunks[1], tags=("mine",), metadata={"reviewed": True})
+    _, pending = catalog.put(docs, replace(draft, chunks=[draft.chunks[0], own]))
+    assert catalog.chunks.fields(TENANT, "docs") == {"reviewed": FieldKind.BOOLEAN}
+    found = catalog.chunks.matching(TENANT, "docs", Comparison("reviewed", Comparator.EQ, True), None)
+    assert found == [pending.numbers[1]]
+    assert catalog.chunks.matching(TENANT, "docs", Containment("tags", "mine"), None) == found
+    stored = catalog.chunks.get(TENANT, pending.numbers[1])
+    assert (stored.tags, stored.metadata) == (("mine",), {"reviewed": True})

@@ -53,7 +53,7 @@ def test_documents_have_the_columns_defaults_and_checks(file: pysqlite3.Connecti
         assert columns[name][0] == 1, name
     assert columns["language"] == (1, "'en'")
     assert file.execute("SELECT creator, tags FROM documents").fetchone() == ('["Ada"]', '["x","y"]')
-    for column, value in (("chunk_count", -1), ("total_chars", -1), ("doc_type", "docx"), ("source_hash", "short")):
+    for column, value in (("chunk_count", -1), ("total_chars", -1), ("doc_type", "odt"), ("source_hash", "short")):
         with pytest.raises(pysqlite3.IntegrityError):
             file.execute(f"UPDATE documents SET {column} = ?", (value,))  # noqa: S608 - our names
 

@@ -20,6 +20,7 @@ def _payload(fields: DocumentFields, section: str | None = None) -> Payload:
         document_format=DocumentFormat.MARKDOWN,
         fields=fields,
         chunk=chunk,
+        ingested=datetime(2026, 3, 1, tzinfo=UTC),
     )
 
 

@@ -37,7 +37,7 @@ def _stored(number: int, chapter: str, chunk_count: int = 9) -> StoredChunk:
         last_modified_time=now,
     )
     chunk = Chunk(number, Span(number, number + 1, number, number + 1), f"t{number}", 1, chapter, None, (chapter,), 2)
-    return StoredChunk(number, f"c{number}", 1, chunk, document)
+    return StoredChunk(number, f"c{number}", 1, chunk, document, now, now)
 
 
 def test_a_chunk_of_a_well_matching_chapter_overtakes_a_lonely_one() -> None:

@@ -36,12 +36,13 @@ _CHUNK_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Everything that can be worked out before the transaction."""
+    """Everything that can be worked out before the transaction; `embedded` is when known vectors were made, by hash."""
 
     draft: GenerationDraft
     pending: PendingGeneration
     figures: TextFigures
     now: int
+    embedded: Mapping[str, int]
 
 
 def insert_generation(connection: Connection, prepared: Prepared) -> PendingGeneration:
@@ -81,7 +82,7 @@ def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> Non
         (
             *(number, pending.tenant, document_key, pending.key, chunk_id),
             *chunk_values(chunk),
-            *(model, prepared.now, encode_json(payload), chunk.content),
+            *(model, prepared.embedded.get(chunk.embedding_hash, prepared.now), encode_json(payload), chunk.content),
         )
         for number, chunk_id, payload, chunk in zip(*columns, strict=True)
     )

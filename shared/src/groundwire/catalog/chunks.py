@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, bindparam, case, func, select, true
+from sqlalchemy import Connection, bindparam, func, select
 
 from groundwire.catalog.chunk_rows import SELECT_LIVE_CHUNKS, to_stored_chunk
 from groundwire.catalog.collection_rows import collection_key
@@ -11,6 +11,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.document_rows import SELECT_DOCUMENTS_OF_COLLECTION
 from groundwire.catalog.filter_split import chunks_matching
 from groundwire.catalog.generation_keys import live_generation_keys
+from groundwire.catalog.metadata_fields import metadata_fields
 from groundwire.catalog.tables import chunks, collections, documents
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
@@ -19,7 +20,6 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
 
 _TOO_LARGE = 2**53
-_TEXTUAL = (FieldKind.TEXT, FieldKind.TEXT_LIST)
 _OF_TENANT = SELECT_LIVE_CHUNKS.where(collections.c.tenant == bindparam("tenant"))
 _BY_NUMBER = _OF_TENANT.where(chunks.c.chunk_number == bindparam("wanted"))
 _BY_NUMBERS = _OF_TENANT.where(
@@ -103,8 +103,6 @@ class Chunks:
     def fields(self, tenant: str, collection: str) -> dict[str, FieldKind]:
         """Return the metadata fields that visible documents brought along, with what they hold.
 
-        Truth values and all numbers are INTEGER, also of a field that holds texts in other documents.
-
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
         """
@@ -117,38 +115,9 @@ class Chunks:
             return dict(cached[1])
 
 
-def live_chunks(
-    connection: Connection, tenant: str, collection: str, numbers: Sequence[int]
-) -> dict[int, StoredChunk]:
+def live_chunks(connection: Connection, tenant: str, collection: str, numbers: Sequence[int]) -> dict[int, StoredChunk]:
     """Return those of the chunks that are live in the collection, by number, in the order given; one query."""
     given = {"tenant": tenant, "collection": collection, "wanted": json.dumps(list(numbers))}
     seen: dict[int, Document] = {}
     found = {row[0]: to_stored_chunk(row, seen) for row in connection.execute(_BY_NUMBERS, given)}
     return {number: found[number] for number in numbers if number in found}
-
-
-def metadata_fields(connection: Connection, key: int) -> dict[str, FieldKind]:
-    """Return the metadata fields that visible documents brought along, with what they hold."""
-    each = func.json_each(documents.c.metadata).table_valued("key", "value", "type")
-    of_element = func.json_type(each.c.value, "$[0]")
-    kind = case((each.c.type == "array", "list of " + of_element), else_=each.c.type)
-    statement = (
-        select(each.c.key, kind)
-        .distinct()
-        .select_from(documents)
-        .join(each, true())
-        .where(documents.c.collection_key == key, documents.c.live_generation > 0)
-        .order_by(each.c.key, kind)
-    )
-    found: dict[str, FieldKind] = {}
-    for name, stored in connection.execute(statement):
-        if found.get(name, FieldKind.TEXT) in _TEXTUAL:
-            found[name] = _kind(stored)
-    return found
-
-
-def _kind(stored: str) -> FieldKind:
-    is_text, is_list = stored.endswith("text"), stored.startswith("list of ")
-    if is_list:
-        return FieldKind.TEXT_LIST if is_text else FieldKind.INTEGER_LIST
-    return FieldKind.TEXT if is_text else FieldKind.INTEGER

@@ -90,5 +90,7 @@ def encode_json(value: Any) -> str:
 
 
 def decode_json(stored: str) -> Any:
-    """Return the value of JSON text; quick for the empty lists that most rows have."""
-    return [] if stored == "[]" else json.loads(stored)
+    """Return the value of JSON text; quick for the empty lists and objects that most rows have."""
+    if stored == "[]":
+        return []
+    return {} if stored == "{}" else json.loads(stored)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
 from groundwire.catalog.delete_document import delete_document
 from groundwire.catalog.document_rows import SELECT_DOCUMENTS, SELECT_DOCUMENTS_OF_COLLECTION, to_document
+from groundwire.catalog.embedding_rows import embedding_times
 from groundwire.catalog.generations import DeletedCounts, GenerationDraft, PendingGeneration, Receipted
 from groundwire.catalog.ledger import settle
 from groundwire.catalog.publish_generation import publish_generation, take_back_generation
@@ -125,7 +127,9 @@ class Documents:
             ValueError: a chunk is not exactly the text of its span (a bug of ours).
         """
         check_chunks(draft.text, draft.chunks)
-        prepared = Prepared(draft, self._number(tenant, collection, draft), measure(draft.text), self._now())
+        now = self._clock.now()
+        pending, embedded = self._number(tenant, collection, draft, now), self._embedding_times(collection, draft)
+        prepared = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded)
         pending = self._database.write(lambda connection: insert_generation(connection, prepared))
         try:
             for start in range(CHUNKS_PER_TRANSACTION, len(draft.chunks), CHUNKS_PER_TRANSACTION):
@@ -191,7 +195,11 @@ class Documents:
         request_id = settle(connection, self._clock, tenant, receipt, result)
         append_audit(connection, self._clock, tenant, action, resource, request_id)
 
-    def _number(self, tenant: str, collection: Collection, draft: GenerationDraft) -> PendingGeneration:
+    def _embedding_times(self, collection: Collection, draft: GenerationDraft) -> dict[str, int]:
+        with self._database.read() as connection:
+            return embedding_times(connection, collection.identity, [chunk.embedding_hash for chunk in draft.chunks])
+
+    def _number(self, tenant: str, collection: Collection, draft: GenerationDraft, now: datetime) -> PendingGeneration:
         document_id = draft.document_id or new_document_id()
         numbers: Sequence[int] = self._database.chunk_numbers.take(len(draft.chunks))
         chunk_ids = [prefixed_chunk_id(document_id, chunk.sequence_num) for chunk in draft.chunks]
@@ -213,6 +221,7 @@ class Documents:
                     document_format=draft.format,
                     fields=draft.fields,
                     chunk=chunk,
+                    ingested=now,
                 )
                 for number, chunk_id, chunk in zip(numbers, chunk_ids, draft.chunks, strict=True)
             ],

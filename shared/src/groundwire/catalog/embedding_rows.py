@@ -1,20 +1,34 @@
-"""Removal of the vectors that only leaving generations need."""
+"""When known vectors were made, and removal of those that only leaving generations need."""
 
-from sqlalchemy import Connection, Select, delete, exists, select
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Select, delete, exists, func, select
 
 from groundwire.catalog.bookkeeping_tables import embeddings
 from groundwire.catalog.tables import chunks
+from groundwire.kernel.embedder import EmbeddingIdentity
 
 
-def forget_embeddings_of(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> None:
-    """Remove the vectors of texts that no chunk has but those of the `leaving` generations (their keys)."""
+def embedding_times(
+    connection: Connection, identity: EmbeddingIdentity, embedding_hashes: Sequence[str]
+) -> dict[str, int]:
+    """Return when the known ones of some vectors were made, in milliseconds since 1970, by embedding hash."""
+    given = func.json_each(json.dumps(list(embedding_hashes))).table_valued("value")
+    statement = select(embeddings.c.embedding_hash, embeddings.c.created_time).where(
+        embeddings.c.identity_digest == identity.digest, embeddings.c.embedding_hash.in_(select(given.c.value))
+    )
+    return {row.embedding_hash: row.created_time for row in connection.execute(statement)}
+
+
+def forget_embeddings_of(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> int:
+    """Remove the vectors of texts that no chunk has but those of the `leaving` generations (their keys); return how many."""
     other = chunks.alias("other")
     needed = exists(
         select(1).where(other.c.embedding_hash == embeddings.c.embedding_hash, other.c.generation_key.not_in(leaving))
     )
     texts = select(chunks.c.embedding_hash).where(chunks.c.generation_key.in_(leaving))
-    connection.execute(
-        delete(embeddings).where(
-            embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(texts), ~needed
-        )
+    unneeded = delete(embeddings).where(
+        embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(texts), ~needed
     )
+    return connection.execute(unneeded).rowcount

@@ -15,11 +15,15 @@ T = TypeVar("T")
 
 
 class GenerationState(StrEnum):
-    """PENDING until all its vectors are in the engine, then LIVE, then SUPERSEDED by the next one."""
+    """PENDING until all its vectors are in the engine, then LIVE, then SUPERSEDED by the next one.
+
+    DELETED while its document is deleted softly; a restoration makes it LIVE again.
+    """
 
     PENDING = "PENDING"
     LIVE = "LIVE"
     SUPERSEDED = "SUPERSEDED"
+    DELETED = "DELETED"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,23 @@
 """What a search reads of a collection, all of it on one snapshot of the catalog."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select
 
 from groundwire.catalog.chunk_rows import to_stored_chunk
-from groundwire.catalog.chunks import live_chunks, metadata_fields
+from groundwire.catalog.chunks import live_chunks
 from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
 from groundwire.catalog.full_text import FullText, LexicalMatch, live_part, superseded_part
+from groundwire.catalog.metadata_fields import metadata_fields
 from groundwire.catalog.snapshots import check_snapshot
 from groundwire.catalog.superseded_rows import select_chunks_then
 from groundwire.catalog.tables import chunks, collections, documents
@@ -29,8 +33,23 @@ from groundwire.kernel.filter_fields import FieldKind
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
 
+Params = ParamSpec("Params")
+ResultT = TypeVar("ResultT")
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
+
+
+def _by_turns(
+    method: Callable[Concatenate["SearchView", Params], ResultT],
+) -> Callable[Concatenate["SearchView", Params], ResultT]:
+    """Let one thread at a time use the connection of a view."""
+
+    @wraps(method)
+    def by_turns(self: "SearchView", *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
+        with self.turn:
+            return method(self, *args, **kwargs)
+
+    return by_turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +91,14 @@ class SearchViews:
 
 
 class SearchView:
-    """One collection at one moment; used by one thread at a time.
+    """One collection at one moment; threads that share it take turns.
 
     Attributes:
         collection: the collection.
         position: position of the catalog that is read.
         changed_position: position at which the collection last changed; equal ones mean equal contents.
-        snapshot: the position asked for, None for now.
+        snapshot: the earlier position that is read, None for now.
+        turn: held while the catalog is read.
     """
 
     def __init__(
@@ -94,12 +114,14 @@ class SearchView:
         self.collection = collection
         self.position = positions[0] if snapshot is None else snapshot
         self.changed_position = positions[1]
-        self.snapshot = snapshot
+        self.snapshot = None if snapshot is None or snapshot >= positions[1] else snapshot
+        self.turn = threading.RLock()
         self._connection = connection
         self._key = key
         self._full_text = full_text
         self._figures = figures
 
+    @_by_turns
     def chunk_count(self) -> int:
         """Return the number of live chunks, what document frequencies are shares of."""
         known = self._figures.chunk_count.get((self._key, self.changed_position))
@@ -111,6 +133,7 @@ class SearchView:
             self._figures.chunk_count.put((self._key, self.changed_position), known)
         return known
 
+    @_by_turns
     def fields(self) -> Mapping[str, FieldKind]:
         """Return the metadata fields that visible documents brought along, with what they hold."""
         known = self._figures.fields.get((self._key, self.changed_position))
@@ -119,11 +142,13 @@ class SearchView:
             self._figures.fields.put((self._key, self.changed_position), known)
         return known
 
+    @_by_turns
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """Return the number of live chunks that contain each term or phrase, 0 for none."""
         part = live_part(self._key)
         return self._full_text.frequencies(self._connection, part, self.changed_position, terms)
 
+    @_by_turns
     def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> Sequence[LexicalMatch]:
         """Return the best chunks that contain any term or phrase, best first, ties by number."""
         found = self._full_text.search(self._connection, live_part(self._key), terms, phrases, limit)
@@ -134,23 +159,28 @@ class SearchView:
         seen = self.among(None, [match.number for match in found])
         return sorted((match for match in found if match.number in seen), key=lambda each: (-each.score, each.number))
 
+    @_by_turns
     def matching(self, where: Filter | None) -> Numbers:
         """Return the numbers of the visible chunks whose payload matches, ascending; all of them for None."""
         return matching_numbers(self._connection, self._key, where, self.snapshot)
 
+    @_by_turns
     def among(self, where: Filter | None, numbers: Sequence[int]) -> set[int]:
         """Return those of the chunks that are visible and match."""
         return matching_among(self._connection, self._key, where, self.snapshot, numbers)
 
+    @_by_turns
     def estimated_share(self, where: Filter) -> float:
         """Return the share of live chunks that match, in [0, 1], of a sample of them."""
         return estimated_share(self._connection, live_part(self._key), where)
 
+    @_by_turns
     def superseded(self, where: Filter | None) -> Numbers:
         """Return the numbers of the matching chunks that were visible at the snapshot and are not live now."""
         empty = np.zeros(0, dtype=np.int64)
         return empty if self.snapshot is None else superseded_numbers(self._connection, self._key, where, self.snapshot)
 
+    @_by_turns
     def chunks(self, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
         """Return those of the chunks that are visible, by number, in the order given; one query."""
         if self.snapshot is None:
@@ -161,6 +191,7 @@ class SearchView:
         found = {row[0]: to_stored_chunk(row, seen) for row in self._connection.execute(statement)}
         return {number: found[number] for number in numbers if number in found}
 
+    @_by_turns
     def vectors(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors]:
         """Return the stored vectors of those chunks that have one: numbers, float32 of shape (found, dimensions)."""
         return vectors_of(self._connection, self.collection.identity, numbers)

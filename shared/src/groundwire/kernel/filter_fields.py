@@ -8,9 +8,13 @@ class FieldKind(StrEnum):
 
     TEXT = "text"
     INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
     TIME = "time"
     TEXT_LIST = "text_list"
     INTEGER_LIST = "integer_list"
+    NUMBER_LIST = "number_list"
+    BOOLEAN_LIST = "boolean_list"
 
 
 BUILT_IN_FIELDS = {
@@ -33,8 +37,11 @@ BUILT_IN_FIELDS = {
     "level": FieldKind.INTEGER,
     "sequence_num": FieldKind.INTEGER,
     "page_numbers": FieldKind.INTEGER_LIST,
+    "page_start": FieldKind.INTEGER,
+    "page_end": FieldKind.INTEGER,
     "char_start": FieldKind.INTEGER,
     "char_end": FieldKind.INTEGER,
+    "ingested_at": FieldKind.TIME,
 }
 
 ALIASES = {
@@ -52,5 +59,9 @@ ALIASES = {
     "chunk_index": "sequence_num",
     "page": "page_numbers",
     "pages": "page_numbers",
+    "timestamp": "ingested_at",
+    "created_at": "ingested_at",
+    "ingestion_date": "ingested_at",
+    "ingestion_time": "ingested_at",
 }
 """Names of the source designs for built-in fields; a filter may use either."""

@@ -1,4 +1,6 @@
-"""The flat view of a chunk: the filter keys that engines index and filters name (requirements S1-10 to S1-26)."""
+"""The filter keys of a chunk, which engines index and filters name (requirements S1-10 to S1-26)."""
+
+from datetime import datetime
 
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import epoch_ms
@@ -15,8 +17,12 @@ def chunk_payload(
     document_format: DocumentFormat,
     fields: DocumentFields,
     chunk: Chunk,
+    ingested: datetime,
 ) -> Payload:
-    """Return the filter keys of a chunk; keys without a value are left out, never None or empty."""
+    """Return the filter keys of a chunk; keys without a value are left out, never None or empty.
+
+    `ingested` is when the generation of the chunk was stored.
+    """
     candidates: dict[str, Value | None] = {
         "document_id": document_id,
         "chunk_id": chunk_id,
@@ -29,7 +35,7 @@ def chunk_payload(
         "date_created": epoch_ms(fields.date_created) if fields.date_created else None,
         "language": fields.language,
         "category": fields.category,
-        "tags": fields.tags,
+        "tags": all_tags(fields, chunk),
         "project": fields.project,
         "chapter": chunk.chapter,
         "section": chunk.section,
@@ -37,11 +43,24 @@ def chunk_payload(
         "level": chunk.level,
         "sequence_num": chunk.sequence_num,
         "page_numbers": chunk.page_numbers,
+        "page_start": chunk.page_numbers[0] if chunk.page_numbers else None,
+        "page_end": chunk.page_numbers[-1] if chunk.page_numbers else None,
         "char_start": chunk.span.start,
         "char_end": chunk.span.end,
+        "ingested_at": epoch_ms(ingested),
     }
     built_in = {key: value for key, value in candidates.items() if value is not None and value not in ("", ())}
-    return built_in | dict(fields.metadata)
+    return built_in | all_metadata(fields, chunk)
+
+
+def all_tags(fields: DocumentFields, chunk: Chunk) -> tuple[str, ...]:
+    """Return the tags of the document, then those of the chunk itself, each once."""
+    return tuple(dict.fromkeys((*fields.tags, *chunk.tags)))
+
+
+def all_metadata(fields: DocumentFields, chunk: Chunk) -> dict[str, Value]:
+    """Return the caller's own keys of the document, overlaid by those of the chunk."""
+    return {**fields.metadata, **chunk.metadata}
 
 
 def same_filter_keys(one: Payload, other: Payload) -> bool:

@@ -117,12 +117,12 @@ def to_chunk_message(found: ChunkWithVector, tokenizer: str) -> chunk_pb2.Chunk:
             tokenizer=tokenizer,
             prev_chunk_id=_neighbour(stored, -1),
             next_chunk_id=_neighbour(stored, +1),
-            tags=document.fields.tags,
-            metadata=to_metadata(document.fields.metadata),
+            tags=stored.tags,
+            metadata=to_metadata(stored.metadata),
             record_type=record_pb2.RECORD_TYPE_DOCUMENT,
             embedding_model=document.embedding_model,
-            embedding_time=to_timestamp(document.last_modified_time),
-            created_time=to_timestamp(document.last_modified_time),
+            embedding_time=to_timestamp(stored.embedding_time),
+            created_time=to_timestamp(stored.ingestion_time),
             embedding=() if found.vector is None else found.vector.tolist(),
         )
     )

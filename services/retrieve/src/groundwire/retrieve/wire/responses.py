@@ -100,6 +100,9 @@ def _chunk_part(stored: StoredChunk) -> Hit:
         next_chunk_id=_neighbour(stored, +1),
         overlap_prev_chars=chunk.overlap_prev_chars,
         overlap_next_chars=chunk.overlap_next_chars,
+        tags=stored.tags,
+        metadata=_to_metadata(stored.metadata),
+        ingestion_time=_timestamp(stored.ingestion_time),
     )
 
 
@@ -109,7 +112,6 @@ def _document_part(document: Document) -> Hit:
         document_id=document.document_id,
         source_uri=document.source_uri,
         title=document.display_title,
-        metadata=_to_metadata(fields.metadata),
         format=_FORMATS[document.format],
         creators=fields.creators,
         subjects=fields.subjects,
@@ -117,9 +119,7 @@ def _document_part(document: Document) -> Hit:
         date_created=_timestamp(fields.date_created) if fields.date_created else None,
         language=fields.language,
         category=fields.category or "",
-        tags=fields.tags,
         project=fields.project or "",
-        ingestion_time=_timestamp(document.ingestion_time),
         record_type=record_pb2.RECORD_TYPE_DOCUMENT,
     )
 
