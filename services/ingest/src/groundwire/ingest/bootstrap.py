@@ -53,6 +53,7 @@ from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.rpc.pagination import PageTokens, load_key
 from groundwire.rpc.workers import Workers
+from groundwire.vectorstores.engine_names import engine_name
 
 STAGING_FOLDER = "staging"
 PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
@@ -141,7 +142,7 @@ def build(
         _collection_use_cases(stores, vectors, embedder, housekeeping, clock),
         tokens,
         SettingsReader(settings.max_document_bytes),
-        _engine_name(vectors),
+        engine_name(vectors),
     )
     operations = _operation_calls(catalog, stores, vectors, embedder, settings, housekeeping)
     servicer = IngestServicer(calls, collection_calls, operations, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
@@ -250,10 +251,3 @@ def _collection_use_cases(
         delete=DeleteCollection(stores.collections, clock, housekeeping.nudge),
         remember=RememberRequest(stores.ledger),
     )
-
-
-def _engine_name(vectors: VectorStore) -> str:
-    """Return the name of the adapter's module, such as `qdrant-edge`."""
-    path = type(vectors).__module__.split(".")
-    package = path.index("vectorstores") + 1 if "vectorstores" in path else len(path) - 1
-    return path[package].replace("_", "-")
