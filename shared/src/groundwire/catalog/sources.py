@@ -19,8 +19,8 @@ class Sources:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def pages(self, tenant: str, document_id: str, generation: int) -> list[PageSpan]:
-        """Return the pages in order; empty for formats without pages.
+    def pages(self, tenant: str, document_id: str, generation: int, start: int, end: int) -> list[PageSpan]:
+        """Return the pages that touch the code points start..end, in order; empty for formats without pages.
 
         Raises:
             DocumentNotFoundError: no such document, or no published generation of this number.
@@ -29,8 +29,9 @@ class Sources:
             found = connection.execute(_generation(tenant, document_id, generation)).first()
             key = _present(found, document_id).generation_key
             columns = (text_pages.c.page, text_pages.c.char_start, text_pages.c.char_end)
-            wanted = select(*columns).where(text_pages.c.generation_key == key).order_by(text_pages.c.page)
-            rows = connection.execute(wanted).all()
+            touching = (text_pages.c.char_start < end, text_pages.c.char_end > start)
+            wanted = select(*columns).where(text_pages.c.generation_key == key, *touching)
+            rows = connection.execute(wanted.order_by(text_pages.c.page)).all()
         return [PageSpan(*row) for row in rows]
 
     def properties(self, tenant: str, document_id: str, generation: int) -> DocumentFields:

@@ -39,6 +39,8 @@ BUILT_IN_FIELDS = {
     "page_numbers": FieldKind.INTEGER_LIST,
     "page_start": FieldKind.INTEGER,
     "page_end": FieldKind.INTEGER,
+    "page_start": FieldKind.INTEGER,
+    "page_end": FieldKind.INTEGER,
     "char_start": FieldKind.INTEGER,
     "char_end": FieldKind.INTEGER,
     "ingested_at": FieldKind.TIME,

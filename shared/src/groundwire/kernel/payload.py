@@ -45,6 +45,8 @@ def chunk_payload(
         "page_numbers": chunk.page_numbers,
         "page_start": chunk.page_numbers[0] if chunk.page_numbers else None,
         "page_end": chunk.page_numbers[-1] if chunk.page_numbers else None,
+        "page_start": chunk.page_numbers[0] if chunk.page_numbers else None,
+        "page_end": chunk.page_numbers[-1] if chunk.page_numbers else None,
         "char_start": chunk.span.start,
         "char_end": chunk.span.end,
         "ingested_at": epoch_ms(ingested),

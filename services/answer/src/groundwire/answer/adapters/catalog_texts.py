@@ -11,10 +11,13 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
+from groundwire.catalog.sources import Sources
 from groundwire.catalog.texts import Texts
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError, NotFoundError
 from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.pages import pages_between
+from groundwire.kernel.spans import Span
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 
@@ -33,6 +36,7 @@ class CatalogTexts:
         self._documents = Documents(catalog)
         self._chunks = Chunks(catalog)
         self._texts = Texts(catalog)
+        self._sources = Sources(catalog)
         self._workers = workers
 
     async def stored(self, tenant: str, collection: str, sources: Sequence[Source]) -> list[StoredChunkText | None]:
@@ -67,8 +71,20 @@ class CatalogTexts:
             for index, text in zip(
                 indexes, self._slices(tenant, collection, document_id, generation, spans), strict=True
             ):
-                found[index] = _to_stored(chunks[sources[index].passage.chunk_number], text)
+                source = sources[index]
+                chunk = chunks[source.passage.chunk_number]
+                found[index] = _to_stored(chunk, text, self._pages(tenant, chunk, source.span))
         return found
+
+    def _pages(self, tenant: str, chunk: StoredChunk, span: Span) -> tuple[int, ...]:
+        """Return the pages of the span itself; none when the source has no pages or was deleted meanwhile."""
+        if not chunk.chunk.page_numbers:
+            return ()
+        try:
+            touched = self._sources.pages(tenant, chunk.document.document_id, chunk.generation, span.start, span.end)
+        except DocumentNotFoundError:
+            return ()
+        return pages_between(touched, span.start, span.end)
 
     def _slices(
         self, tenant: str, collection: str, document_id: str, generation: int, spans: Sequence[tuple[int, int]]
@@ -126,7 +142,7 @@ def _is_within(source: Source, chunk: StoredChunk) -> bool:
     return chunk.chunk.span.start <= source.span.start < source.span.end <= chunk.chunk.span.end
 
 
-def _to_stored(chunk: StoredChunk, text: str) -> StoredChunkText:
+def _to_stored(chunk: StoredChunk, text: str, page_numbers: tuple[int, ...]) -> StoredChunkText:
     return StoredChunkText(
         chunk_id=chunk.chunk_id,
         document_id=chunk.document.document_id,
@@ -134,4 +150,5 @@ def _to_stored(chunk: StoredChunk, text: str) -> StoredChunkText:
         chunk_span=chunk.chunk.span,
         chunk_content=chunk.chunk.content,
         text=text,
+        page_numbers=page_numbers,
     )

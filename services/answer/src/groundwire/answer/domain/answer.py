@@ -85,7 +85,7 @@ def cite(marker: int, collection: str, source: Source, answer_span: Span) -> Cit
         section=section,
         section_heading=section_heading,
         title=passage.title,
-        page_numbers=passage.page_numbers,
+        page_numbers=source.page_numbers or passage.page_numbers,
         creators=passage.creators,
         date_created=passage.date_created,
         doi=passage.doi,

@@ -11,7 +11,8 @@ from groundwire.kernel.spans import Span
 class StoredChunkText:
     """What the catalog holds where a source says it stands: the chunk's identity and span, and the text of the span.
 
-    The chunk is of a live generation; `text` was read from the canonical text, not from the chunk.
+    The chunk is of a live generation; `text` was read from the canonical text, not from the chunk. `page_numbers` are
+    the pages of the span, which may be fewer than those of the chunk.
     """
 
     chunk_id: str
@@ -20,6 +21,7 @@ class StoredChunkText:
     chunk_span: Span
     chunk_content: str
     text: str
+    page_numbers: tuple[int, ...] = ()
 
 
 def agrees(source: Source, stored: StoredChunkText | None) -> bool:
@@ -45,7 +47,7 @@ def _span_within(stored: StoredChunkText, span: Span) -> Span | None:
 def keep_supported(
     statements: Sequence[Statement], stored: Sequence[Sequence[StoredChunkText | None]]
 ) -> list[Statement]:
-    """Return the statements with the sources that agree; one without any such source is left out.
+    """Return the statements with the sources that agree, and with their pages; one without any is left out.
 
     Args:
         statements: the draft.
@@ -53,7 +55,11 @@ def keep_supported(
     """
     kept = []
     for statement, found in zip(statements, stored, strict=True):
-        sources = tuple(source for source, text in zip(statement.sources, found, strict=True) if agrees(source, text))
+        sources = tuple(
+            replace(source, page_numbers=text.page_numbers)
+            for source, text in zip(statement.sources, found, strict=True)
+            if text is not None and agrees(source, text)
+        )
         if sources:
             kept.append(replace(statement, sources=sources))
     return kept

@@ -8,11 +8,16 @@ from groundwire.kernel.spans import Span
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A claimed place of evidence: `quote` is said to be the canonical text of the passage's document at `span`."""
+    """A claimed place of evidence: `quote` is said to be the canonical text of the passage's document at `span`.
+
+    `page_numbers` are the pages that the span stands on; empty before they were looked up, and for sources without
+    pages.
+    """
 
     passage: Passage
     span: Span
     quote: str
+    page_numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
