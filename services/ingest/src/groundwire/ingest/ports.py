@@ -36,6 +36,56 @@ class Original:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+class StagedBytes(Protocol):
+    """The bytes of one upload; used by one thread at a time."""
+
+    size_bytes: int
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Add bytes.
+
+        Raises:
+            ExhaustedError: no space left.
+        """
+        ...
+
+    def sync(self) -> None:
+        """Return once all bytes so far survive a power loss.
+
+        Raises:
+            ExhaustedError: no space left.
+        """
+        ...
+
+    def original(self) -> Original:
+        """Return the document, valid while the bytes are there; call it after `sync`."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the bytes, which stay; idempotent."""
+        ...
+
+
+class Staging(Protocol):
+    """Where the bytes of uploads wait; by upload id."""
+
+    def open(self, upload_id: str, size_bytes: int) -> StagedBytes:
+        """Return the bytes of which `size_bytes` are known to be durable; what is behind them is dropped.
+
+        Raises:
+            DataLossError: there are fewer.
+        """
+        ...
+
+    def remove(self, upload_id: str) -> None:
+        """Drop bytes; unknown ones are ignored."""
+        ...
+
+    def names(self) -> set[str]:
+        """Return the upload ids that have bytes."""
+        ...
+
+
 class Parser(Protocol):
     """Takes documents apart without holding up the process."""
 

@@ -7,14 +7,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class IngestSettings(BaseSettings):
     """What a document may cost, and how often the service tidies up.
 
-    Taking a document apart may take `parser_base_s` seconds and `parser_s_per_mib` for each MiB, in a process of at
-    most `parser_memory_mib` MiB. An office document may inflate to `parser_inflated_mib` MiB in `parser_zip_entries`
-    entries, none of them to more than `parser_zip_ratio` times its size; a PDF may have `parser_pages` pages. `embed_batch_tokens` are embedded between two looks at the deadline.
+    A tenant may have `max_staged_bytes` of unfinished uploads. Taking a document apart may take `parser_base_s` seconds
+    and `parser_s_per_mib` for each MiB, in a process of at most `parser_memory_mib` MiB. An office document may inflate
+    to `parser_inflated_mib` MiB in `parser_zip_entries` entries, none of them to more than `parser_zip_ratio` times its
+    size; a PDF may have `parser_pages` pages. `embed_batch_tokens` are embedded between two looks at the deadline.
     """
 
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_INGEST_", frozen=True, extra="ignore")
 
     max_document_bytes: int = Field(default=64 * 1024 * 1024, ge=1, le=1024 * 1024 * 1024)
+    max_staged_bytes: int = Field(default=4 * 1024 * 1024 * 1024, ge=1)
     concurrent_documents: int = Field(default=4, ge=1, le=64)
     parser_base_s: float = Field(default=9.0, gt=0)
     parser_s_per_mib: float = Field(default=8.0, ge=0)

@@ -1,52 +1,90 @@
-"""The bytes of an upload on their way in, spooled to a file so that memory stays small."""
+"""The bytes of uploads on their way in: one file for each, kept until the document is ingested."""
 
-import tempfile
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from groundwire.ingest.ports import Original
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import DataLossError, ExhaustedError, StoreUnavailableError
 
-MAX_PART_BYTES = 1 << 20
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
-class StagedUpload:
-    """Takes parts in order; used by one thread at a time."""
+class StagedFile:
+    """A file that grows at its end; used by one thread at a time."""
 
-    def __init__(self, folder: Path, total_bytes: int) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # It outlives this block: `discard` closes and removes it.
-        self._file = tempfile.NamedTemporaryFile(dir=folder, prefix="upload-")  # noqa: SIM115 - see above
-        self._total_bytes = total_bytes
-        self.received_bytes = 0
-
-    def take(self, offset: int, data: bytes) -> None:
-        """Add a part; bytes that are here already are skipped.
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        """Open the file and cut it to what is known to be on disk; a missing file begins empty.
 
         Raises:
-            InvalidRequestError: the part is empty, too long, leaves a gap, or goes beyond the announced size.
+            DataLossError: it is shorter than that.
         """
-        if not 1 <= len(data) <= MAX_PART_BYTES:
-            raise InvalidRequestError.of("part.data", f"must have 1 to {MAX_PART_BYTES} bytes")
-        if offset > self.received_bytes:
-            raise InvalidRequestError.of("part.offset", f"leaves a gap: {self.received_bytes} bytes are here")
-        if offset + len(data) > self._total_bytes:
-            raise InvalidRequestError.of("part.data", f"goes beyond the announced {self._total_bytes} bytes")
-        fresh = memoryview(data)[self.received_bytes - offset :]
-        self._file.write(fresh)
-        self.received_bytes += len(fresh)
+        self._path = path
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+        if self._file.seek(0, os.SEEK_END) < size_bytes:
+            self._file.close()
+            raise DataLossError("a staged file is shorter than it was", what="staged upload")
+        self._file.truncate(size_bytes)
+        self._file.seek(size_bytes)
+        self.size_bytes = size_bytes
 
-    def finish(self) -> Original:
-        """Return the document; valid until `discard`.
+    def append(self, data: bytes | memoryview) -> None:
+        """Add bytes; they are durable after the next `sync`."""
+        with _translated_failures():
+            self._file.write(data)
+        self.size_bytes += len(data)
 
-        Raises:
-            InvalidRequestError: bytes are missing.
-        """
-        if self.received_bytes != self._total_bytes:
-            found = f"{self.received_bytes} of {self._total_bytes} announced bytes came"
-            raise InvalidRequestError.of("header.total_bytes", found)
-        self._file.flush()
-        return Original(self._total_bytes, path=Path(self._file.name))
+    def sync(self) -> None:
+        """Return once all bytes so far, and the file's name, survive a power loss."""
+        with _translated_failures():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
-    def discard(self) -> None:
-        """Remove the file; idempotent."""
+    def original(self) -> Original:
+        """Return the document, valid while the file is there; call it after `sync`."""
+        return Original(self.size_bytes, path=self._path)
+
+    def close(self) -> None:
+        """Let go of the file, which stays; idempotent."""
         self._file.close()
+
+
+class StagingFolder:
+    """The folder that holds the staged files of one process, named by upload id."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self, upload_id: str, size_bytes: int) -> StagedFile:
+        """Open a file of which `size_bytes` are known to be on disk.
+
+        Raises:
+            DataLossError: it is shorter than that.
+        """
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return StagedFile(self._folder / upload_id, size_bytes)
+
+    def remove(self, upload_id: str) -> None:
+        """Remove a file; a missing one is ignored."""
+        (self._folder / upload_id).unlink(missing_ok=True)
+
+    def names(self) -> set[str]:
+        """Return the upload ids of all files."""
+        return {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
+
+
+@contextmanager
+def _translated_failures() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise ExhaustedError("no space left for uploads") from error
+        raise StoreUnavailableError("the staging folder failed", engine="staging") from error

@@ -1,43 +1,44 @@
 """The conversation of an upload: header, parts, progress, result."""
 
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
 
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.changing import RequestKey
 from groundwire.ingest.domain.ingesting import IngestRequest, IngestResult, Progress, Report, Stage
 from groundwire.ingest.ingest_document import IngestDocument
-from groundwire.ingest.ports import Original
+from groundwire.ingest.receive_upload import SYNC_EVERY_S, IncomingUpload, ReceiveUpload
 from groundwire.ingest.remember_request import RememberRequest
-from groundwire.ingest.wire.requests import parse_upload_header, request_key
+from groundwire.ingest.servicer.part_reader import PartReader
+from groundwire.ingest.servicer.upload_claims import Claim, UploadClaims
+from groundwire.ingest.wire.requests import parse_upload_header
 from groundwire.ingest.wire.responses import to_ingest_result, to_progress
+from groundwire.ingest.wire.uploads import header_bytes, header_differences, upload_key
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import InvalidRequestError, NotFoundError
+from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError
 from groundwire.rpc.workers import Workers
 
-_REPORT_EVERY_BYTES = 1 << 20
+Events = AsyncGenerator[pb.UploadDocumentResponse, None]
 
 
-class Staging(Protocol):
-    """Where the bytes of one upload are kept until the document is ingested."""
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """An upload that is coming in, and what becomes of it."""
 
-    received_bytes: int
+    header: pb.UploadHeader
+    request: IngestRequest
+    incoming: IncomingUpload
+    budget: Budget
 
-    def take(self, offset: int, data: bytes) -> None:
-        """Add a part."""
-        ...
+    @property
+    def upload_id(self) -> str:
+        return self.incoming.stored.upload_id
 
-    def finish(self) -> Original:
-        """Return the document."""
-        ...
-
-    def discard(self) -> None:
-        """Forget the bytes."""
-        ...
+    def key(self, source_hash: str) -> RequestKey:
+        return upload_key(self.header, self.upload_id, source_hash)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,81 +51,118 @@ class UploadStream:
 
     ingest_document: IngestDocument
     remember: RememberRequest
-    open_staging: Callable[[int], Staging]
+    receive: ReceiveUpload
     io_workers: Workers
     ingest_workers: Workers
+    claims: UploadClaims = field(default_factory=UploadClaims)
 
-    async def __call__(
-        self, messages: AsyncIterator[pb.UploadDocumentRequest], tenant: str, budget: Budget
-    ) -> AsyncGenerator[pb.UploadDocumentResponse, None]:
+    async def __call__(self, messages: AsyncIterator[pb.UploadDocumentRequest], tenant: str, budget: Budget) -> Events:
         """Yield what the client is told; the last message holds the result.
 
         Raises:
-            InvalidRequestError: header or parts break a rule.
-            NotFoundError: the upload to go on with is unknown; uploads do not outlive their connection yet.
+            InvalidRequestError: header or parts break a rule, or the header differs from the first one.
+            NotFoundError: the upload to go on with is unknown.
+            ConflictError: a newer stream took the upload over.
+            ExhaustedError: the tenant has too many bytes on their way in.
         """
         header = await _header(messages)
         request = parse_upload_header(header, tenant, self.ingest_document.max_bytes)
-        if header.upload_id:
-            raise NotFoundError(header.upload_id)
-        yield pb.UploadDocumentResponse(accepted=pb.UploadAccepted(upload_id=str(uuid.uuid4()), durable_offset=0))
-        early = await self.io_workers.run(budget, self._without_bytes, header, request)
-        if early is not None:
-            yield _result(early)
-            return
-        staged = await self.io_workers.run(budget, self.open_staging, header.total_bytes)
-        try:
-            async for event in self._receive(messages, staged, header.total_bytes, budget):
-                yield event
-            async for event in self._ingest(header, request, staged, budget):
-                yield event
-        finally:
-            staged.discard()
+        upload_id = header.upload_id or str(uuid.uuid4())
+        async with self.claims.hold(upload_id, tenant, header.total_bytes, budget) as claim:
+            known = await self.io_workers.run(budget, self._known, header, request, upload_id)
+            if known is not None:
+                yield _accepted(header.upload_id, header.total_bytes)
+                yield _result(known)
+                return
+            async with self._opened(header, request, upload_id, budget) as arrival:
+                yield _accepted(upload_id, arrival.incoming.durable_bytes)
+                async for event in self._receive(messages, arrival, claim):
+                    yield event
+                async for event in self._ingest(arrival):
+                    yield event
 
-    def _without_bytes(self, header: pb.UploadHeader, request: IngestRequest) -> bytes | None:
-        """Return the result if the announced hash tells it."""
-        if request.source_hash is None:
+    def _known(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> bytes | None:
+        """Return the result if it can be told without any part."""
+        source_hash = request.source_hash or ""
+        if header.upload_id:
+            stored = self.receive.find(request.tenant, upload_id, lambda first: header_differences(header, first))
+            source_hash = stored.source_hash or source_hash
+        key = upload_key(header, upload_id, source_hash)
+        if not source_hash:
             return None
-        key = _key(header, request.source_hash)
         earlier = self.remember.find(request.tenant, key)
-        unchanged = self.ingest_document.unchanged(request) if earlier is None else None
-        if unchanged is None:
+        if earlier is not None or header.upload_id:
             return earlier
-        return self.remember(request.tenant, key, lambda _: unchanged, _encode)
+        unchanged = self.ingest_document.unchanged(request)
+        if unchanged is None:
+            return None
+        return self.remember(request.tenant, key if header.request_id else None, lambda _: unchanged, _encode)
+
+    @asynccontextmanager
+    async def _opened(
+        self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, budget: Budget
+    ) -> AsyncIterator[_Arrival]:
+        others = self.claims.announced(request.tenant, upload_id)
+        incoming = await self.io_workers.run(budget, self._open, header, request, upload_id, others)
+        try:
+            yield _Arrival(header, request, incoming, budget)
+        finally:
+            # The call's own budget may be cancelled, and what came in is to be kept all the same.
+            await self.io_workers.run(Budget(), incoming.close)
+
+    def _open(
+        self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, others: Mapping[str, int]
+    ) -> IncomingUpload:
+        tenant, receive = request.tenant, self.receive
+        if not header.upload_id:
+            self.ingest_document.writable(request)
+            receive.begin(tenant, upload_id, header_bytes(header), header.total_bytes, others)
+        return receive.open(tenant, receive.uploads.get(tenant, upload_id))
 
     async def _receive(
-        self, messages: AsyncIterator[pb.UploadDocumentRequest], staged: Staging, total: int, budget: Budget
-    ) -> AsyncGenerator[pb.UploadDocumentResponse, None]:
-        reported = 0
-        async for message in messages:
-            if message.WhichOneof("message") != "part":
-                raise InvalidRequestError.of("message", "must be a part after the header")
-            await self.io_workers.run(budget, staged.take, message.part.offset, message.part.data)
-            received = staged.received_bytes
-            if received - reported >= _REPORT_EVERY_BYTES or received == total > reported:
-                reported = received
-                yield _progress(Progress(Stage.RECEIVING, received, total))
+        self, messages: AsyncIterator[pb.UploadDocumentRequest], arrival: _Arrival, claim: Claim
+    ) -> Events:
+        incoming, reader = arrival.incoming, PartReader(messages, claim.lost)
+        try:
+            while True:
+                try:
+                    part = await reader.next(SYNC_EVERY_S)
+                except TimeoutError:  # the client may be waiting to hear that its last part is safe
+                    is_news = await self.io_workers.run(arrival.budget, incoming.sync)
+                else:
+                    if part is None:
+                        return
+                    is_news = await self.io_workers.run(arrival.budget, incoming.take, part.offset, part.data)
+                if is_news:
+                    received = Progress(Stage.RECEIVING, incoming.durable_bytes, arrival.header.total_bytes)
+                    yield _progress(received, incoming.durable_bytes)
+        finally:
+            await reader.close()
 
-    async def _ingest(
-        self, header: pb.UploadHeader, request: IngestRequest, staged: Staging, budget: Budget
-    ) -> AsyncGenerator[pb.UploadDocumentResponse, None]:
+    async def _ingest(self, arrival: _Arrival) -> Events:
         def work(report: Callable[[Progress], None]) -> bytes:
-            return self._run(header, request, staged, budget, report)
+            return self._run(arrival, report)
 
-        async with aclosing(self.ingest_workers.stream(budget, work)) as events:
+        async with aclosing(self.ingest_workers.stream(arrival.budget, work)) as events:
             async for event in events:
-                yield _progress(event) if isinstance(event, Progress) else _result(event)
+                total = arrival.header.total_bytes
+                yield _progress(event, total) if isinstance(event, Progress) else _result(event)
 
-    def _run(
-        self, header: pb.UploadHeader, request: IngestRequest, staged: Staging, budget: Budget, report: Report
-    ) -> bytes:
-        original = staged.finish()
-        return self.remember(
-            request.tenant,
-            _key(header, original.sha256()),
-            lambda receipt: self.ingest_document(request, original, budget, report, receipt),
-            _encode,
-        )
+    def _run(self, arrival: _Arrival, report: Report) -> bytes:
+        request = arrival.request
+        with arrival.incoming.complete() as original:
+            try:
+                answer = self.remember(
+                    request.tenant,
+                    arrival.key(original.sha256()),
+                    lambda receipt: self.ingest_document(request, original, arrival.budget, report, receipt),
+                    _encode,
+                )
+            except (InvalidRequestError, AlreadyExistsError):
+                self.receive.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
+                raise
+            self.receive.finish(arrival.upload_id)
+            return answer
 
 
 async def _header(messages: AsyncIterator[pb.UploadDocumentRequest]) -> pb.UploadHeader:
@@ -135,21 +173,19 @@ async def _header(messages: AsyncIterator[pb.UploadDocumentRequest]) -> pb.Uploa
     raise InvalidRequestError.of("header", "must be the first message")
 
 
-def _key(header: pb.UploadHeader, source_hash: str) -> RequestKey | None:
-    body = pb.UploadHeader()
-    body.CopyFrom(header)
-    body.ClearField("upload_id")
-    return request_key("UploadDocument", body, source_hash)
-
-
 def _encode(result: IngestResult) -> bytes:
     return to_ingest_result(result).SerializeToString(deterministic=True)
+
+
+def _accepted(upload_id: str, durable_bytes: int) -> pb.UploadDocumentResponse:
+    return pb.UploadDocumentResponse(accepted=pb.UploadAccepted(upload_id=upload_id, durable_offset=durable_bytes))
 
 
 def _result(encoded: bytes) -> pb.UploadDocumentResponse:
     return pb.UploadDocumentResponse(result=document_pb2.IngestResult.FromString(encoded))
 
 
-def _progress(progress: Progress) -> pb.UploadDocumentResponse:
-    # Nothing is durable yet: the bytes of an upload do not outlive its connection.
-    return pb.UploadDocumentResponse(progress=pb.UploadProgress(progress=to_progress(progress), durable_offset=0))
+def _progress(progress: Progress, durable_bytes: int) -> pb.UploadDocumentResponse:
+    return pb.UploadDocumentResponse(
+        progress=pb.UploadProgress(progress=to_progress(progress), durable_offset=durable_bytes)
+    )

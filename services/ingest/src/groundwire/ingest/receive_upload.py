@@ -1,0 +1,189 @@
+"""Take the bytes of an upload in, so that a broken connection or process costs none that were acknowledged."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from groundwire.catalog.uploads import StoredUpload, Uploads
+from groundwire.ingest.ports import Original, StagedBytes, Staging
+from groundwire.kernel.errors import ConflictError, DataLossError, ExhaustedError, InvalidRequestError, NotFoundError
+
+MAX_PART_BYTES = 1 << 20
+SYNC_EVERY_BYTES = 4 << 20
+SYNC_EVERY_S = 1.0
+
+
+class IncomingUpload:
+    """One upload and the one stream that brings its bytes; its methods wait for one another.
+
+    After `close` it does nothing any more: a thread whose caller left must not touch what another stream took over.
+    """
+
+    def __init__(self, tenant: str, stored: StoredUpload, uploads: Uploads, staged: StagedBytes) -> None:
+        self.stored = stored
+        self._tenant = tenant
+        self._uploads = uploads
+        self._staged = staged
+        self._lock = threading.RLock()
+        self._closed = False
+        self._durable_bytes = stored.durable_bytes
+        self._synced_at = time.monotonic()
+
+    @property
+    def durable_bytes(self) -> int:
+        """Return how many bytes are on disk and in the books."""
+        return self._durable_bytes
+
+    @property
+    def has_unsynced(self) -> bool:
+        """Tell whether bytes came in that are not durable yet."""
+        return self._staged.size_bytes > self._durable_bytes
+
+    def take(self, offset: int, data: bytes) -> bool:
+        """Add a part; bytes that are here already are skipped. Return whether more became durable.
+
+        Raises:
+            InvalidRequestError: the part is empty, too long, leaves a gap, or goes beyond the announced size.
+            ConflictError: the upload was closed.
+        """
+        with self._lock:
+            self._check_open()
+            received, total = self._staged.size_bytes, self.stored.total_bytes
+            if not 1 <= len(data) <= MAX_PART_BYTES:
+                raise InvalidRequestError.of("part.data", f"must have 1 to {MAX_PART_BYTES} bytes")
+            if offset > received:
+                raise InvalidRequestError.of("part.offset", f"leaves a gap: {received} bytes are here")
+            if offset + len(data) > total:
+                raise InvalidRequestError.of("part.data", f"goes beyond the announced {total} bytes")
+            self._staged.append(memoryview(data)[received - offset :])
+            return self._is_sync_due() and self.sync()
+
+    def sync(self) -> bool:
+        """Make everything durable that came in; return whether that was more than before.
+
+        Raises:
+            ConflictError: the upload was closed.
+        """
+        with self._lock:
+            self._check_open()
+            self._synced_at = time.monotonic()
+            if not self.has_unsynced:
+                return False
+            self._staged.sync()
+            self._uploads.advance(self._tenant, self.stored.upload_id, self._staged.size_bytes)
+            self._durable_bytes = self._staged.size_bytes
+            return True
+
+    @contextmanager
+    def complete(self) -> Iterator[Original]:
+        """Give the whole document; the upload cannot be closed meanwhile.
+
+        Raises:
+            InvalidRequestError: bytes are missing.
+            ConflictError: the upload was closed.
+        """
+        with self._lock:
+            self._check_open()
+            if self._staged.size_bytes != self.stored.total_bytes:
+                found = f"{self._staged.size_bytes} of {self.stored.total_bytes} announced bytes came"
+                raise InvalidRequestError.of("header.total_bytes", found)
+            self.sync()
+            original = self._staged.original()
+            self._uploads.advance(self._tenant, self.stored.upload_id, self._durable_bytes, original.sha256())
+            yield original
+
+    def close(self) -> None:
+        """Keep what came in for another stream, and end; idempotent."""
+        with self._lock:
+            if not self._closed:
+                try:
+                    self.sync()
+                finally:
+                    self._closed = True
+                    self._staged.close()
+
+    def _is_sync_due(self) -> bool:
+        is_last = self._staged.size_bytes == self.stored.total_bytes
+        is_much = self._staged.size_bytes - self._durable_bytes >= SYNC_EVERY_BYTES
+        return is_last or is_much or time.monotonic() - self._synced_at >= SYNC_EVERY_S
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ConflictError("the upload was taken over by another stream", upload_id=self.stored.upload_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveUpload:
+    """Begins uploads and takes them up again; a tenant has at most `quota_bytes` on their way in."""
+
+    uploads: Uploads
+    staging: Staging
+    quota_bytes: int
+
+    def begin(self, tenant: str, upload_id: str, header: bytes, total_bytes: int, others: Mapping[str, int]) -> None:
+        """Note a new upload.
+
+        Args:
+            tenant: whose it is.
+            upload_id: a new id.
+            header: the header as it came, without an id.
+            total_bytes: of the document.
+            others: bytes announced by the tenant's uploads that have a stream right now, by upload id.
+
+        Raises:
+            ExhaustedError: the tenant has too many bytes on their way in.
+        """
+        staged = self.uploads.staged_bytes(tenant, frozenset(others)) + sum(others.values())
+        if staged + total_bytes > self.quota_bytes:
+            message = f"{staged} bytes of unfinished uploads are staged; finish them or wait until they are forgotten"
+            raise ExhaustedError(message, limit_bytes=self.quota_bytes, staged_bytes=staged)
+        self.uploads.add(tenant, upload_id, header, total_bytes)
+
+    def find(self, tenant: str, upload_id: str, differences: Callable[[bytes], list[str]]) -> StoredUpload:
+        """Return an upload that is to be taken up again.
+
+        Args:
+            tenant: whose it is.
+            upload_id: as the caller says.
+            differences: gets the first header and names the fields in which the one that came now differs.
+
+        Raises:
+            NotFoundError: there is none, or it is older than a day.
+            InvalidRequestError: naming a field of the header that differs.
+        """
+        stored = self.uploads.get(tenant, upload_id)
+        if fields := differences(stored.header):
+            raise InvalidRequestError.of(f"header.{fields[0]}", "must repeat the first header of the upload")
+        return stored
+
+    def open(self, tenant: str, stored: StoredUpload) -> IncomingUpload:
+        """Return the upload, ready for the part behind its durable bytes.
+
+        Raises:
+            NotFoundError: its bytes are gone.
+        """
+        try:
+            staged = self.staging.open(stored.upload_id, stored.durable_bytes)
+        except DataLossError:
+            self.forget(tenant, stored.upload_id)
+            raise NotFoundError(stored.upload_id) from None
+        return IncomingUpload(tenant, stored, self.uploads, staged)
+
+    def finish(self, upload_id: str) -> None:
+        """Drop the bytes of an ingested upload; what is known of it stays for a day, for a repeated header."""
+        self.staging.remove(upload_id)
+
+    def forget(self, tenant: str, upload_id: str) -> None:
+        """Drop an upload that can never be ingested."""
+        self.staging.remove(upload_id)
+        self.uploads.forget(tenant, upload_id)
+
+    def sweep(self) -> None:
+        """Drop uploads that got no part for a day, and files that belong to none."""
+        names = self.staging.names()  # before the rows: a row is written before its file
+        self.uploads.sweep()
+        known = {stored.upload_id for _, stored in self.uploads.everyone()}
+        for name in names - known:
+            self.staging.remove(name)
