@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -150,7 +151,7 @@ class Library:
                 getattr(options_message.options, name).CopyFrom(value)
             else:
                 setattr(options_message.options, name, value)
-        return self.service.servicer._retrieve(options_message)
+        return self.service.servicer.search_calls.retrieve(options_message, time.perf_counter())
 
     def close(self) -> None:
         self.service.close()

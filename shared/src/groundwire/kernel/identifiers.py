@@ -8,9 +8,11 @@ import uuid
 from groundwire.kernel.errors import InvalidRequestError
 
 _COLLECTION = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?")
+_ENTITY = re.compile(r"entity:[^\s:][^\x00-\x1f\x7f]{0,127}")
 _CALLER_ID = re.compile(r"[A-Za-z0-9._:#-]{1,128}")
 
 MAX_SOURCE_URI_CHARS = 1024
+GLOBAL_SCOPE = "global"
 DEFAULT_TENANT = "default"
 """The tenant of every call until credentials exist (design D4)."""
 
@@ -72,6 +74,17 @@ def parse_source_uri(value: str, field: str = "source_uri") -> str:
         raise InvalidRequestError.of(field, "must not contain NUL or control characters")
     if ".." in segments:
         raise InvalidRequestError.of(field, "must not contain '..' as a path segment")
+    return value
+
+
+def parse_scope(value: str, field: str = "scope") -> str:
+    """Return a scope if it is `global` or `entity:<name>`, the name 1 to 128 characters (requirement S0-10).
+
+    Raises:
+        InvalidRequestError: naming `field`.
+    """
+    if value != GLOBAL_SCOPE and _ENTITY.fullmatch(value) is None:
+        raise InvalidRequestError.of(field, "must be 'global' or 'entity:' and a name of 1 to 128 characters")
     return value
 
 

@@ -1,21 +1,37 @@
 """Settings of the retrieve service; every field is described in docs/settings.md."""
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from groundwire.retrieve.record_search import QueryLogMode
 
 
 class RetrieveSettings(BaseSettings):
-    """Limits of a search, and how deep it looks.
+    """Limits of a search, how deep it looks, and what is logged of it.
 
-    `pool_size` is the number of candidates each leg brings; `dense_weight`, when set, replaces the
-    share of the dense leg that the collection was created with.
+    `max_query_chars` bounds what collections may allow. `approved_source_prefixes` bounds which sources are returned,
+    whatever a collection says. `pool_size` is the number of candidates each leg brings; `dense_weight`, when set,
+    replaces the share of the dense leg that the collection was created with.
     """
 
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_RETRIEVE_", frozen=True, extra="ignore")
 
-    max_query_chars: int = Field(default=500, ge=1, le=100_000)
+    max_query_chars: int = Field(default=8192, ge=1, le=8192)
     max_top_k: int = Field(default=20, ge=1, le=1000)
     pool_size: int = Field(default=100, ge=1, le=10_000)
     max_terms: int = Field(default=12, ge=1, le=64)
     max_term_share: float = Field(default=0.25, gt=0, le=1)
     dense_weight: float | None = Field(default=None, ge=0, le=1)
+    approved_source_prefixes: Annotated[tuple[str, ...], NoDecode] = ()
+    query_log: QueryLogMode = QueryLogMode.AUTO
+    query_log_days: int = Field(default=30, ge=1, le=3650)
+
+    @field_validator("approved_source_prefixes", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """Take a comma-separated list."""
+        if not isinstance(value, str):
+            return value
+        return tuple(prefix.strip() for prefix in value.split(",") if prefix.strip())

@@ -13,9 +13,10 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotAvailableError
-from groundwire.kernel.filters import Filter
-from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.filters import Filter, Or
+from groundwire.kernel.identifiers import GLOBAL_SCOPE, parse_collection_name, parse_scope
 from groundwire.retrieve.domain.searching import ResultOrder, SearchRequest
+from groundwire.retrieve.wire.query_types import QUERY_TYPES
 from groundwire.rpc.filter_messages import parse_filter_message
 
 MODES = {
@@ -57,6 +58,7 @@ def parse_retrieve_request(
         *_violations(lambda: parse_collection_name(message.collection)),
         *_check_query(message.query, limits.max_query_chars),
         *_check_options(options, limits.max_top_k),
+        *_check_lists(options),
         *_check_vector(message),
         *_check_query_time(message, now),
     ]
@@ -74,7 +76,7 @@ def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) 
         tenant=tenant,
         collection=message.collection,
         query=message.query,
-        where=where,
+        where=where if _holds_documents(options) else Or(()),
         top_k=options.top_k if options.HasField("top_k") else None,
         min_relevance=options.min_relevance if options.HasField("min_relevance") else None,
         mode=MODES[options.mode],
@@ -82,6 +84,7 @@ def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) 
         order=ORDERS[options.order_by],
         collapse_duplicates=options.collapse_duplicates if options.HasField("collapse_duplicates") else True,
         vector=_vector(message),
+        query_types=tuple(QUERY_TYPES[kind] for kind in options.query_types),
     )
 
 
@@ -127,6 +130,31 @@ def _check_options(options: RetrievalOptions, max_top_k: int) -> list[FieldViola
     return violations
 
 
+def _check_lists(options: RetrievalOptions) -> list[FieldViolation]:
+    violations = [
+        FieldViolation(f"options.query_types[{position}]", f"unknown value {kind}")
+        for position, kind in enumerate(options.query_types)
+        if kind not in QUERY_TYPES
+    ]
+    violations += [
+        FieldViolation(f"options.record_types[{position}]", f"unknown value {kind}")
+        for position, kind in enumerate(options.record_types)
+        if kind == record_pb2.RECORD_TYPE_UNSPECIFIED or kind not in record_pb2.RecordType.values()
+    ]
+    for position, scope in enumerate(options.scopes):
+        field = f"options.scopes[{position}]"
+        violations += _violations(lambda scope=scope, field=field: parse_scope(scope, field))  # type: ignore[misc]  # bound early
+    if options.strategy not in search_mode_pb2.RetrievalStrategy.values():
+        violations.append(FieldViolation("options.strategy", f"unknown value {options.strategy}"))
+    return violations
+
+
+def _holds_documents(options: RetrievalOptions) -> bool:
+    """Tell whether types and scopes include documents, which are global and the only records there are."""
+    of_type = not options.record_types or record_pb2.RECORD_TYPE_DOCUMENT in options.record_types
+    return of_type and (not options.scopes or GLOBAL_SCOPE in options.scopes)
+
+
 def _check_vector(message: pb.RetrieveRequest) -> list[FieldViolation]:
     vector = np.asarray(message.query_vector, dtype=np.float32)
     if vector.size and not (np.isfinite(vector).all() and vector.any()):
@@ -153,9 +181,6 @@ def _vector(message: pb.RetrieveRequest) -> Vectors | None:
 def _refuse_unavailable(options: RetrievalOptions) -> None:
     """Refuse options of the contract that this version does not offer; none is ignored silently."""
     wanted = {
-        "query_types": bool(options.query_types),
-        "record_types": any(kind != record_pb2.RECORD_TYPE_DOCUMENT for kind in options.record_types),
-        "scopes": any(scope != "global" for scope in options.scopes),
         "self_query": options.self_query,
         "strategy": options.strategy
         not in {search_mode_pb2.RETRIEVAL_STRATEGY_UNSPECIFIED, search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT},

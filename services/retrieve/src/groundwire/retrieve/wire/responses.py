@@ -1,10 +1,7 @@
 """Turn the result of a search into the messages of the contract."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-
-from google.protobuf.duration_pb2 import Duration
-from google.protobuf.timestamp_pb2 import Timestamp
+from datetime import datetime
 
 from groundwire.api.common.v1 import document_format_pb2, metadata_value_pb2, record_pb2, search_mode_pb2, span_pb2
 from groundwire.api.common.v1.hit_pb2 import Hit
@@ -16,6 +13,8 @@ from groundwire.kernel.filters import Scalar, Value
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.identifiers import prefixed_chunk_id
 from groundwire.retrieve.domain.searching import ResultOrder, SearchHit, SearchResult, SearchTimes
+from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
+from groundwire.retrieve.wire.times import to_duration, to_timestamp
 from groundwire.rpc.filter_messages import to_filter_message
 
 _MODES = {
@@ -48,15 +47,17 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
         results=[_to_hit(hit, result.plan.mode) for hit in result.hits],
         query_text=request.query,
         retrieval_count=len(result.hits),
-        query_embedding_time=_duration(result.times.embedding_s),
-        search_time=_duration(result.times.search_s),
-        total_time=_duration(result.times.total_s),
+        query_embedding_time=to_duration(result.times.embedding_s),
+        search_time=to_duration(result.times.search_s),
+        total_time=to_duration(result.times.total_s),
         mode=_MODES[result.plan.mode],
         order_by=_ORDERS[order],
+        query_type=QUERY_TYPE_VALUES[result.plan.query_type],
+        applied_query_type=QUERY_TYPE_VALUES[result.plan.applied_type],
         quality=_to_quality(result),
         states=_to_states(result.times),
-        query_time=_timestamp(asked),
-        processed_time=_timestamp(max(processed, asked)),
+        query_time=to_timestamp(asked),
+        processed_time=to_timestamp(max(processed, asked)),
         embedding_model=result.plan.collection.identity.model_name,
     )
     if result.plan.where is not None:
@@ -102,7 +103,7 @@ def _chunk_part(stored: StoredChunk) -> Hit:
         overlap_next_chars=chunk.overlap_next_chars,
         tags=stored.tags,
         metadata=_to_metadata(stored.metadata),
-        ingestion_time=_timestamp(stored.ingestion_time),
+        ingestion_time=to_timestamp(stored.ingestion_time),
     )
 
 
@@ -116,7 +117,7 @@ def _document_part(document: Document) -> Hit:
         creators=fields.creators,
         subjects=fields.subjects,
         description=fields.description or "",
-        date_created=_timestamp(fields.date_created) if fields.date_created else None,
+        date_created=to_timestamp(fields.date_created) if fields.date_created else None,
         language=fields.language,
         category=fields.category or "",
         project=fields.project or "",
@@ -141,6 +142,8 @@ def _to_quality(result: SearchResult) -> quality_pb2.QualityMetrics:
         maximum_relevance=max(scores, default=0.0),
         candidate_count=result.counts.candidates,
         below_threshold_count=result.counts.below_threshold,
+        rejected_count=result.counts.rejected,
+        incomplete_count=result.counts.incomplete,
         duplicate_count=result.counts.duplicates,
         stale_count=result.counts.stale,
         coverage=result.coverage,
@@ -150,7 +153,7 @@ def _to_quality(result: SearchResult) -> quality_pb2.QualityMetrics:
 def _to_states(times: SearchTimes) -> list[quality_pb2.QueryStateChange]:
     return [
         quality_pb2.QueryStateChange(
-            state=quality_pb2.QueryState.Value(f"QUERY_STATE_{state.value}"), reached_time=_timestamp(moment)
+            state=quality_pb2.QueryState.Value(f"QUERY_STATE_{state.value}"), reached_time=to_timestamp(moment)
         )
         for state, moment in times.states
     ]
@@ -186,15 +189,3 @@ def _to_list(values: Sequence[Scalar]) -> metadata_value_pb2.MetadataValue:
         return metadata_value_pb2.MetadataValue(int64_list=metadata_value_pb2.Int64List(values=numbers))
     doubles = [float(value) for value in values]
     return metadata_value_pb2.MetadataValue(double_list=metadata_value_pb2.DoubleList(values=doubles))
-
-
-def _timestamp(moment: datetime) -> Timestamp:
-    message = Timestamp()
-    message.FromDatetime(moment)
-    return message
-
-
-def _duration(seconds: float) -> Duration:
-    message = Duration()
-    message.FromTimedelta(timedelta(seconds=seconds))
-    return message

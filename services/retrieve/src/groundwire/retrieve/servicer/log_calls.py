@@ -1,0 +1,59 @@
+"""What ListQueryLogs and GetPipelineStats do in a worker thread."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.clock import Clock
+from groundwire.retrieve.domain.pipeline import Pipeline
+from groundwire.retrieve.list_query_logs import ListQueryLogs
+from groundwire.retrieve.log_ports import CollectionReader
+from groundwire.retrieve.wire.logs import (
+    parse_log_query,
+    parse_stats_request,
+    stats_begin,
+    to_log_message,
+    to_stats_response,
+)
+from groundwire.rpc import request_context
+from groundwire.rpc.pagination import PageTokens, page_size
+
+_DEFAULT_PAGE = 50
+_MAX_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LogCalls:
+    """Reads the log and the figures; `started` is when counting began."""
+
+    list_query_logs: ListQueryLogs
+    pipeline: Pipeline
+    collections: CollectionReader
+    tokens: PageTokens
+    vector_engine: str
+    started: datetime
+    clock: Clock
+
+    def list(self, request: pb.ListQueryLogsRequest) -> pb.ListQueryLogsResponse:
+        """Return a page of logged queries, newest first."""
+        tenant = request_context.current().tenant
+        query = parse_log_query(request, tenant)
+        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        after = (int(position[0]), int(position[1])) if position else None
+        page = self.list_query_logs(
+            query, after, page_size(request.page_size, default=_DEFAULT_PAGE, maximum=_MAX_PAGE)
+        )
+        following = page.next_position
+        return pb.ListQueryLogsResponse(
+            logs=[to_log_message(entry) for entry in page.entries],
+            next_page_token="" if following is None else self.tokens.issue(following, tenant=tenant, request=request),
+        )
+
+    def stats(self, request: pb.GetPipelineStatsRequest) -> pb.GetPipelineStatsResponse:
+        """Return the figures of this process."""
+        tenant = request_context.current().tenant
+        collection, window_s = parse_stats_request(request)
+        if collection is not None:
+            self.collections.get(tenant, collection)
+        figures = self.pipeline.read(tenant, collection, window_s)
+        return to_stats_response(figures, stats_begin(self.started, self.clock.now(), window_s), self.vector_engine)

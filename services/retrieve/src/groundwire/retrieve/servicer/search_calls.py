@@ -1,0 +1,136 @@
+"""What Retrieve and BatchRetrieve do in a worker thread: check, search, answer, record."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from groundwire.api.common.v1 import degraded_stage_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.embedder import Embedder
+from groundwire.kernel.errors import CallCancelledError, DeadlineError, GroundwireError, InvalidRequestError
+from groundwire.retrieve.domain.received_call import ReceivedCall
+from groundwire.retrieve.domain.searching import PreparedVector, SearchRequest
+from groundwire.retrieve.record_search import RecordSearch
+from groundwire.retrieve.retrieve_chunks import RetrieveChunks
+from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
+from groundwire.retrieve.wire.responses import to_retrieve_response
+from groundwire.rpc import request_context
+from groundwire.rpc.interceptors.errors import as_groundwire_error
+from groundwire.rpc.item_errors import to_item_error
+
+MAX_REQUESTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SearchCalls:
+    """Checks, runs, answers and records; tenant, budget and peer are those of the current call.
+
+    `started` is the reading of `time.perf_counter` at the receipt of the call.
+    """
+
+    retrieve_chunks: RetrieveChunks
+    record: RecordSearch
+    embedder: Embedder
+    limits: RequestLimits
+    clock: Clock
+
+    def retrieve(self, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
+        """Return the most relevant chunks."""
+        return self._serve(self._received(request, started), request, lambda: self._parse(request))
+
+    def batch_retrieve(self, request: pb.BatchRetrieveRequest, started: float) -> pb.BatchRetrieveResponse:
+        """Run several searches; each succeeds or fails for itself.
+
+        Raises:
+            InvalidRequestError: not 1 to 100 searches.
+            DeadlineError: the time of the whole call is used up.
+            CallCancelledError: the caller left.
+        """
+        if not 1 <= len(request.requests) <= MAX_REQUESTS:
+            raise InvalidRequestError.of("requests", f"must be 1 to {MAX_REQUESTS} searches")
+        searches = self._embedded([self._parsed(item) for item in request.requests])
+        outcomes = [
+            self._outcome(item, search, started) for item, search in zip(request.requests, searches, strict=True)
+        ]
+        return pb.BatchRetrieveResponse(outcomes=outcomes)
+
+    def _outcome(
+        self, item: pb.RetrieveRequest, search: SearchRequest | GroundwireError, started: float
+    ) -> pb.BatchRetrieveOutcome:
+        def parse() -> SearchRequest:
+            if isinstance(search, GroundwireError):
+                raise search
+            return search
+
+        request_context.current().budget.check()
+        call = self._received(item, started)
+        embedding_s = search.prepared.elapsed_s if isinstance(search, SearchRequest) and search.prepared else 0.0
+        call = replace(call, started=time.perf_counter() - embedding_s)
+        try:
+            return pb.BatchRetrieveOutcome(response=self._serve(call, item, parse))
+        except (CallCancelledError, DeadlineError):
+            raise
+        except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
+            return pb.BatchRetrieveOutcome(error=to_item_error(as_groundwire_error(error, "BatchRetrieve")))
+
+    def _embedded(
+        self, searches: Sequence[SearchRequest | GroundwireError]
+    ) -> Sequence[SearchRequest | GroundwireError]:
+        """Embed all queries together; when that fails, each search embeds and fails for itself."""
+        queries = {search.query: None for search in searches if isinstance(search, SearchRequest) and _is_bare(search)}
+        vectors: dict[str, PreparedVector] = {}
+        started = time.perf_counter()
+        with suppress(GroundwireError):
+            rows = self.embedder.embed_queries(list(queries)) if queries else ()
+            share_s = (time.perf_counter() - started) / max(1, len(queries))
+            vectors = {query: PreparedVector(row, share_s) for query, row in zip(queries, rows, strict=True)}
+        return [
+            replace(search, prepared=vectors.get(search.query))
+            if isinstance(search, SearchRequest) and _is_bare(search)
+            else search
+            for search in searches
+        ]
+
+    def _serve(
+        self, call: ReceivedCall, request: pb.RetrieveRequest, parse: Callable[[], SearchRequest]
+    ) -> pb.RetrieveResponse:
+        try:
+            search = parse()
+            result = self.retrieve_chunks(call, search, request_context.current().budget)
+            response = to_retrieve_response(request, result, search.order)
+        except Exception as error:
+            self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
+            raise
+        log_id = self.record.served(call, result)
+        if log_id is None:
+            response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)
+        response.log_id = log_id or ""
+        return response
+
+    def _parse(self, request: pb.RetrieveRequest) -> SearchRequest:
+        return parse_retrieve_request(request, request_context.current().tenant, self.limits, self.clock.now())
+
+    def _parsed(self, request: pb.RetrieveRequest) -> SearchRequest | GroundwireError:
+        try:
+            return self._parse(request)
+        except GroundwireError as error:
+            return error
+
+    def _received(self, request: pb.RetrieveRequest, started: float) -> ReceivedCall:
+        current = request_context.current()
+        return ReceivedCall(
+            tenant=current.tenant,
+            collection=request.collection,
+            query=request.query,
+            user_agent=current.user_agent,
+            received=self.clock.now() - timedelta(seconds=time.perf_counter() - started),
+            started=started,
+        )
+
+
+def _is_bare(search: SearchRequest) -> bool:
+    """Tell whether the server has to make the query's vector."""
+    return search.vector is None
