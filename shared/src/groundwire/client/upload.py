@@ -1,6 +1,7 @@
 """What an upload sends and how it goes on after a broken connection; shared by both clients."""
 
 import hashlib
+import random
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -8,14 +9,16 @@ from typing import BinaryIO, Final, TypeAlias
 
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import GroundwireError, InternalError, UnavailableError
+from groundwire.kernel.errors import GroundwireError, InternalError, NotFoundError, UnavailableError
 
 UPLOAD_PATH: Final = "/groundwire.api.ingest.v1.IngestService/UploadDocument"
 OnProgress: TypeAlias = Callable[[pb.UploadProgress], None]
 
 _PART_BYTES: Final = 1024 * 1024
-_MAX_ATTEMPTS: Final = 4
-_DEFAULT_DELAY_S: Final = 0.5
+_MAX_ATTEMPTS: Final = 7
+"""Attempts in a row that bring the upload no further; with the pauses between them a server may take 15 s to return."""
+_FIRST_PAUSE_S: Final = 0.25
+_LONGEST_PAUSE_S: Final = 8.0
 # What grpc.aio says instead of the server's status when the stream ended while a message was being written.
 _LOST_STATUS: Final = "Internal error from Core"
 
@@ -34,6 +37,7 @@ class Upload:
         self._header.CopyFrom(header)
         self._on_progress = on_progress
         self._attempts = 0
+        self._durable_bytes = 0
 
     def prepare(self) -> None:
         """Fill in size, hash and request id; reads the whole file once."""
@@ -60,18 +64,33 @@ class Upload:
         event = response.WhichOneof("event")
         if event == "accepted":
             self._header.upload_id = response.accepted.upload_id
+            self._note_durable(response.accepted.durable_offset)
             return response.accepted.durable_offset
-        if event == "progress" and self._on_progress is not None:
-            self._on_progress(response.progress)
+        if event == "progress":
+            self._note_durable(response.progress.durable_offset)
+            if self._on_progress is not None:
+                self._on_progress(response.progress)
         if event == "result":
             self.result = response.result
         return None
 
     def pause_s(self, error: GroundwireError) -> float | None:
         """Return how long to wait before the next attempt, or None if there should be none."""
-        if not _is_broken_connection(error) or self._attempts >= _MAX_ATTEMPTS:
+        if self._attempts >= _MAX_ATTEMPTS:
             return None
-        return error.retry_after_s or _DEFAULT_DELAY_S
+        if isinstance(error, NotFoundError) and error.name == self._header.upload_id != "":
+            self._header.upload_id = ""  # the server forgot what it had; begin again
+            self._durable_bytes = 0
+            return 0.0
+        if not _is_broken_connection(error):
+            return None
+        pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (self._attempts - 1))
+        return max(error.retry_after_s or 0.0, pause_s) * random.uniform(0.75, 1.25)  # noqa: S311 - spreads clients out
+
+    def _note_durable(self, durable_bytes: int) -> None:
+        if durable_bytes > self._durable_bytes:
+            self._durable_bytes = durable_bytes
+            self._attempts = 1  # this one got further, so the others before it do not count
 
 
 def _is_broken_connection(error: GroundwireError) -> bool:
