@@ -65,12 +65,6 @@ def clauses_of(condition: Filter) -> list[Filter]:
             return [condition]
 
 
-def orders_what_engines_cannot(field: str, value: Scalar) -> bool:
-    """Tell whether an ordering is of texts, or of a field that engines hold as terms only."""
-    kind = BUILT_IN_FIELDS.get(field)
-    return kind is None or (kind in {FieldKind.TEXT, FieldKind.TEXT_LIST} and isinstance(value, str))
-
-
 def _random_clause(rng: random.Random) -> Filter:
     field = rng.choice((*FIELDS, "absent"))
     match rng.randrange(12):

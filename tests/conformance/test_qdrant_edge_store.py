@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
-from groundwire.kernel.filters import Comparator, Comparison, Containment, Filter, Like
+from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.conformance.durable_vector_store import DurableVectorStoreContract
-from tests.conformance.filters import orders_what_engines_cannot
+from tests.conformance.engine_limits import is_unsupported_by_qdrant_edge
 from tests.conformance.memory_folder import memory_folder
 from tests.conformance.vector_store import VectorStoreContract
 
@@ -28,12 +27,4 @@ class TestQdrantEdgeStore(VectorStoreContract, DurableVectorStoreContract):
     scheme = "qdrant-edge"
 
     def is_unsupported(self, clause: Filter) -> bool:
-        match clause:
-            case Like():
-                return True
-            case Comparison(field, Comparator.GT | Comparator.GTE | Comparator.LT | Comparator.LTE, value):
-                return orders_what_engines_cannot(field, value)
-            case Containment(field):
-                return field not in BUILT_IN_FIELDS
-            case _:
-                return False
+        return is_unsupported_by_qdrant_edge(clause)

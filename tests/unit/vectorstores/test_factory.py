@@ -3,12 +3,13 @@
 import importlib.util
 import subprocess
 import sys
+import time
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
-from groundwire.kernel.errors import InvalidRequestError, MissingExtraError, NotAvailableError
+from groundwire.kernel.errors import InvalidRequestError, MissingExtraError, StoreUnavailableError
 from groundwire.vectorstores.factory import open_vector_store
 
 OPEN_BOTH = """
@@ -38,10 +39,48 @@ def test_an_unknown_scheme_is_refused_with_the_known_ones_named(url: str, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("url", ["qdrant://localhost:6334", "chroma+http://localhost:8000"])
-def test_servers_are_not_available_yet(url: str, tmp_path: Path) -> None:
-    with pytest.raises(NotAvailableError):
+@pytest.mark.parametrize(
+    ("url", "package", "words"),
+    [
+        ("qdrant://127.0.0.1:9", "qdrant_client", "qdrant failed"),
+        ("qdrants://127.0.0.1:9", "qdrant_client", "qdrant failed"),
+        ("chroma+http://127.0.0.1:9", "chromadb", "chroma failed"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_unavailable_at_once(
+    url: str, package: str, words: str, tmp_path: Path
+) -> None:
+    pytest.importorskip(package)
+    started = time.monotonic()
+    with pytest.raises(StoreUnavailableError, match=words) as failed:
         open_vector_store(url, data_dir=tmp_path)
+    assert time.monotonic() - started < 10
+    assert "\n" not in failed.value.message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("qdrant://", "names no host"),
+        ("qdrant://u:secret@host", "GROUNDWIRE_VECTORS_API_KEY"),
+        ("qdrant://host:99999", "port"),
+        ("qdrant://host/path", "scheme://host:port"),
+        ("qdrant://host?colour=red", "unknown option 'colour'"),
+        ("qdrant://host?shard_number=0", "shard_number must be a whole number from 1"),
+        ("qdrant://host?quantization=int8", "scalar, binary, product"),
+        ("qdrant://host?on_disk=yes", "true or false"),
+        ("qdrant://host?prefix=A_", "prefix must be"),
+        ("chroma+http://host?shard_number=2", "unknown option"),
+    ],
+)
+def test_a_malformed_url_of_a_server_says_what_is_wrong_and_no_secret(url: str, words: str, tmp_path: Path) -> None:
+    pytest.importorskip("qdrant_client" if url.startswith("qdrant") else "chromadb")
+    with pytest.raises(InvalidRequestError) as refused:
+        open_vector_store(url, data_dir=tmp_path)
+    assert {violation.field for violation in refused.value.violations} == {"vectors"}
+    assert words in refused.value.message
+    assert "secret" not in refused.value.message
 
 
 @pytest.mark.parametrize(("rest", "expected"), [("", "vectors"), ("mine/here", "mine/here"), ("{}/away", "away")])
@@ -53,10 +92,16 @@ def test_a_folder_is_below_the_data_folder_unless_absolute(rest: str, expected: 
 
 
 @pytest.mark.parametrize(
-    ("scheme", "package", "extra"), [("qdrant-edge", "qdrant_edge", "edge"), ("chroma", "chromadb", "chroma")]
+    ("url", "package", "extra"),
+    [
+        ("qdrant-edge:", "qdrant_edge", "edge"),
+        ("chroma:", "chromadb", "chroma"),
+        ("qdrant://host", "qdrant_client", "qdrant"),
+        ("chroma+http://host", "chromadb", "chroma"),
+    ],
 )
 def test_a_missing_package_is_reported_with_its_extra(
-    scheme: str, package: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, package: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find_spec = importlib.util.find_spec
 
@@ -65,7 +110,7 @@ def test_a_missing_package_is_reported_with_its_extra(
 
     monkeypatch.setattr(importlib.util, "find_spec", without_package)
     with pytest.raises(MissingExtraError) as missing:
-        open_vector_store(f"{scheme}:", data_dir=tmp_path)
+        open_vector_store(url, data_dir=tmp_path)
     assert missing.value.metadata == {"extra": extra}
     assert f"groundwire[{extra}]" in missing.value.message
 

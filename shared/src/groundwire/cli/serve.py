@@ -20,7 +20,9 @@ def serve(
     service: Annotated[Service, typer.Argument(help="Which services this process runs.")] = Service.ALL,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT to listen on; port 0 picks a free one.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder for all data.")] = None,
-    vectors: Annotated[str | None, typer.Option(help="Vector store: qdrant-edge:DIR, chroma:DIR or memory:.")] = None,
+    vectors: Annotated[
+        str | None, typer.Option(help="Vector store: qdrant-edge:DIR, chroma:DIR, memory: or a server.")
+    ] = None,
     catalog: Annotated[str | None, typer.Option(help="Catalog: sqlite:FILE.")] = None,
     embedder: Annotated[str | None, typer.Option(help="Embedder: sentence-transformers:NAME_OR_DIR.")] = None,
     generator: Annotated[str | None, typer.Option(help="Generator: extractive:.")] = None,

@@ -2,33 +2,37 @@
 
 from pathlib import Path
 
-from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.vector_store import VectorStore
 
-SCHEMES = ("memory:", "qdrant-edge:DIR", "chroma:DIR")
-"""What `open_vector_store` understands; DIR may be left out and is then `vectors`."""
+SCHEMES = (
+    *("memory:", "qdrant-edge:DIR", "chroma:DIR"),
+    *("qdrant://HOST:PORT", "qdrants://HOST:PORT", "chroma+http://HOST:PORT", "chroma+https://HOST:PORT"),
+)
+"""What `open_vector_store` understands; DIR may be left out and is then `vectors`, and so may the port."""
 
-_SERVER_SCHEMES = ("qdrant://", "chroma+http://", "chroma+https://")
 _DEFAULT_FOLDER = "vectors"
 
 
-def open_vector_store(url: str, *, data_dir: Path) -> VectorStore:
+def open_vector_store(url: str, *, data_dir: Path, api_key: str | None = None) -> VectorStore:
     """Open the store of a URL; the caller closes it.
 
     Args:
-        url: `memory:`, `qdrant-edge:DIR` or `chroma:DIR`; a relative or missing DIR is below `data_dir`.
+        url: one of `SCHEMES`; a relative or missing DIR is below `data_dir`. Those of servers may have options.
         data_dir: the data folder of the process.
+        api_key: what a server asks for; the engines in a folder do not.
 
     Raises:
-        InvalidRequestError: the scheme is unknown; names the field `vectors`.
-        NotAvailableError: the scheme names a server, which this version cannot talk to.
+        InvalidRequestError: the scheme is unknown, or the URL of a server malformed; names the field `vectors`.
         MissingExtraError: the engine's package is not installed.
+        StoreUnavailableError: the server does not answer, or refuses the key.
         StoreOwnedError: another process has the folder open.
         StoreMismatchError: the folder was written by another engine or in another layout.
     """
-    if url.startswith(_SERVER_SCHEMES):
-        feature = url.split("://", maxsplit=1)[0] + "://"
-        raise NotAvailableError(f"vector store servers ({feature}) are not offered yet", feature=feature)
+    if url.startswith(("qdrant://", "qdrants://")):
+        return _open_qdrant_server(url, api_key)
+    if url.startswith(("chroma+http://", "chroma+https://")):
+        return _open_chroma_server(url, api_key)
     scheme, colon, rest = url.partition(":")
     folder = data_dir / (rest or _DEFAULT_FOLDER)
     match scheme + colon:
@@ -60,3 +64,17 @@ def _open_chroma(folder: Path) -> VectorStore:
     from groundwire.vectorstores.chroma.store import ChromaVectorStore  # noqa: PLC0415 - only the engine asked for
 
     return ChromaVectorStore(folder)
+
+
+def _open_qdrant_server(url: str, api_key: str | None) -> VectorStore:
+    from groundwire.vectorstores.qdrant_server.options import parse_options  # noqa: PLC0415 - only the engine asked for
+    from groundwire.vectorstores.qdrant_server.store import QdrantServerVectorStore  # noqa: PLC0415 - the same
+
+    return QdrantServerVectorStore(parse_options(url, api_key))
+
+
+def _open_chroma_server(url: str, api_key: str | None) -> VectorStore:
+    from groundwire.vectorstores.chroma.server_client import parse_options  # noqa: PLC0415 - only the engine asked for
+    from groundwire.vectorstores.chroma.server_store import ChromaServerVectorStore  # noqa: PLC0415 - the same
+
+    return ChromaServerVectorStore(parse_options(url, api_key))

@@ -49,7 +49,10 @@ def open_engines(settings: ServerSettings, stack: ExitStack) -> Engines:
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     catalog = Database.open(catalog_url(settings.catalog, settings.data))
     stack.callback(catalog.close)
-    vectors = open_vector_store(settings.vectors, data_dir=settings.data)
+    key = settings.vectors_api_key
+    vectors = open_vector_store(
+        settings.vectors, data_dir=settings.data, api_key=key.get_secret_value() if key else None
+    )
     stack.callback(vectors.close)
     embedder = open_embedder(settings.embedder, cache_dir=settings.cache)
     stack.callback(embedder.close)

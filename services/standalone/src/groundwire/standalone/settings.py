@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from groundwire.answer.settings import AnswerSettings
@@ -35,6 +35,7 @@ class ServerSettings(BaseSettings):
     cache: Path = Field(default_factory=_default_cache)
     catalog: str = "sqlite:"
     vectors: str = "qdrant-edge:"
+    vectors_api_key: SecretStr | None = None
     embedder: str = "sentence-transformers:all-MiniLM-L6-v2"
     generator: str = "extractive:"
     workers: int = Field(default=16, ge=2, le=256)

@@ -1,1 +1,1 @@
-"""VectorStore on Chroma as a library, for one machine."""
+"""VectorStore on Chroma: as a library, for one machine, and as a server."""

@@ -2,7 +2,10 @@
 
 from typing import Any, NamedTuple
 
+from groundwire.kernel.errors import StoreMismatchError
+
 _DIMENSIONS = "dimensions"
+_METRIC = "cosine"
 _EF = 200
 """Candidates of building and searching the graph; Chroma's 100 finds fewer of the best."""
 
@@ -27,7 +30,7 @@ def make_collection(client: Any, name: str, dimensions: int) -> Any:
     return client.create_collection(
         name,
         embedding_function=None,
-        configuration={"hnsw": {"space": "cosine", "ef_construction": _EF, "ef_search": _EF}},
+        configuration={"hnsw": {"space": _METRIC, "ef_construction": _EF, "ef_search": _EF}},
         metadata={_DIMENSIONS: dimensions},
     )
 
@@ -36,3 +39,15 @@ def facts_of(collection: Any) -> Facts:
     """Read back what a collection was made with."""
     hnsw = collection.configuration_json.get("hnsw") or {}
     return Facts(str(hnsw.get("space", "l2")), int((collection.metadata or {}).get(_DIMENSIONS, 0)))
+
+
+def checked_dimensions_of(collection: str, facts: Facts) -> int:
+    """Return the vector length of a collection if its metric is cosine: Chroma ignores ours without a word.
+
+    Raises:
+        StoreMismatchError: it is another one.
+    """
+    if facts.metric != _METRIC:
+        message = f"collection {collection} was made with metric {facts.metric}, not {_METRIC}"
+        raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=facts.metric)
+    return facts.dimensions

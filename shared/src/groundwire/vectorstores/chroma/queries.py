@@ -6,12 +6,9 @@ from typing import Any
 import numpy as np
 
 from groundwire.kernel.embedder import Vectors
+from groundwire.vectorstores.clean_cut import best
 from groundwire.vectorstores.stored_fields import Stored
 
-_SPARE = 16
-"""Results fetched beyond the limit, so that ties at the cut are usually all seen."""
-_MAX_TIES = 4096
-"""Among more equal points than this at the cut, the engine chooses."""
 _PAGE = 5000
 
 
@@ -24,15 +21,15 @@ def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, A
         limit: at least 1.
         selection: `where` or `ids` or both, as Chroma's `query` takes them.
     """
-    fetch = limit + _SPARE
-    while True:
-        reply = collection.query(query_embeddings=[vector], n_results=fetch, include=["distances"], **selection)
-        numbers, distances = reply["ids"][0], reply["distances"][0]
-        cut_is_clean = len(numbers) < fetch or distances[-1] > distances[limit - 1]
-        if cut_is_clean or fetch >= limit + _MAX_TIES:
-            ranked = sorted((distance, int(number)) for number, distance in zip(numbers, distances, strict=True))
-            return [(number, 1.0 - distance) for distance, number in ranked[:limit]]
-        fetch = limit + 4 * (fetch - limit)
+
+    def query(count: int) -> list[tuple[int, float]]:
+        reply = collection.query(query_embeddings=[vector], n_results=count, include=["distances"], **selection)
+        return [
+            (int(number), 1.0 - distance)
+            for number, distance in zip(reply["ids"][0], reply["distances"][0], strict=True)
+        ]
+
+    return best(query, limit)
 
 
 def existing(collection: Any, ids: Sequence[str]) -> list[str]:

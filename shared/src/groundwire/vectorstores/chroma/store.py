@@ -18,7 +18,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
-from groundwire.vectorstores.chroma.collections import Facts
+from groundwire.vectorstores.chroma.collections import checked_dimensions_of
 from groundwire.vectorstores.chroma.filters import compile_filter
 from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.folder_format import claim_folder
@@ -29,7 +29,6 @@ from groundwire.vectorstores.slicing import as_ints, batches, slices
 from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
 
 _ENGINE = "chroma"
-_METRIC = "cosine"
 _BATCH = 64
 """Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record."""
 
@@ -70,7 +69,7 @@ class ChromaVectorStore:
             existing = self._dimensions.get(collection)
             if existing is None:
                 facts = self._engine.live().write("create", collection, dimensions)
-                self._dimensions[collection] = _checked_dimensions_of(collection, facts)
+                self._dimensions[collection] = checked_dimensions_of(collection, facts)
             elif existing != dimensions:
                 raise StoreMismatchError(
                     f"collection {collection} has {existing} dimensions, not {dimensions}",
@@ -168,7 +167,7 @@ class ChromaVectorStore:
         engine = EngineProcess(_ENGINE, module, kept_open=(self._owner.descriptor,))
         try:
             found = engine.write("open", str(self._folder))
-            self._dimensions = {name: _checked_dimensions_of(name, facts) for name, facts in found.items()}
+            self._dimensions = {name: checked_dimensions_of(name, facts) for name, facts in found.items()}
         except BaseException:
             engine.close()
             raise
@@ -179,11 +178,3 @@ class ChromaVectorStore:
         if dimensions is None:
             raise CollectionNotFoundError(collection)
         return dimensions
-
-
-def _checked_dimensions_of(collection: str, facts: Facts) -> int:
-    """Return the vector length of a collection if its metric is cosine: Chroma ignores ours without a word."""
-    if facts.metric != _METRIC:
-        message = f"collection {collection} was made with metric {facts.metric}, not {_METRIC}"
-        raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=facts.metric)
-    return facts.dimensions

@@ -32,6 +32,12 @@ def put(collection: Any, numbers: Sequence[int], vectors: Vectors, stored: Seque
         collection.upsert(ids=_pick(ids, new), embeddings=vectors[new], metadatas=inserted)
 
 
+def replace(collection: Any, numbers: Sequence[int], vectors: Vectors, stored: Sequence[Stored]) -> None:
+    """Insert or replace records in one call, which only servers can: they drop what is None, also from old records."""
+    whole = [_NO_FIELDS | fields for fields in stored]
+    collection.upsert(ids=[str(number) for number in numbers], embeddings=vectors, metadatas=whole)
+
+
 def remove(collection: Any, numbers: Sequence[int]) -> None:
     """Delete records; unknown numbers are ignored."""
     for batch in batches(numbers, _DELETE_BATCH):

@@ -17,15 +17,12 @@ import numpy as np
 
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
+from groundwire.vectorstores.clean_cut import best
 from groundwire.vectorstores.qdrant_conditions import Condition
 from groundwire.vectorstores.qdrant_edge.sparse_copy import copy_sparse
 from groundwire.vectorstores.qdrant_edge.vendor_filters import vendor_filter
 from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored
 
-_SPARE = 16
-"""Results fetched beyond the limit, so that ties at the cut are usually all seen."""
-_MAX_TIES = 4096
-"""Among more equal points than this at the cut, the engine chooses."""
 _MIN_EF = 128
 """Candidates an index search keeps; 0.99 recall or better at 200,000 points."""
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory; the folder in it is made by mkdtemp
@@ -64,14 +61,13 @@ class Shard:
         condition = vendor_filter({"must": parts}) if parts else None
         params = self._edge.SearchParams(hnsw_ef=max(_MIN_EF, limit), exact=within is not None)
         nearest = self._edge.Query.Nearest(vector.tolist())
-        fetch = limit + _SPARE
-        while True:
-            request = self._edge.QueryRequest(limit=fetch, query=nearest, filter=condition, params=params)
+
+        def query(count: int) -> list[tuple[int, float]]:
+            request = self._edge.QueryRequest(limit=count, query=nearest, filter=condition, params=params)
             found: list[Any] = self._shard.query(request)
-            cut_is_clean = len(found) < fetch or found[-1].score < found[limit - 1].score
-            if cut_is_clean or fetch >= limit + _MAX_TIES:
-                return sorted(((p.id, p.score) for p in found), key=lambda row: (-row[1], row[0]))[:limit]
-            fetch = limit + 4 * (fetch - limit)
+            return [(point.id, point.score) for point in found]
+
+        return best(query, limit)
 
     def numbers(self, after: int, limit: int) -> list[int]:
         """Return up to `limit` numbers above `after`, ascending."""

@@ -54,6 +54,8 @@ class QdrantEdgeVectorStore:
         StoreMismatchError: the folder was written by another engine or in another layout.
     """
 
+    filters_by_index = True
+
     def __init__(self, folder: Path, *, rebuild_after: int = 20_000, rebuild_growth: float = 0.5) -> None:
         if importlib.util.find_spec("qdrant_edge") is None:
             raise MissingExtraError("qdrant-edge needs the package qdrant-edge-py: groundwire[edge]", extra="edge")

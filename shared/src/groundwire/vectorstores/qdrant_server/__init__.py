@@ -1,0 +1,1 @@
+"""VectorStore on a Qdrant server."""

@@ -1,0 +1,215 @@
+"""VectorStore on a Qdrant server or cluster, over gRPC; point ids are the numbers."""
+
+import importlib.util
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import CollectionNotFoundError, MissingExtraError, StoreMismatchError
+from groundwire.kernel.filters import Filter
+from groundwire.kernel.vector_store import PointBatch, ScoredPoint
+from groundwire.vectorstores.clean_cut import best
+from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
+from groundwire.vectorstores.qdrant_conditions import Condition, ConditionCompiler
+from groundwire.vectorstores.qdrant_server.failures import is_missing, is_transient
+from groundwire.vectorstores.qdrant_server.options import QdrantOptions
+from groundwire.vectorstores.qdrant_server.schema import checked_dimensions_of, missing_indexes, vendor_filter
+from groundwire.vectorstores.server_calls import repeated, unavailable
+from groundwire.vectorstores.slicing import as_ints, batches, slices
+from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
+
+T = TypeVar("T")
+
+_ENGINE = "qdrant"
+_OURS = "gw-"
+_BATCH = 256
+_PAGE = 10_000
+# Servers learned to match substrings late, so those go through the catalog.
+_COMPILE = ConditionCompiler(_ENGINE, matches_substrings=False)
+
+
+class QdrantServerVectorStore:
+    """VectorStore over a server, which other processes may use as well.
+
+    Args:
+        options: where the server is and what is asked of it.
+        open_client: makes the library's client.
+
+    Raises:
+        MissingExtraError: qdrant-client is not installed.
+        StoreUnavailableError: the server does not answer, or refuses the key.
+    """
+
+    def __init__(self, options: QdrantOptions, open_client: Callable[[QdrantOptions], Any] | None = None) -> None:
+        if importlib.util.find_spec("qdrant_client") is None:
+            raise MissingExtraError("qdrant needs the package qdrant-client: groundwire[qdrant]", extra="qdrant")
+        self._options = options
+        self._lock = threading.Lock()
+        self._dimensions: dict[str, int] = {}
+        self._client = (open_client or QdrantOptions.open_client)(options)
+        self._consistency = options.read_consistency()
+        try:
+            self.collections()
+        except BaseException:
+            self._client.close()
+            raise
+
+    def create_collection(self, collection: str, dimensions: int) -> None:
+        """Make a collection with an index for every filter field, or add what an interrupted call left out."""
+        checked_name(collection)
+        checked_dimensions(dimensions)
+        with self._lock:
+            info = self._info(collection) or self._make(collection, dimensions)
+            got = checked_dimensions_of(collection, info)
+            if got != dimensions:
+                raise StoreMismatchError(
+                    f"collection {collection} has {got} dimensions, not {dimensions}",
+                    setting="dimensions",
+                    expected=dimensions,
+                    got=got,
+                )
+            for field, schema in missing_indexes(info).items():
+                self._call(
+                    collection, partial(self._client.create_payload_index, field_name=field, field_schema=schema)
+                )
+
+    def drop_collection(self, collection: str) -> None:
+        """Remove a collection; see the port."""
+        self._dimensions.pop(collection, None)
+        if self._info(collection) is not None:
+            self._call(collection, self._client.delete_collection)
+
+    def collections(self) -> list[str]:
+        """Return the names of the collections that this system has made there, sorted."""
+        prefix = self._options.prefix
+        found = self._guarded("", self._client.get_collections).collections
+        names = [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]
+        return sorted(name for name in names if name.startswith(_OURS))
+
+    def upsert(self, collection: str, points: PointBatch) -> None:
+        """Insert or replace points, applied on the server when it returns; see the port."""
+        check_points(points, self._dimensions_of(collection))
+        for part in slices(points, _BATCH):
+            self._call(collection, partial(self._client.upsert, points=_vendor_points(part), wait=True))
+
+    def delete(self, collection: str, numbers: Sequence[int]) -> None:
+        """Remove points; see the port."""
+        self._dimensions_of(collection)
+        for batch in batches(numbers, _PAGE):
+            self._call(collection, partial(self._client.delete, points_selector=as_ints(batch), wait=True))
+
+    def search(
+        self,
+        collection: str,
+        vector: Vectors,
+        limit: int,
+        where: Filter | None = None,
+        within: Sequence[int] | None = None,
+    ) -> list[ScoredPoint]:
+        """Return the most similar points, exactly with `within`; see the port."""
+        check_query(vector, limit, self._dimensions_of(collection))
+        compiled = True if where is None else _COMPILE(where)
+        if compiled is False or (within is not None and len(within) == 0):
+            return []
+        parts: list[Condition] = [] if compiled is True else [compiled]
+        if within is not None:
+            parts.append({"has_id": as_ints(within)})
+        request = partial(
+            self._client.query_points,
+            query=vector.tolist(),
+            query_filter=vendor_filter({"must": parts}) if parts else None,
+            search_params=self._options.search_params(limit, is_exact=within is not None),
+            with_payload=False,
+            consistency=self._consistency,
+        )
+        found = best(lambda count: self._ranked(collection, partial(request, limit=count)), limit)
+        return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
+
+    def fetch(self, collection: str, numbers: Sequence[int]) -> PointBatch:
+        """Return those of the points that exist, by number; see the port."""
+        dimensions = self._dimensions_of(collection)
+        read = partial(self._client.retrieve, with_payload=True, with_vectors=True, consistency=self._consistency)
+        found: list[Any] = []
+        for batch in batches(sorted(set(as_ints(numbers))), _BATCH):
+            found += self._call(collection, partial(read, ids=list(batch)))
+        found.sort(key=lambda point: int(point.id))
+        vectors = np.array([point.vector for point in found], dtype=np.float32).reshape(-1, dimensions)
+        payloads = [restored_payload(point.payload or {}) for point in found]
+        return PointBatch([point.id for point in found], vectors, payloads)
+
+    def numbers(self, collection: str) -> Iterator[int]:
+        """Iterate over the numbers of all points, ascending; reads a page at a time."""
+        self._dimensions_of(collection)
+        return self._pages(collection)
+
+    def count(self, collection: str) -> int:
+        """Return the exact number of points."""
+        return int(self._call(collection, partial(self._client.count, exact=True)).count)
+
+    def close(self) -> None:
+        """Close the connections; idempotent."""
+        self._dimensions.clear()
+        self._client.close()
+
+    def _make(self, collection: str, dimensions: int) -> Any:
+        """Make a collection, also when another process makes it at the same moment; return what the server has."""
+        config = self._options.collection_config(dimensions)
+        try:
+            self._call(collection, partial(self._client.create_collection, **config))
+        except Exception:
+            info = self._info(collection)
+            if info is None:
+                raise
+            return info
+        return self._call(collection, self._client.get_collection)
+
+    def _ranked(self, collection: str, request: Callable[..., Any]) -> list[tuple[int, float]]:
+        return [(int(point.id), float(point.score)) for point in self._call(collection, request).points]
+
+    def _pages(self, collection: str) -> Iterator[int]:
+        scroll = partial(
+            self._client.scroll, limit=_PAGE, with_payload=False, with_vectors=False, consistency=self._consistency
+        )
+        offset: int | None = 1
+        while offset is not None:
+            records, _ = self._call(collection, partial(scroll, offset=offset))
+            yield from (int(record.id) for record in records)
+            offset = int(records[-1].id) + 1 if records else None
+
+    def _dimensions_of(self, collection: str) -> int:
+        known = self._dimensions.get(collection)
+        if known is None:
+            known = checked_dimensions_of(collection, self._call(collection, self._client.get_collection))
+            self._dimensions[collection] = known
+        return known
+
+    def _info(self, collection: str) -> Any:
+        """Return what the server says about a collection, None when there is none."""
+        try:
+            return self._call(collection, self._client.get_collection)
+        except CollectionNotFoundError:
+            return None
+
+    def _call(self, collection: str, call: Callable[..., T]) -> T:
+        return self._guarded(collection, partial(call, collection_name=self._options.prefix + collection))
+
+    def _guarded(self, collection: str, call: Callable[[], T]) -> T:
+        try:
+            return repeated(call, is_transient)
+        except Exception as error:
+            if is_missing(error):
+                self._dimensions.pop(collection, None)
+                raise CollectionNotFoundError(collection) from error
+            raise unavailable(_ENGINE, error) from error
+
+
+def _vendor_points(points: PointBatch) -> Any:
+    from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
+
+    payloads = [dict(stored_fields(payload)) for payload in points.payloads]
+    ids: list[Any] = [*as_ints(points.numbers)]
+    return models.Batch(ids=ids, vectors=points.vectors.tolist(), payloads=payloads)

@@ -1,0 +1,92 @@
+"""The store on a real Chroma server against the specifications."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from groundwire.kernel.errors import StoreUnavailableError
+from groundwire.kernel.filters import Comparator, Comparison, Filter
+from groundwire.kernel.vector_store import VectorStore
+from groundwire.vectorstores.factory import open_vector_store
+from tests.conformance.chroma_server import ChromaServer, chroma_server
+from tests.conformance.engine_limits import is_unsupported_by_chroma, orders_under_negation
+from tests.conformance.server_vector_store import ServerVectorStoreContract
+from tests.conformance.vector_store import DIMENSIONS, NAME, VectorStoreContract, batch, found, unit_vectors
+
+pytest.importorskip("chromadb")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
+    with chroma_server(tmp_path_factory.mktemp("chroma-server")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def engine(server: ChromaServer) -> Iterator[VectorStore]:
+    store = open_vector_store(server.url, data_dir=Path())
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def open_again(server: ChromaServer) -> Iterator[Callable[[], VectorStore]]:
+    opened: list[VectorStore] = []
+
+    def open_one() -> VectorStore:
+        opened.append(open_vector_store(server.url, data_dir=Path()))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+class TestChromaServerStore(VectorStoreContract, ServerVectorStoreContract):
+    def is_unsupported(self, clause: Filter) -> bool:
+        return is_unsupported_by_chroma(clause)
+
+    def is_unsupported_filter(self, condition: Filter) -> bool:
+        return super().is_unsupported_filter(condition) or orders_under_negation(condition)
+
+
+def test_an_outage_is_unavailable_and_everything_is_there_afterwards(tmp_path: Path) -> None:
+    vectors = unit_vectors(300)
+    with chroma_server(tmp_path) as server:
+        store = open_vector_store(server.url, data_dir=Path())
+        store.create_collection(NAME, DIMENSIONS)
+        store.upsert(NAME, batch(range(1, 301), vectors))
+        store.delete(NAME, [5, 6])
+        where = Comparison("level", Comparator.LTE, 200)
+        before = store.search(NAME, vectors[9], 20, where=where)
+        server.stop()
+        for call in (
+            lambda: store.count(NAME),
+            lambda: store.search(NAME, vectors[9], 1),
+            lambda: store.upsert(NAME, batch([1], vectors[:1])),
+            lambda: store.create_collection("gw-other", 4),
+            store.collections,
+        ):
+            with pytest.raises(StoreUnavailableError, match="chroma failed") as failed:
+                call()
+            assert failed.value.metadata == {"engine": "chroma"}
+        server.start()
+        assert store.search(NAME, vectors[9], 20, where=where) == before
+        assert list(store.numbers(NAME)) == [n for n in range(1, 301) if n not in {5, 6}]
+        store.close()
+
+
+def test_a_prefix_keeps_installations_apart(server: ChromaServer) -> None:
+    one = open_vector_store(f"{server.url}?prefix=one-", data_dir=Path())
+    two = open_vector_store(f"{server.url}?prefix=two-", data_dir=Path())
+    one.create_collection(NAME, DIMENSIONS)
+    two.create_collection(NAME, 4)
+    one.upsert(NAME, batch([1], unit_vectors(1)))
+    assert (one.collections(), two.collections(), two.count(NAME)) == ([NAME], [NAME], 0)
+    two.drop_collection(NAME)
+    assert found(one, unit_vectors(1)[0]) == [1]
+    one.drop_collection(NAME)
+    for store in (one, two):
+        assert store.collections() == []
+        store.close()
