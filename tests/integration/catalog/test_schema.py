@@ -129,7 +129,7 @@ def test_deleting_a_chunk_row_by_hand_leaves_no_full_text_orphan(catalog: Catalo
     catalog.put(docs, make_draft("tide", "moon"))
     catalog.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM chunks WHERE sequence_num = 1"))
     assert catalog.numbers_for(docs, "moon") == []
-    assert [problem for problem in catalog.integrity.problems() if "full-text" in problem] == []
+    assert [problem for problem in catalog.integrity.problems() if "full-text" in problem.message] == []
 
 
 @pytest.mark.requirement("S1-87")
@@ -161,7 +161,7 @@ def test_every_kind_of_damage_is_found(catalog: Catalog, docs: Collection, damag
     catalog.put(docs, make_draft("tide", "moon", "third"))
     assert catalog.integrity.problems() == []
     catalog.database.write(lambda connection: connection.exec_driver_sql(damage))
-    assert any(said in problem for problem in catalog.integrity.problems())
+    assert any(said in problem.message for problem in catalog.integrity.problems())
 
 
 def test_the_migration_scripts_are_packaged(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_lost_segment_is_data_loss(catalog: Catalog, docs: Collection) -> None
     catalog.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM text_segments WHERE number = 1"))
     with pytest.raises(DataLossError):
         catalog.texts.slice(TENANT, "docs", document.document_id, 1, [(0, SEGMENT_CHARS + 5)])
-    assert any("text" in problem for problem in catalog.integrity.problems())
+    assert any("text" in problem.message for problem in catalog.integrity.problems())
 
 
 def test_a_slice_of_a_large_text_reads_only_its_segments(catalog: Catalog, docs: Collection) -> None:

@@ -41,7 +41,7 @@ class Caller(threading.Thread):
         self.heard: list[int] = []
         self.budget = budget or Budget(20)
         self.outcome: object = None
-        self._ask = lambda: runs("key", kind, work, self.budget, self.heard.append)
+        self._ask: Callable[[], object] = lambda: runs("key", kind, work, self.budget, self.heard.append)
         self.start()
 
     def run(self) -> None:

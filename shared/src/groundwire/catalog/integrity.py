@@ -1,61 +1,161 @@
-"""Checks that the file is sound and agrees with itself; what `CheckStore` asks of the catalog."""
+"""Checks that the file is sound and that its tables agree with each other."""
 
-from sqlalchemy import Connection
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import DatabaseError
 
 from groundwire.catalog.database import Database
+from groundwire.catalog.full_text_rebuild import interruptible
+from groundwire.catalog.tables import collections
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import DataLossError, StoreUnavailableError
+from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
-_RULES = {
-    "a full-text row without a searchable chunk": """
-        SELECT count(*) FROM chunks_fts_docsize WHERE id NOT IN (SELECT search_key FROM searchable_chunks)""",
-    "a searchable chunk without a full-text row": """
-        SELECT count(*) FROM searchable_chunks WHERE search_key NOT IN (SELECT id FROM chunks_fts_docsize)""",
-    "a live generation that has not the chunks it counts": """
-        SELECT count(*) FROM generations AS g WHERE state = 'LIVE' AND chunk_count <>
+_TOLD_OF_EACH = 1000
+"""Findings of one rule; a file with more is beyond a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What must not be; the statement yields the key of the collection and the subject of each breach."""
+
+    kind: FindingKind
+    message: str
+    statement: str
+
+
+_RULES = (
+    _Rule(
+        FindingKind.FULL_TEXT_DIFFERS,
+        "a full-text row without a searchable chunk",
+        """SELECT abs(id) >> 40, abs(id) & ((1 << 40) - 1) FROM chunks_fts_docsize
+        WHERE id NOT IN (SELECT search_key FROM searchable_chunks)""",
+    ),
+    _Rule(
+        FindingKind.FULL_TEXT_DIFFERS,
+        "a searchable chunk without a full-text row",
+        """SELECT abs(search_key) >> 40, chunk_id FROM searchable_chunks
+        WHERE search_key NOT IN (SELECT id FROM chunks_fts_docsize)""",
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "a live generation that has not the chunks it counts",
+        """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
+        WHERE state = 'LIVE' AND g.chunk_count <>
         (SELECT count(*) FROM chunks AS c WHERE c.generation_key = g.generation_key)""",
-    "a superseded generation that still has chunks and is not kept": """
-        SELECT count(*) FROM generations WHERE state = 'SUPERSEDED' AND superseded_time IS NULL AND EXISTS
-        (SELECT 1 FROM chunks AS c WHERE c.generation_key = generations.generation_key)""",
-    "a gap in the sequence numbers of a generation": """
-        SELECT count(*) FROM (SELECT 1 FROM chunks GROUP BY generation_key
-        HAVING min(sequence_num) <> 0 OR max(sequence_num) <> count(*) - 1)""",
-    "a generation that has not the text it counts": """
-        SELECT count(*) FROM generations AS g WHERE total_chars <> coalesce(
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "a superseded generation that still has chunks and is not kept",
+        """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
+        WHERE state = 'SUPERSEDED' AND superseded_time IS NULL AND EXISTS
+        (SELECT 1 FROM chunks AS c WHERE c.generation_key = g.generation_key)""",
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "a gap in the sequence numbers of a generation",
+        """SELECT d.collection_key, document_id FROM chunks AS c JOIN documents AS d USING (document_key)
+        GROUP BY generation_key HAVING min(sequence_num) <> 0 OR max(sequence_num) <> count(*) - 1""",
+    ),
+    _Rule(
+        FindingKind.TEXT_DIFFERS,
+        "a generation that has not the text it counts",
+        """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
+        WHERE g.total_chars <> coalesce(
         (SELECT sum(length(content)) FROM text_segments AS s WHERE s.generation_key = g.generation_key), 0)""",
-    "a visible document whose live generation is another one": """
-        SELECT count(*) FROM documents AS d WHERE live_generation > 0 AND live_generation IS NOT
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "a visible document whose live generation is another one",
+        """SELECT collection_key, document_id FROM documents AS d WHERE live_generation > 0 AND live_generation IS NOT
         (SELECT generation FROM generations AS g WHERE g.document_key = d.document_key AND state = 'LIVE')""",
-    "a live generation of a document that is not visible": """
-        SELECT count(*) FROM documents AS d JOIN generations USING (document_key)
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "a live generation of a document that is not visible",
+        """SELECT d.collection_key, document_id FROM documents AS d JOIN generations USING (document_key)
         WHERE d.live_generation = 0 AND state = 'LIVE'""",
-    "an invisible document without a generation": """
-        SELECT count(*) FROM documents AS d WHERE live_generation = 0 AND NOT EXISTS
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "an invisible document without a generation",
+        """SELECT collection_key, document_id FROM documents AS d WHERE live_generation = 0 AND NOT EXISTS
         (SELECT 1 FROM generations AS g WHERE g.document_key = d.document_key)""",
-}
+    ),
+)
 
 
 class Integrity:
-    """Reads the whole file: seconds for a large one, during which nothing is written."""
+    """Reads the whole file: seconds for a large one. Only `full_text` makes writers wait."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def problems(self) -> list[str]:
-        """Return what is wrong, one sentence each; empty for a sound catalog."""
+    def problems(self, budget: Budget | None = None) -> list[StoreFinding]:
+        """Return all that is wrong; empty for a sound catalog.
+
+        Raises:
+            CallCancelledError: `budget` was cancelled.
+            DeadlineError: `budget` is used up.
+        """
+        budget = budget or Budget()
+        return [*self.file(budget), *self.tables(budget), *self.full_text(budget)]
+
+    def file(self, budget: Budget) -> list[StoreFinding]:
+        """Return what SQLite says about its file."""
+        return self._read(_file_problems, budget)
+
+    def tables(self, budget: Budget) -> list[StoreFinding]:
+        """Return where tables contradict one another."""
+        return self._read(_table_problems, budget)
+
+    def full_text(self, budget: Budget) -> list[StoreFinding]:
+        """Return whether the words in the full-text index are not those of the chunks; writers wait meanwhile."""
+
         # On the writer's connection: FTS5 checks against the structure that its connection last read.
-        return self._database.write(_problems)
+        def work(connection: Connection) -> list[StoreFinding]:
+            budget.check()
+            with interruptible(connection, budget):
+                return _full_text_problems(connection, budget)
+
+        return self._database.write(work)
+
+    def _read(self, find: Callable[[Connection], Iterator[StoreFinding]], budget: Budget) -> list[StoreFinding]:
+        budget.check()
+        try:
+            with self._database.read() as connection, interruptible(connection, budget):
+                return list(find(connection))
+        except StoreUnavailableError:
+            budget.check()  # SQLite says "interrupted"; the budget says why
+            raise
+        except DataLossError as error:
+            return [StoreFinding(FindingKind.CATALOG_DAMAGED, "", "", error.message)]
 
 
-def _problems(connection: Connection) -> list[str]:
-    found = [
-        f"{said}: {count}" for said, rule in _RULES.items() if (count := connection.exec_driver_sql(rule).scalar_one())
-    ]
-    said_by_sqlite = connection.exec_driver_sql("PRAGMA integrity_check").scalars()
-    found += [f"integrity check: {said}" for said in said_by_sqlite if said != "ok"]
-    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-    found += [f"broken reference from {row[0]} to {row[2]}" for row in broken]
+def _file_problems(connection: Connection) -> Iterator[StoreFinding]:
+    for said in connection.exec_driver_sql("PRAGMA integrity_check").scalars():
+        if said != "ok":
+            yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", "", f"integrity check: {said}")
+    for row in connection.exec_driver_sql("PRAGMA foreign_key_check"):
+        message = f"broken reference from {row[0]} to {row[2]}"
+        yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", str(row[1]), message)
+
+
+def _table_problems(connection: Connection) -> Iterator[StoreFinding]:
+    statement = select(collections.c.collection_key, collections.c.name)
+    names = {row.collection_key: row.name for row in connection.execute(statement)}
+    for rule in _RULES:
+        for key, subject in connection.exec_driver_sql(f"{rule.statement} LIMIT {_TOLD_OF_EACH}"):
+            yield StoreFinding(rule.kind, names.get(key, ""), str(subject), rule.message)
+
+
+def _full_text_problems(connection: Connection, budget: Budget) -> list[StoreFinding]:
     try:
         connection.exec_driver_sql("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)")
     except DatabaseError:
-        found.append("the full-text index differs from the live chunks")
-    return found
+        budget.check()  # an interruption fails in the same way
+        message = "the full-text index differs from the searchable chunks"
+        return [StoreFinding(FindingKind.FULL_TEXT_DIFFERS, "", "", message)]
+    return []
