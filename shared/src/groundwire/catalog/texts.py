@@ -44,11 +44,7 @@ class Texts:
             DataLossError: a span is not within the text.
         """
         with self._database.read() as connection:
-            found = _find(connection, tenant, collection, document_id, generation)
-            _refuse_outside(found, spans)
-            needed = {number for start, end in spans for number in _segments(start, end)}
-            contents = _contents(connection, found.key, needed)
-        return [_join(contents, start, end) for start, end in spans]
+            return slice_of_generation(connection, tenant, collection, document_id, generation, spans)
 
     def parts(
         self, tenant: str, collection: str, document_id: str, generation: int | None, part_chars: int
@@ -76,6 +72,22 @@ class Texts:
             text = _join(contents, start, end)
             yield TextPart(start, text, start_byte)
             start_byte += len(text.encode("utf-8"))
+
+
+def slice_of_generation(
+    connection: Connection,
+    tenant: str,
+    collection: str,
+    document_id: str,
+    generation: int | None,
+    spans: Sequence[tuple[int, int]],
+) -> list[str]:
+    """Return the code points start..end of each span of a generation, by default the live one; see `Texts.slice`."""
+    found = _find(connection, tenant, collection, document_id, generation)
+    _refuse_outside(found, spans)
+    needed = {number for start, end in spans for number in _segments(start, end)}
+    contents = _contents(connection, found.key, needed)
+    return [_join(contents, start, end) for start, end in spans]
 
 
 def _find(connection: Connection, tenant: str, collection: str, document_id: str, generation: int | None) -> _Text:

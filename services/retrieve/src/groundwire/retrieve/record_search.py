@@ -76,7 +76,7 @@ class RecordSearch:
             collection = self.collections.get(call.tenant, call.collection)
         elapsed_s = time.perf_counter() - call.started
         sample = SearchSample(failed=True, total_s=elapsed_s)
-        self.pipeline.add(call.tenant, collection and collection.name, sample)
+        self.pipeline.add(call.tenant, None if collection is None else collection.name, sample)
         entry = LoggedQuery(
             log_id=uuid.uuid4().hex,
             tenant=call.tenant,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
+from groundwire.retrieve.servicer.expand_calls import ExpandCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
 from groundwire.retrieve.servicer.search_calls import SearchCalls
 from groundwire.rpc import request_context
@@ -22,6 +23,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     """Runs each call in one worker thread; the event loop only hands messages over."""
 
     search_calls: SearchCalls
+    expand_calls: ExpandCalls
     log_calls: LogCalls
     workers: Workers
 
@@ -34,6 +36,10 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         """Run several searches."""
         started = time.perf_counter()
         return await self._run(lambda message: self.search_calls.batch_retrieve(message, started), request)
+
+    async def Expand(self, request: pb.ExpandRequest, context: Any) -> pb.ExpandResponse:
+        """Return the surroundings of chunks."""
+        return await self._run(self.expand_calls.expand, request)
 
     async def ListQueryLogs(self, request: pb.ListQueryLogsRequest, context: Any) -> pb.ListQueryLogsResponse:
         """Return a page of logged queries."""

@@ -1,0 +1,224 @@
+"""What surrounds a chunk: sentences, neighbours, section, chapter, document (requirements S1-44 to S1-50)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import takewhile
+
+from groundwire.kernel.chunk_place import ChunkPlace
+from groundwire.kernel.errors import PreconditionError
+
+DEFAULT_RADIUS = 2
+DEFAULT_LEVELS_UP = 1
+DEFAULT_MAX_CHARS = 100_000
+
+
+class ExpandMode(StrEnum):
+    """What is added to a chunk."""
+
+    WINDOW = "window"
+    NEIGHBOURS = "neighbours"
+    PARENT = "parent"
+    HIERARCHY = "hierarchy"
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """How far to go: `radius` sentences or chunks on each side (None: the default), or `levels_up` in the hierarchy.
+
+    Passages are cut to at most `max_chars` code points at chunk borders; the chunk itself stays whole.
+    """
+
+    mode: ExpandMode
+    radius: int | None = None
+    levels_up: int = DEFAULT_LEVELS_UP
+    max_chars: int = DEFAULT_MAX_CHARS
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a text, in code points and bytes."""
+
+    char: int
+    byte: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A range of a text: the chunks `first` to `last`, by sequence number, and whom it was made for.
+
+    `requested` are sequence numbers. `start` and `end` can lie outside of the chunks, for a whole document, or inside
+    of the first, when the text before it is in another extent.
+    """
+
+    first: int
+    last: int
+    start: Place
+    end: Place
+    requested: tuple[int, ...]
+    truncated: bool = False
+
+    @property
+    def chars(self) -> int:
+        """Return the length in code points."""
+        return self.end.char - self.start.char
+
+
+class DocumentMap:
+    """The chunks of one generation: those of text in order, and those that stand for a section, chapter or document.
+
+    Args:
+        places: all chunks, by rising sequence number; those of text come first, without gaps, from 0.
+        end: of the whole text.
+    """
+
+    def __init__(self, places: Sequence[ChunkPlace], end: Place) -> None:
+        self.leaves = [place for place in places if not place.upper]
+        self.uppers = {place.sequence_num: place for place in places if place.upper}
+        self.end = end
+
+    def expand(self, sequence_num: int, rule: Expansion) -> Extent:
+        """Return what surrounds one chunk.
+
+        Raises:
+            PreconditionError: a window is asked for around a chunk that is no sentence.
+        """
+        first, last = self._bounds(sequence_num)
+        match rule.mode:
+            case ExpandMode.PARENT:
+                whole = self._extent(0, len(self.leaves) - 1, sequence_num)
+                found = Extent(whole.first, whole.last, Place(0, 0), self.end, whole.requested)
+            case ExpandMode.NEIGHBOURS:
+                radius = DEFAULT_RADIUS if rule.radius is None else rule.radius
+                found = self._extent(max(0, first - radius), min(len(self.leaves) - 1, last + radius), sequence_num)
+            case ExpandMode.WINDOW:
+                found = self._extent(*self._window(first, rule.radius), sequence_num)
+            case ExpandMode.HIERARCHY:
+                found = self._extent(*self._above(sequence_num, rule.levels_up), sequence_num)
+        return self._cut(found, first, last, rule.max_chars)
+
+    def merge(self, extents: Sequence[Extent], max_chars: int) -> list[Extent]:
+        """Return extents that share no text, in the order of the text.
+
+        Those that touch or overlap become one when it is no longer than `max_chars`. Otherwise the later one begins
+        where the earlier ends, and what was asked for in both counts as the earlier one's.
+        """
+        merged: list[Extent] = []
+        for extent in sorted(extents, key=lambda extent: (extent.first, -extent.last)):
+            before = merged[-1] if merged else None
+            if before is None or extent.first > before.last + 1:
+                merged.append(extent)
+            elif max(before.end.char, extent.end.char) - before.start.char <= max(max_chars, before.chars):
+                merged[-1] = _joined(before, extent)
+            else:
+                merged[-1:] = self._apart(before, extent)
+        return merged
+
+    def path_of(self, extent: Extent) -> tuple[str, ...]:
+        """Return the headings that all chunks of an extent have in common, outermost first."""
+        paths = [self.headings(number) for number in range(extent.first, extent.last + 1)]
+        common = paths[0]
+        for path in paths[1:]:
+            pairs = zip(common, path, strict=False)
+            common = common[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
+        return common
+
+    def headings(self, sequence_num: int) -> tuple[str, ...]:
+        """Return the headings above a chunk of text; where levels have chunks, the last part names the chunk itself."""
+        place = self.leaves[sequence_num]
+        return place.hierarchy_path if place.parent is None else place.hierarchy_path[:-1]
+
+    def _bounds(self, sequence_num: int) -> tuple[int, int]:
+        """Return the first and last chunk of text that a chunk holds."""
+        upper = self.uppers.get(sequence_num)
+        return (sequence_num, sequence_num) if upper is None else self._below(upper)
+
+    def _below(self, upper: ChunkPlace) -> tuple[int, int]:
+        held = [
+            leaf.sequence_num
+            for leaf in self.leaves
+            if leaf.span.start >= upper.span.start and leaf.span.end <= upper.span.end
+        ]
+        return (held[0], held[-1]) if held else (0, len(self.leaves) - 1)
+
+    def _window(self, first: int, radius: int | None) -> tuple[int, int]:
+        leaf = self.leaves[first]
+        if leaf.sentence_index is None:
+            raise PreconditionError(
+                "the chunk is no sentence, so it has no window of sentences; ask for NEIGHBOURS", mode="WINDOW"
+            )
+        wanted = radius if radius is not None else DEFAULT_RADIUS if leaf.window_size is None else leaf.window_size
+        low, high = leaf.sentence_index - wanted, leaf.sentence_index + wanted
+        inside = [
+            place.sequence_num
+            for place in self.leaves
+            if place.sentence_index is not None and low <= place.sentence_index <= high
+        ]
+        return inside[0], inside[-1]
+
+    def _above(self, sequence_num: int, levels_up: int) -> tuple[int, int]:
+        place = self.uppers.get(sequence_num) or self.leaves[sequence_num]
+        if place.parent is None and not place.upper:
+            return self._section(sequence_num, levels_up)
+        for _ in range(levels_up):
+            if place.parent is None:
+                return 0, len(self.leaves) - 1
+            place = self.uppers[place.parent]
+        return self._below(place)
+
+    def _section(self, sequence_num: int, levels_up: int) -> tuple[int, int]:
+        """Return the run of chunks around one that stand below the same heading, `levels_up - 1` headings higher."""
+        path = self.leaves[sequence_num].hierarchy_path
+        prefix = path[: max(0, len(path) - levels_up + 1)]
+        first = last = sequence_num
+        while first > 0 and self.leaves[first - 1].hierarchy_path[: len(prefix)] == prefix:
+            first -= 1
+        while last + 1 < len(self.leaves) and self.leaves[last + 1].hierarchy_path[: len(prefix)] == prefix:
+            last += 1
+        return first, last
+
+    def _extent(self, first: int, last: int, requested: int) -> Extent:
+        """Return the extent from the first to the last chunk."""
+        start, end = self.leaves[first].span, self.leaves[last].span
+        return Extent(
+            first, last, Place(start.start, start.start_byte), Place(end.end, end.end_byte), requested=(requested,)
+        )
+
+    def _cut(self, whole: Extent, first: int, last: int, max_chars: int) -> Extent:
+        """Return at most `max_chars` of an extent, growing from the chunks `first` to `last` to both sides in turn."""
+        if whole.chars <= max_chars:
+            return whole
+        kept = self._extent(first, first if self._chars(first, last) > max_chars else last, whole.requested[0])
+        steps = [-1, 1]
+        while steps:
+            step = steps.pop(0)
+            low, high = (kept.first - 1, kept.last) if step < 0 else (kept.first, kept.last + 1)
+            if whole.first <= low and high <= whole.last and self._chars(low, high) <= max_chars:
+                kept = self._extent(low, high, whole.requested[0])
+                steps.append(step)
+        return Extent(kept.first, kept.last, kept.start, kept.end, kept.requested, truncated=True)
+
+    def _chars(self, first: int, last: int) -> int:
+        return self._extent(first, last, first).chars
+
+    def _apart(self, before: Extent, extent: Extent) -> list[Extent]:
+        """Return two extents without common text, or one when nothing is left of the second for what it was made."""
+        first = before.last + 1
+        _, held_to = self._bounds(extent.requested[0])
+        if extent.last < first or held_to < first:
+            requested = (*before.requested, *extent.requested)
+            return [Extent(before.first, before.last, before.start, before.end, requested, truncated=True)]
+        begin = self.leaves[first].span
+        start = max(Place(begin.start, begin.start_byte), before.end, key=lambda place: place.char)
+        return [before, Extent(first, extent.last, start, extent.end, extent.requested, truncated=True)]
+
+
+def _joined(before: Extent, extent: Extent) -> Extent:
+    return Extent(
+        first=before.first,
+        last=max(before.last, extent.last),
+        start=min(before.start, extent.start, key=lambda place: place.char),
+        end=max(before.end, extent.end, key=lambda place: place.char),
+        requested=(*before.requested, *extent.requested),
+        truncated=before.truncated or extent.truncated,
+    )

@@ -1,0 +1,131 @@
+"""Requests and responses of Expand."""
+
+from groundwire.api.common.v1 import chunk_pb2, record_pb2, span_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.identifiers import parse_collection_name, prefixed_chunk_id
+from groundwire.kernel.spans import Span
+from groundwire.retrieve.domain.expanding import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
+from groundwire.retrieve.expand_chunks import Passage
+from groundwire.retrieve.wire.metadata import to_metadata
+from groundwire.retrieve.wire.times import to_timestamp
+
+_MODES = {
+    pb.EXPAND_MODE_WINDOW: ExpandMode.WINDOW,
+    pb.EXPAND_MODE_NEIGHBOURS: ExpandMode.NEIGHBOURS,
+    pb.EXPAND_MODE_PARENT: ExpandMode.PARENT,
+    pb.EXPAND_MODE_HIERARCHY: ExpandMode.HIERARCHY,
+}
+_MAX_CHUNKS = 20
+_LIMITS = {"radius": (0, 20), "levels_up": (1, 3), "max_chars": (1, 1_000_000)}
+
+
+def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Expansion]:
+    """Return the chunks, by id or number, and how far to go.
+
+    Raises:
+        InvalidRequestError: with every violation found.
+    """
+    violations: list[FieldViolation] = []
+    try:
+        parse_collection_name(request.collection)
+    except InvalidRequestError as error:
+        violations += error.violations
+    if not 1 <= len(request.chunks) <= _MAX_CHUNKS:
+        violations.append(FieldViolation("chunks", f"must be 1 to {_MAX_CHUNKS} chunks"))
+    for position, reference in enumerate(request.chunks):
+        if reference.WhichOneof("reference") is None:
+            violations.append(FieldViolation(f"chunks[{position}]", "must have either chunk_id or chunk_number"))
+    if request.mode not in _MODES:
+        violations.append(FieldViolation("mode", "must be WINDOW, NEIGHBOURS, PARENT or HIERARCHY"))
+    for field, (low, high) in _LIMITS.items():
+        if request.HasField(field) and not low <= getattr(request, field) <= high:  # type: ignore[arg-type]  # our names
+            violations.append(FieldViolation(field, f"must be {low} to {high}"))
+    if violations:
+        raise InvalidRequestError(violations)
+    references = [getattr(item, item.WhichOneof("reference") or "") for item in request.chunks]
+    return references, _rule(request)
+
+
+def _rule(request: pb.ExpandRequest) -> Expansion:
+    return Expansion(
+        mode=_MODES[request.mode],
+        radius=request.radius if request.HasField("radius") else None,
+        levels_up=request.levels_up if request.HasField("levels_up") else DEFAULT_LEVELS_UP,
+        max_chars=request.max_chars if request.HasField("max_chars") else DEFAULT_MAX_CHARS,
+    )
+
+
+def to_passage_message(passage: Passage, tokenizer: str) -> pb.ExpandedPassage:
+    """Return the message of a passage; `tokenizer` names the counter of its chunks' tokens."""
+    return pb.ExpandedPassage(
+        requested_chunk_ids=[chunk.chunk_id for chunk in passage.requested],
+        document_id=passage.requested[0].document.document_id,
+        generation=passage.requested[0].generation,
+        span=_to_span(passage.span),
+        content=passage.content,
+        chunks=[_to_chunk_message(chunk, tokenizer) for chunk in passage.chunks],
+        hierarchy_path=passage.path,
+        truncated=passage.truncated,
+    )
+
+
+def _to_chunk_message(stored: StoredChunk, tokenizer: str) -> chunk_pb2.Chunk:
+    message = _text_part(stored)
+    document = stored.document
+    message.MergeFrom(
+        chunk_pb2.Chunk(
+            chunk_id=stored.chunk_id,
+            chunk_number=stored.chunk_number,
+            document_id=document.document_id,
+            generation=stored.generation,
+            source_uri=document.source_uri,
+            tokenizer=tokenizer,
+            prev_chunk_id=_neighbour(stored, -1),
+            next_chunk_id=_neighbour(stored, +1),
+            tags=stored.tags,
+            metadata=to_metadata(stored.metadata),
+            record_type=record_pb2.RECORD_TYPE_DOCUMENT,
+            embedding_model=document.embedding_model,
+            embedding_time=to_timestamp(stored.embedding_time),
+            created_time=to_timestamp(stored.ingestion_time),
+        )
+    )
+    return message
+
+
+def _text_part(stored: StoredChunk) -> chunk_pb2.Chunk:
+    chunk = stored.chunk
+    unique_start = min(chunk.span.start + chunk.overlap_prev_chars, chunk.span.end)
+    return chunk_pb2.Chunk(
+        sequence_num=chunk.sequence_num,
+        span=_to_span(chunk.span),
+        content=chunk.content,
+        content_hash=chunk.content_hash,
+        chapter=chunk.chapter,
+        section=chunk.section or "",
+        section_heading=chunk.section_title,
+        page_numbers=chunk.page_numbers,
+        hierarchy_path=chunk.hierarchy_path,
+        level=chunk.level,
+        token_count=chunk.token_count,
+        word_count=len(chunk.content.split()),
+        char_count=len(chunk.content),
+        overlap_prev_chars=chunk.overlap_prev_chars,
+        overlap_next_chars=chunk.overlap_next_chars,
+        unique_content_start=unique_start,
+        unique_content_end=max(unique_start, chunk.span.end - chunk.overlap_next_chars),
+        undersized=chunk.undersized,
+        sentence_index=chunk.sentence_index,
+        window_size=chunk.window_size,
+    )
+
+
+def _neighbour(stored: StoredChunk, step: int) -> str:
+    document, number = stored.document, stored.chunk.sequence_num + step
+    return prefixed_chunk_id(document.document_id, number) if 0 <= number < document.chunk_count else ""
+
+
+def _to_span(span: Span) -> span_pb2.Span:
+    return span_pb2.Span(start=span.start, end=span.end, start_byte=span.start_byte, end_byte=span.end_byte)
