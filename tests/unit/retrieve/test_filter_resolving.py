@@ -44,6 +44,14 @@ def test_chapter_and_a_list_of_chunk_ids_combine() -> None:
     )
 
 
+@pytest.mark.requirement("S4-22")
+@pytest.mark.requirement("C03")
+def test_chunk_ids_that_are_numbers_are_the_numbers_of_chunks() -> None:
+    assert _resolve({"chunk_id": 42}) == Comparison("chunk_number", Comparator.EQ, 42)
+    assert _resolve({"chunk_id": {"$nin": [1, 2]}}) == Membership("chunk_number", (1, 2), negated=True)
+    assert _resolve({"chunk_id": {"$gt": 42}}) == Comparison("chunk_number", Comparator.GT, 42)
+
+
 @pytest.mark.requirement("S1-26")
 def test_metadata_of_ones_own_may_be_compared_with_any_kind_of_value() -> None:
     for value in ("x", 3, 2.5, True):

@@ -95,7 +95,7 @@ class _Resolver:
                 place = f"{path}.{condition.field}"
                 field = ALIASES.get(condition.field, condition.field)
                 if field in self._kinds:
-                    return self._leaf(condition, field, place)
+                    return self._leaf(condition, _numeric(field, condition), place)
                 self._refuse(place, f"unknown field {condition.field!r}")
                 return condition
 
@@ -170,6 +170,17 @@ class _Resolver:
 
 
 _Leaf = Comparison | Membership | Containment | Like | Exists
+
+
+def _numeric(field: str, leaf: _Leaf) -> str:
+    """Return the field that is meant: chunk ids that are whole numbers are the numbers of chunks (requirement C03)."""
+    match leaf:
+        case Comparison(_, _, value) if field == "chunk_id" and kind_of(value) is float:
+            return "chunk_number"
+        case Membership(_, values) if field == "chunk_id" and values and kind_of(values[0]) is float:
+            return "chunk_number"
+        case _:
+            return field
 
 
 def _text(value: Scalar) -> Scalar | None:
