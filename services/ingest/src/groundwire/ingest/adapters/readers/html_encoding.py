@@ -12,6 +12,11 @@ _SCANNED_BYTES = 1024
 # A declaration of UTF-16 that can be read as ASCII is wrong, and pages that declare Latin-1 hold Windows-1252
 # (WHATWG, Encoding Standard, sections 4.2 and 6.1; HTML Standard, section 13.2.3.2).
 _MEANT = {"utf-16": "utf-8", "utf-16-le": "utf-8", "utf-16-be": "utf-8", "iso8859-1": "cp1252", "ascii": "cp1252"}
+# Of Python's codecs only those of the standard; others read escapes or take quadratic time.
+_OF_THE_STANDARD = re.compile(
+    r"utf-(?:8|16.*)|ascii|cp(?:125\d|866|874)|iso8859-\d+|koi8-[ru]|gb(?:2312|k|18030)|big5\w*|euc_(?:jp|kr)|shift_jis"
+    r"|iso2022_jp|mac-\w+"
+)
 
 
 def decode_html(data: bytes, field: str) -> str:
@@ -36,8 +41,7 @@ def _declared_encoding(data: bytes) -> str:
     if found is None:
         return "utf-8"
     try:
-        codec = codecs.lookup(found.group(1).decode("ascii"))
-        b"".decode(codec.name)  # some codecs are not for text
+        name = codecs.lookup(found.group(1).decode("ascii")).name
     except LookupError:
         return "utf-8"
-    return _MEANT.get(codec.name, codec.name)
+    return _MEANT.get(name, name) if _OF_THE_STANDARD.fullmatch(name) else "utf-8"

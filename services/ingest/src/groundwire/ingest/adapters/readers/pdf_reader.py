@@ -32,7 +32,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
 
     Raises:
         DocumentEncryptedError: it needs a password.
-        DocumentMalformedError: PDFium cannot open it.
+        DocumentMalformedError: PDFium cannot open it, or load any of its pages.
         DocumentWithoutTextError: no page has text.
         DocumentLimitError: it has too many pages.
     """
@@ -41,8 +41,11 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         count = len(pdf)
         if count > limits.pages:
             raise over_limit(field, "pages", limits.pages, f"has {count} pages, the limit is {limits.pages}")
-        texts = [_page_text(pdf, index) for index in range(count)]
-        blank = sum(not text for text in texts)
+        loaded = [_page_text(pdf, index) for index in range(count)]
+        if all(text is None for text in loaded):
+            raise malformed(field, DocumentFormat.PDF, "it has no page that can be loaded")
+        texts = [text or "" for text in loaded]
+        blank = texts.count("")
         if blank == count:
             _refuse_empty(count, field)
         text = _PAGE_SEPARATOR.join(texts)
@@ -73,8 +76,8 @@ def _refuse_empty(count: int, field: str) -> None:
     raise DocumentWithoutTextError([FieldViolation(field, why)], pages=count)
 
 
-def _page_text(pdf: Any, index: int) -> str:
-    """Return the text of a page, empty when PDFium cannot load it."""
+def _page_text(pdf: Any, index: int) -> str | None:
+    """Return the text of a page, None when PDFium cannot load it."""
     try:
         page = pdf[index]
         try:
@@ -86,7 +89,7 @@ def _page_text(pdf: Any, index: int) -> str:
         finally:
             page.close()
     except load("pypdfium2").PdfiumError:
-        return ""
+        return None
     return clean(text.replace(_LINE_END_HYPHEN, "-\n")).strip()
 
 

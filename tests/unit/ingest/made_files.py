@@ -1,0 +1,97 @@
+"""Small files of our own: PDFs written by hand, zips, and Word documents made with python-docx."""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+
+import docx
+from docx.document import Document
+
+
+def make_pdf(
+    pages: Sequence[str], *, info: Mapping[str, str] | None = None, bookmarks: Sequence[tuple[str, int]] = ()
+) -> bytes:
+    """Return a PDF with these texts, one line of a page for each of their lines.
+
+    `bookmarks` are titles with the index of their page.
+    """
+    page_numbers = [4 + 2 * index for index in range(len(pages))]
+    first_bookmark = 4 + 2 * len(pages) + 1
+    kids = " ".join(f"{number} 0 R" for number in page_numbers)
+    outlines = f" /Outlines {first_bookmark - 1} 0 R" if bookmarks else ""
+    objects = [
+        f"<< /Type /Catalog /Pages 2 0 R{outlines} >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for number, text in zip(page_numbers, pages, strict=True):
+        font = "/Resources << /Font << /F1 3 0 R >> >>"
+        objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {font} /Contents {number + 1} 0 R >>")
+        content = _content(text)
+        objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
+    objects += _bookmark_objects(bookmarks, page_numbers, first_bookmark)
+    if info:
+        entries = " ".join(f"/{key} ({value})" for key, value in info.items())
+        objects.append(f"<< {entries} >>")
+    return _assemble(objects, len(objects) if info else None)
+
+
+def _content(text: str) -> str:
+    lines = [f"({line}) Tj T*" for line in text.splitlines() if line.strip()]
+    return "\n".join(["BT /F1 12 Tf 14 TL 72 720 Td", *lines, "ET"]) if lines else ""
+
+
+def _bookmark_objects(bookmarks: Sequence[tuple[str, int]], page_numbers: Sequence[int], first: int) -> list[str]:
+    if not bookmarks:
+        return []
+    last = first + len(bookmarks) - 1
+    made = [f"<< /Type /Outlines /First {first} 0 R /Last {last} 0 R /Count {len(bookmarks)} >>"]
+    for offset, (title, page_index) in enumerate(bookmarks):
+        following = f" /Next {first + offset + 1} 0 R" if offset < len(bookmarks) - 1 else ""
+        target = f"[{page_numbers[page_index]} 0 R /XYZ 0 720 0]"
+        made.append(f"<< /Title ({title}) /Parent {first - 1} 0 R /Dest {target}{following} >>")
+    return made
+
+
+def _assemble(objects: Sequence[str], info: int | None) -> bytes:
+    body = b"%PDF-1.4\n"
+    offsets = []
+    for number, content in enumerate(objects, start=1):
+        offsets.append(len(body))
+        body += f"{number} 0 obj\n{content}\nendobj\n".encode("latin-1")
+    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
+    told = f" /Info {info} 0 R" if info else ""
+    size = len(objects) + 1
+    trailer = f"trailer\n<< /Size {size} /Root 1 0 R{told} >>\nstartxref\n{len(body)}\n%%EOF\n"
+    return body + f"xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode("latin-1")
+
+
+def save(document: Document) -> bytes:
+    """Return the bytes of a Word document."""
+    buffer = io.BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
+
+
+def make_docx(*paragraphs: str) -> bytes:
+    """Return a Word document of plain paragraphs."""
+    document = docx.Document()
+    for paragraph in paragraphs:
+        document.add_paragraph(paragraph)
+    return save(document)
+
+
+def make_zip(entries: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a zip with these entries."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def with_part(document: bytes, name: str, content: bytes) -> bytes:
+    """Return a zip with one of its entries replaced."""
+    with zipfile.ZipFile(io.BytesIO(document)) as archive:
+        entries = {entry: archive.read(entry) for entry in archive.namelist()}
+    return make_zip({**entries, name: content})

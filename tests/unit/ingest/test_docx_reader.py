@@ -1,0 +1,167 @@
+"""DOCX: structure, what changes and text boxes come to, properties, and every way it can be refused."""
+
+import re
+from datetime import UTC, datetime
+
+import docx
+import pytest
+from docx.enum.style import WD_STYLE_TYPE
+from docx.oxml import parse_xml
+
+from groundwire.ingest.adapters.readers.docx_reader import read_docx
+from groundwire.ingest.domain.reading_limits import ReadingLimits
+from groundwire.ingest.domain.source_text import SourceText
+from groundwire.kernel.document_errors import (
+    DocumentEncryptedError,
+    DocumentLimitError,
+    DocumentMalformedError,
+    EmptyDocumentError,
+)
+from tests.unit.ingest.made_files import make_docx, make_zip, save, with_part
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+MC = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+MAIN = "word/document.xml"
+
+
+def read(data: bytes) -> SourceText:
+    return read_docx(data, ReadingLimits(), "content")
+
+
+def body(xml: str, doctype: str = "") -> bytes:
+    """Return a Word document with this body."""
+    content = f'<?xml version="1.0"?>{doctype}<w:document {W} {MC}><w:body>{xml}</w:body></w:document>'
+    return with_part(make_docx("Text."), MAIN, content.encode())
+
+
+def test_headings_lists_and_tables_keep_their_form() -> None:
+    document = docx.Document()
+    document.add_heading("Of Tides", level=0)
+    document.add_heading("Moon", level=2)
+    document.add_paragraph("It pulls.")
+    document.add_paragraph("One", style="List Bullet")
+    document.add_paragraph("Two", style="List Bullet")
+    table = document.add_table(rows=2, cols=2)
+    for cell, text in zip((cell for row in table.rows for cell in row.cells), "abcd", strict=True):
+        cell.text = text
+    document.sections[0].header.paragraphs[0].text = "Header"
+    found = read(save(document))
+    assert found.text == "Of Tides\n\nMoon\n\nIt pulls.\n\n- One\n- Two\na | b\nc | d"
+    assert [(heading.level, heading.text) for heading in found.outline.headings] == [(1, "Of Tides"), (2, "Moon")]
+
+
+def test_a_heading_style_is_known_by_its_outline_level_whatever_its_name() -> None:
+    document = docx.Document()
+    style = document.styles.add_style("Überschrift", WD_STYLE_TYPE.PARAGRAPH)
+    style.element.get_or_add_pPr().append(parse_xml(f'<w:outlineLvl {W} w:val="2"/>'))
+    document.add_paragraph("Gezeiten", style="Überschrift")
+    assert [heading.level for heading in read(save(document)).outline.headings] == [3]
+
+
+def test_changes_are_read_as_accepted_and_field_codes_are_not_text() -> None:
+    xml = (
+        "<w:p><w:r><w:t>The </w:t></w:r><w:ins><w:r><w:t>new</w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText>"
+        "</w:r></w:del><w:r><w:instrText>PAGE</w:instrText><w:tab/><w:t>moon</w:t><w:br/><w:t>x</w:t>"
+        "<w:noBreakHyphen/><w:t>y</w:t></w:r></w:p>"
+    )
+    assert read(body(xml)).text == "The new\tmoon\nx-y"
+
+
+def test_content_controls_and_text_boxes_are_read_once() -> None:
+    box = "<w:txbxContent><w:p><w:r><w:t>In the box</w:t></w:r></w:p></w:txbxContent>"
+    xml = (
+        "<w:sdt><w:sdtContent><w:p><w:r><w:t>Control</w:t></w:r></w:p></w:sdtContent></w:sdt>"
+        f"<w:p><w:r><w:t>Anchor</w:t><mc:AlternateContent><mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback>"
+        "</mc:AlternateContent></w:r></w:p>"
+    )
+    assert read(body(xml)).text == "Control\n\nAnchor\n\nIn the box"
+
+
+def test_properties_are_read_and_what_libraries_write_is_not() -> None:
+    document = docx.Document()
+    document.add_paragraph("Text.")
+    document.core_properties.title = "Of Tides"
+    document.core_properties.author = "Ada; Lin"
+    document.core_properties.keywords = "moon; sea"
+    document.core_properties.created = datetime(2024, 5, 1, 10, tzinfo=UTC)
+    found = read(save(document)).properties
+    assert (found.title, found.creators, found.subjects) == ("Of Tides", ("Ada", "Lin"), ("moon", "sea"))
+    assert found.date_created == datetime(2024, 5, 1, 10, tzinfo=UTC)
+    assert read(make_docx("Text.")).properties.creators == ()
+
+
+def test_a_document_without_text_is_refused() -> None:
+    with pytest.raises(EmptyDocumentError):
+        read(make_docx("", " "))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.99])
+def test_a_truncated_document_is_malformed(share: float) -> None:
+    data = make_docx("Text.")
+    with pytest.raises(DocumentMalformedError) as caught:
+        read(data[: int(len(data) * share)])
+    assert caught.value.metadata == {"format": "docx"}
+
+
+@pytest.mark.parametrize("content", [b"", b"no xml", b"<w:p", b"<a>" * 100_000, b"\xff\xfe\x00"])
+def test_damaged_xml_is_malformed(content: bytes) -> None:
+    with pytest.raises((DocumentMalformedError, EmptyDocumentError)):
+        read(with_part(make_docx("Text."), MAIN, content))
+
+
+def test_damaged_bytes_of_an_entry_are_malformed() -> None:
+    data = bytearray(make_docx("Text that is long enough to be packed. " * 50))
+    place = data.find(b"word/document.xml") + 40
+    data[place : place + 8] = b"\x00" * 8
+    with pytest.raises(DocumentMalformedError):
+        read(bytes(data))
+
+
+def test_entities_are_not_expanded() -> None:
+    laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
+    doctype = f'<!DOCTYPE w:document [<!ENTITY l0 "lol">{laughs}]>'
+    assert read(body("<w:p><w:r><w:t>Ha &l11;</w:t></w:r></w:p>", doctype)).text == "Ha"
+
+
+def test_files_of_the_server_are_not_read() -> None:
+    doctype = '<!DOCTYPE w:document [<!ENTITY x SYSTEM "file:///etc/hostname">]>'
+    assert read(body("<w:p><w:r><w:t>Name:&x;</w:t></w:r></w:p>", doctype)).text == "Name:"
+
+
+def test_a_zip_bomb_is_refused_before_it_is_inflated() -> None:
+    bomb = with_part(make_docx("Text."), MAIN, b" " * (200 << 20))
+    assert len(bomb) < 1 << 20
+    with pytest.raises(DocumentLimitError) as caught:
+        read(bomb)
+    assert caught.value.metadata == {"resource": "zip_ratio", "limit": "200"}
+
+
+def test_what_it_inflates_to_and_its_entries_are_limited() -> None:
+    data = make_docx("Text.")
+    with pytest.raises(DocumentLimitError) as caught:
+        read_docx(data, ReadingLimits(inflated_bytes=1000), "content")
+    assert caught.value.metadata == {"resource": "inflated_bytes", "limit": "1000"}
+    with pytest.raises(DocumentLimitError) as caught:
+        read(make_zip({f"word/{number}": b"" for number in range(10_001)}))
+    assert caught.value.metadata == {"resource": "zip_entries", "limit": "10000"}
+
+
+def test_entries_that_lie_over_one_another_are_malformed() -> None:
+    data = make_zip({"word/document.xml": b"x" * 5000}, compression=0)
+    start = data.index(b"PK\x01\x02")
+    end = data.index(b"PK\x05\x06")
+    again = bytearray(data[:start] + data[start:end] * 3 + data[end:])
+    tail = again.rindex(b"PK\x05\x06")
+    again[tail + 8 : tail + 12] = b"\x03\x00\x03\x00"
+    again[tail + 12 : tail + 16] = (3 * (end - start)).to_bytes(4, "little")
+    with pytest.raises(DocumentMalformedError, match="overlap"):
+        read(bytes(again))
+
+
+def test_an_encrypted_entry_is_refused_as_encrypted() -> None:
+    data = bytearray(make_docx("Text."))
+    for found in list(re.finditer(b"PK\x01\x02", bytes(data))):
+        data[found.start() + 8] |= 1
+    with pytest.raises(DocumentEncryptedError) as caught:
+        read(bytes(data))
+    assert caught.value.metadata == {"format": "docx"}

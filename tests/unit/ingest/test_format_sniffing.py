@@ -1,0 +1,134 @@
+"""What a document is read as: the content decides, and a promise that it breaks is told."""
+
+import sys
+
+import pytest
+
+from groundwire.ingest.adapters.readers.format_sniffing import FormatSniffer
+from groundwire.ingest.domain.reading_limits import ReadingLimits
+from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.document_errors import (
+    BinaryDocumentError,
+    DocumentEncryptedError,
+    DocumentFormatMismatchError,
+    DocumentMalformedError,
+)
+from tests.unit.ingest.made_files import make_docx, make_pdf, make_zip
+
+PDF = make_pdf(["Text."])
+DOCX = make_docx("Text.")
+XLSX = make_zip({"[Content_Types].xml": b"<Types/>", "xl/workbook.xml": b"<workbook/>"})
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+
+
+def recognise(data: bytes, name: str = "file", declared: DocumentFormat | None = None) -> DocumentFormat:
+    return FormatSniffer(declared, name, "content", ReadingLimits()).recognise(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "expected"),
+    [
+        (PDF, "file", DocumentFormat.PDF),
+        (PDF, "file.md", DocumentFormat.PDF),
+        (b"junk\n" + PDF, "file.pdf", DocumentFormat.PDF),
+        (DOCX, "file", DocumentFormat.DOCX),
+        (DOCX, "file.txt", DocumentFormat.DOCX),
+        (b"\n<!-- x --><!DOCTYPE HTML><p>a", "file", DocumentFormat.HTML),
+        (b"\xef\xbb\xbf<html lang=en>", "file", DocumentFormat.HTML),
+        (b"<html>", "file.txt", DocumentFormat.TEXT),
+        (b"<p>a", "file.htm", DocumentFormat.HTML),
+        ("<p>a".encode("utf-16"), "file.html", DocumentFormat.HTML),
+        (b"text", "file.MD", DocumentFormat.MARKDOWN),
+        (b"text", "file.rst", DocumentFormat.RST),
+        (b"a\tb", "file.tsv", DocumentFormat.CSV),
+        (b"{}", "file.ndjson", DocumentFormat.JSONL),
+        (b"text about %PDF-1.7", "README", DocumentFormat.TEXT),
+        (b"text", ".md", DocumentFormat.TEXT),
+        (b"text", "file.unknown", DocumentFormat.TEXT),
+    ],
+)
+def test_content_decides_before_the_name(data: bytes, name: str, expected: DocumentFormat) -> None:
+    assert recognise(data, name) is expected
+
+
+@pytest.mark.parametrize("declared", list(DocumentFormat))
+def test_text_can_be_any_format_of_text_and_no_other(declared: DocumentFormat) -> None:
+    if declared in {DocumentFormat.PDF, DocumentFormat.DOCX}:
+        with pytest.raises(DocumentFormatMismatchError):
+            recognise(b"<html>text", declared=declared)
+    else:
+        assert recognise(b"<html>text", declared=declared) is declared
+
+
+@pytest.mark.parametrize(
+    ("data", "declared", "found"),
+    [
+        (PDF, DocumentFormat.TEXT, "pdf"),
+        (PDF, DocumentFormat.DOCX, "pdf"),
+        (DOCX, DocumentFormat.MARKDOWN, "docx"),
+        (DOCX, DocumentFormat.PDF, "docx"),
+        (b"text", DocumentFormat.PDF, "text"),
+        (XLSX, DocumentFormat.DOCX, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ],
+)
+def test_content_that_contradicts_the_declared_format_is_refused(
+    data: bytes, declared: DocumentFormat, found: str
+) -> None:
+    with pytest.raises(DocumentFormatMismatchError) as caught:
+        recognise(data, "file", declared)
+    assert caught.value.violations[0].field == "format"
+    assert caught.value.metadata == {"declared": declared.value, "found": found}
+
+
+def test_a_name_that_promises_what_the_content_is_not_is_refused() -> None:
+    with pytest.raises(DocumentFormatMismatchError) as caught:
+        recognise(b"text", "file.pdf")
+    assert caught.value.violations[0].field == "content"
+    assert caught.value.metadata == {"declared": "pdf", "found": "text"}
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (PNG, "image/png"),
+        (XLSX, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+        (make_zip({"mimetype": b"application/epub+zip", "a": b""}), "application/epub+zip"),
+        (
+            make_zip({"ppt/presentation.xml": b""}),
+            "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        ),
+        (make_zip({"META-INF/MANIFEST.MF": b""}), "application/java-archive"),
+        (make_zip({"a.txt": b""}), "application/zip"),
+        (make_zip({}), "application/zip"),
+        (b"PK\x03\x04 cut off", "application/zip, damaged or truncated"),
+        (OLE + "WordDocument".encode("utf-16-le"), "application/msword"),
+        (OLE, "application/x-ole-storage"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_naming_what_it_looks_like(data: bytes, found: str) -> None:
+    with pytest.raises(BinaryDocumentError) as caught:
+        recognise(data)
+    assert caught.value.metadata == {"found": found}
+    assert found in caught.value.violations[0].description
+
+
+def test_binary_data_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(BinaryDocumentError, match="NUL at byte 3"):
+        recognise(b"abc\x00def")
+
+
+def test_an_encrypted_office_document_is_refused_as_encrypted() -> None:
+    with pytest.raises(DocumentEncryptedError):
+        recognise(OLE + "EncryptedPackage".encode("utf-16-le"), "file.docx")
+
+
+def test_a_damaged_zip_named_docx_is_malformed() -> None:
+    with pytest.raises(DocumentMalformedError):
+        recognise(DOCX[:200], "file.docx")
+
+
+def test_binary_data_is_refused_without_the_library_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "puremagic", None)
+    with pytest.raises(BinaryDocumentError, match="PNG"):
+        recognise(PNG)

@@ -1,0 +1,105 @@
+"""HTML: what of a page is text, how it is laid out, and in which encoding it comes."""
+
+import codecs
+from datetime import UTC, datetime
+
+import pytest
+
+from groundwire.ingest.adapters.readers.html_reader import MAX_DEPTH, read_html
+from groundwire.kernel.document_errors import DocumentEncodingError, DocumentLimitError, EmptyDocumentError
+
+
+def text_of(html: str) -> str:
+    return read_html(html.encode(), "content").text
+
+
+def test_headings_and_paragraphs_are_blocks_and_inline_tags_are_nothing() -> None:
+    found = read_html(
+        b"<h1>Of <em>Tides</em></h1><p>The moon\n  <b>pulls</b>.</p><h3>Deep</h3>Loose text<p>End", "content"
+    )
+    assert found.text == "Of Tides\n\nThe moon pulls.\n\nDeep\n\nLoose text\n\nEnd"
+    assert [(heading.level, heading.text) for heading in found.outline.headings] == [(1, "Of Tides"), (3, "Deep")]
+    assert [found.text[heading.start : heading.end] for heading in found.outline.headings] == ["Of Tides", "Deep"]
+
+
+def test_scripts_styles_navigation_and_what_is_hidden_are_left_out() -> None:
+    noise = "<script>a < b</script><style>p {}</style><nav><ul><li>Home</ul></nav><template><p>no</p></template>"
+    assert text_of(f"<title>T</title>{noise}<ul hidden><li>no</ul><!-- no --><p>Yes.{noise}") == "Yes."
+
+
+def test_entities_are_decoded_and_controls_are_replaced() -> None:
+    assert text_of("<p>caf&eacute; &amp; &#x1F30A; &lt;b&gt; &#1;") == "café & 🌊 <b> \ufffd"
+
+
+def test_lists_keep_their_markers_numbers_and_depth() -> None:
+    html = "<ul><li>One<li><p>Two</p><p>more</p><ol><li>a</li><li>b</li></ol></li></ul><p>End"
+    assert text_of(html) == "- One\n- Two\n  more\n  1. a\n  2. b\n\nEnd"
+
+
+def test_rows_of_a_table_are_lines_with_bars() -> None:
+    row = "<tr><td>Moon<br>light</td><td><p>1</p><p>2</p></td><td><table><tr><td>x<td>y</table></td></tr>"
+    html = f"<table><caption>Pull</caption><tr><th>Body<th>Force<th>In</tr>{row}<tr><td></table>"
+    assert text_of(html) == "Pull\n\nBody | Force | In\nMoon light | 1 2 | x y"
+
+
+def test_preformatted_text_keeps_its_lines_as_one_block() -> None:
+    found = read_html(b"<p>Do:<pre>\n  a\n\n  b &lt; c\n</pre><p>Done<br>now", "content")
+    assert found.text == "Do:\n\n  a\n\n  b < c\n\nDone\nnow"
+    assert [found.text[start:end] for start, end in found.outline.verbatim] == ["  a\n\n  b < c"]
+
+
+def test_the_head_becomes_properties() -> None:
+    head = (
+        '<html lang="de-AT"><head><title> Of\n Tides </title><meta name=author content=Ada><meta name=Author content=Lin>'
+        '<meta name=keywords content="moon, sea,"><meta name=description content="All of it">'
+        '<meta property="article:published_time" content="2024-05-01T12:00:00+02:00"></head><p>Text.'
+    )
+    found = read_html(head.encode(), "content").properties
+    assert (found.title, found.creators, found.subjects) == ("Of Tides", ("Ada", "Lin"), ("moon", "sea"))
+    assert (found.description, found.language) == ("All of it", "de")
+    assert found.date_created == datetime(2024, 5, 1, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (codecs.BOM_UTF8 + "<meta charset=latin1><p>très".encode(), "très"),
+        (codecs.BOM_UTF16_LE + "<p>très".encode("utf-16-le"), "très"),
+        (codecs.BOM_UTF16_BE + "<p>très".encode("utf-16-be"), "très"),
+        ("<meta charset='windows-1252'><p>“très”".encode("cp1252"), "“très”"),
+        ("<meta charset=iso-8859-1><p>“très”".encode("cp1252"), "“très”"),
+        ('<meta http-equiv=Content-Type content="text/html; charset=shift_jis"><p>海'.encode("shift_jis"), "海"),
+        ("<meta charset=utf-16><p>très".encode(), "très"),
+        ("<meta charset=no-such-thing><p>très".encode(), "très"),
+        ("<meta charset=base64><p>très".encode(), "très"),
+        ("<meta charset=unicode_escape><p>très\\n".encode(), "très\\n"),
+        ("<meta charset=koi8-r><p>море".encode("koi8-r"), "море"),
+        ("<p>très".encode(), "très"),
+    ],
+)
+def test_a_byte_order_mark_decides_then_the_declaration_then_utf_8(data: bytes, text: str) -> None:
+    assert read_html(data, "content").text == text
+
+
+def test_bytes_that_are_not_in_the_encoding_are_refused_with_their_place() -> None:
+    with pytest.raises(DocumentEncodingError) as caught:
+        read_html(b"<p>tr\xe8s", "content")
+    assert caught.value.metadata == {"offset": "5"}
+
+
+@pytest.mark.parametrize("html", ["<p> <!-- nothing -->", "<script>a()</script>", "<title>only</title>", "\n"])
+def test_a_page_without_text_is_refused(html: str) -> None:
+    with pytest.raises(EmptyDocumentError):
+        text_of(html)
+
+
+def test_elements_may_be_nested_deeply_but_not_endlessly() -> None:
+    depth = MAX_DEPTH - 10
+    assert text_of("<div>" * depth + "deep" + "</div>" * depth) == "deep"
+    with pytest.raises(DocumentLimitError) as caught:
+        text_of("<div>" * 100_000 + "deep")
+    assert caught.value.metadata == {"resource": "nesting_depth", "limit": str(MAX_DEPTH)}
+
+
+def test_many_elements_that_end_themselves_are_not_deep() -> None:
+    assert text_of("<p>a" * 20_000).count("a") == 20_000

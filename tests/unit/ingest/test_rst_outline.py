@@ -1,0 +1,68 @@
+"""reStructuredText: titles of sections with their lines, whatever the marks."""
+
+import pytest
+
+from groundwire.ingest.adapters.readers.rst_outline import rst_outline
+
+TEXT = """\
+:Author: Ada
+
+========
+Of Tides
+========
+
+The ``moon`` pulls.
+
+Neap *and* spring
+-----------------
+
+.. note:: Not a title
+
+    Code
+    ====
+
+Deep
+~~~~
+Text.
+
+Waves
+-----
+"""
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_titles_are_found_with_their_level_and_all_their_lines(line_end: str) -> None:
+    text = TEXT.replace("\n", line_end)
+    found = rst_outline(text).headings
+    assert [(heading.level, heading.text) for heading in found] == [
+        (1, "Of Tides"),
+        (2, "Neap and spring"),
+        (3, "Deep"),
+        (2, "Waves"),
+    ]
+    assert [text[heading.start : heading.end].split(line_end) for heading in found] == [
+        ["========", "Of Tides", "========"],
+        ["Neap *and* spring", "-----------------"],
+        ["Deep", "~~~~"],
+        ["Waves", "-----"],
+    ]
+
+
+def test_odd_line_ends_do_not_move_titles() -> None:
+    text = "A\x0b b\x0c c\u2028 d\x85 e\n\nTides\n=====\n\nText.\n"
+    assert [text[heading.start : heading.end] for heading in rst_outline(text).headings] == ["Tides\n====="]
+
+
+def test_nothing_outside_the_text_is_read(tmp_path: object) -> None:
+    text = ".. include:: /etc/hostname\n\n.. raw:: html\n   :file: /etc/hostname\n\n.. csv-table::\n   :file: /etc/hostname\n"
+    assert rst_outline(text).headings == ()
+
+
+def test_text_without_titles_and_broken_markup_have_no_headings() -> None:
+    assert rst_outline("Just text.\n").headings == ()
+    assert rst_outline("Title\n==\n\n.. |x| replace:: |x|\n\n`a`_ *b **c\n\n.. _a: b_\n.. _b: a_\n").headings == ()
+
+
+def test_deep_nesting_costs_the_outline_not_the_document() -> None:
+    text = "Title\n=====\n\n" + "".join("  " * depth + "- x\n\n" for depth in range(400))
+    assert len(rst_outline(text).headings) <= 1
