@@ -15,6 +15,7 @@ from groundwire.kernel.document_errors import (
 )
 from tests.unit.ingest.made_files import make_docx, make_pdf, make_zip
 
+OFFICE = "application/vnd.openxmlformats-officedocument"
 PDF = make_pdf(["Text."])
 DOCX = make_docx("Text.")
 XLSX = make_zip({"[Content_Types].xml": b"<Types/>", "xl/workbook.xml": b"<workbook/>"})
@@ -69,7 +70,7 @@ def test_text_can_be_any_format_of_text_and_no_other(declared: DocumentFormat) -
         (DOCX, DocumentFormat.MARKDOWN, "docx"),
         (DOCX, DocumentFormat.PDF, "docx"),
         (b"text", DocumentFormat.PDF, "text"),
-        (XLSX, DocumentFormat.DOCX, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+        (XLSX, DocumentFormat.DOCX, f"{OFFICE}.spreadsheetml.sheet"),
     ],
 )
 def test_content_that_contradicts_the_declared_format_is_refused(
@@ -92,11 +93,11 @@ def test_a_name_that_promises_what_the_content_is_not_is_refused() -> None:
     ("data", "found"),
     [
         (PNG, "image/png"),
-        (XLSX, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+        (XLSX, f"{OFFICE}.spreadsheetml.sheet"),
         (make_zip({"mimetype": b"application/epub+zip", "a": b""}), "application/epub+zip"),
         (
             make_zip({"ppt/presentation.xml": b""}),
-            "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+            f"{OFFICE}.presentationml.presentation",
         ),
         (make_zip({"META-INF/MANIFEST.MF": b""}), "application/java-archive"),
         (make_zip({"a.txt": b""}), "application/zip"),

@@ -50,7 +50,8 @@ def test_preformatted_text_keeps_its_lines_as_one_block() -> None:
 
 def test_the_head_becomes_properties() -> None:
     head = (
-        '<html lang="de-AT"><head><title> Of\n Tides </title><meta name=author content=Ada><meta name=Author content=Lin>'
+        '<html lang="de-AT"><head><title> Of\n Tides </title><meta name=author content=Ada>'
+        "<meta name=Author content=Lin>"
         '<meta name=keywords content="moon, sea,"><meta name=description content="All of it">'
         '<meta property="article:published_time" content="2024-05-01T12:00:00+02:00"></head><p>Text.'
     )

@@ -1,5 +1,7 @@
 """reStructuredText: titles of sections with their lines, whatever the marks."""
 
+from pathlib import Path
+
 import pytest
 
 from groundwire.ingest.adapters.readers.rst_outline import rst_outline
@@ -53,8 +55,10 @@ def test_odd_line_ends_do_not_move_titles() -> None:
     assert [text[heading.start : heading.end] for heading in rst_outline(text).headings] == ["Tides\n====="]
 
 
-def test_nothing_outside_the_text_is_read(tmp_path: object) -> None:
-    text = ".. include:: /etc/hostname\n\n.. raw:: html\n   :file: /etc/hostname\n\n.. csv-table::\n   :file: /etc/hostname\n"
+def test_nothing_outside_the_text_is_read(tmp_path: Path) -> None:
+    other = tmp_path / "other.rst"
+    other.write_text("Secret\n======\n\nText.\n", encoding="utf-8")
+    text = f".. include:: {other}\n\n.. raw:: html\n   :file: {other}\n"
     assert rst_outline(text).headings == ()
 
 
