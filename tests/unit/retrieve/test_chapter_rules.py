@@ -1,5 +1,6 @@
 """In a book, chapters back their chunks and share the results."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -11,8 +12,9 @@ from groundwire.kernel.collection import ProfileName, SearchMode
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
-from groundwire.retrieve.domain.chapter_rules import ChapterRules, add_support, rules_for, select_spread
+from groundwire.retrieve.domain.chapter_rules import ChapterRules, add_support, rules_for
 from groundwire.retrieve.domain.fusion import FusedScore
+from groundwire.retrieve.domain.selecting import select
 
 
 def _score(number: int, relevance: float) -> FusedScore:
@@ -52,7 +54,8 @@ def test_a_chunk_of_a_well_matching_chapter_overtakes_a_lonely_one() -> None:
 
 def test_the_only_chunk_of_a_document_is_not_punished() -> None:
     live = {1: _stored(1, "A", chunk_count=1), 2: _stored(2, "B")}
-    assert add_support([_score(1, 0.6), _score(2, 0.2)], live, 0.4)[0] == _score(1, 0.6)
+    first = add_support([_score(1, 0.6), _score(2, 0.2)], live, 0.4)[0]
+    assert (first.number, first.relevance, first.chapter) == (1, 0.6, 0.6)
 
 
 def test_without_support_nothing_changes() -> None:
@@ -75,10 +78,14 @@ def test_support_keeps_every_relevance_in_the_range_of_before(items: list[tuple[
 def test_chapters_share_the_results_and_the_order_stays() -> None:
     relevances = [(0.9, "A"), (0.89, "A"), (0.88, "A"), (0.7, "B"), (0.69, "B"), (0.5, "C")]
     candidates = [(_score(n, relevance), _stored(n, chapter)) for n, (relevance, chapter) in enumerate(relevances)]
-    assert [score.number for score, _ in select_spread(candidates, 3, 0.0)] == [0, 1, 2]
-    assert [score.number for score, _ in select_spread(candidates, 3, 0.3)] == [0, 1, 3]
-    assert [score.number for score, _ in select_spread(candidates, 3, 1.0)] == [0, 3, 5]
-    assert select_spread(candidates, 6, 1.0) == candidates
+    assert _selected(candidates, 3, 0.0) == [0, 1, 2]
+    assert _selected(candidates, 3, 0.3) == [0, 1, 3]
+    assert _selected(candidates, 3, 1.0) == [0, 3, 5]
+    assert _selected(candidates, 6, 1.0) == [0, 1, 2, 3, 4, 5]
+
+
+def _selected(candidates: Sequence[tuple[FusedScore, StoredChunk]], top_k: int, spread: float) -> list[int]:
+    return [chosen.score.number for chosen in select(candidates, top_k, spread, 0.0, {})]
 
 
 def test_only_hybrid_searches_of_books_look_at_chapters() -> None:

@@ -71,7 +71,7 @@ def test_an_unset_threshold_is_left_to_the_collection_and_an_explicit_zero_is_ke
 
 @pytest.mark.requirement("S3-16")
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf")])
-@pytest.mark.parametrize("field", ["min_relevance", "dense_weight"])
+@pytest.mark.parametrize("field", ["min_relevance", "dense_weight", "diversity"])
 def test_shares_outside_zero_to_one_are_refused(field: str, value: float) -> None:
     options: dict[str, Any] = {field: value}
     assert _violated(lambda: _parse(**options)) == [f"options.{field}"]
@@ -103,6 +103,11 @@ def test_modes_orders_weights_and_filters_arrive() -> None:
         record_types=[record_pb2.RECORD_TYPE_DOCUMENT],
         scopes=["global"],
         strategy=search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT,
+        exact=True,
+        snapshot=7,
+        diversity=0.25,
+        rerank=True,
+        explain=True,
     )
     assert parsed == SearchRequest(
         tenant="default",
@@ -113,6 +118,11 @@ def test_modes_orders_weights_and_filters_arrive() -> None:
         order=ResultOrder.TIMESTAMP_ASC,
         dense_weight=0.5,
         collapse_duplicates=False,
+        exact=True,
+        snapshot=7,
+        diversity=0.25,
+        rerank=True,
+        explain=True,
     )
 
 
@@ -123,15 +133,9 @@ def test_unknown_modes_and_orders_are_refused() -> None:
 @pytest.mark.parametrize(
     ("feature", "options"),
     [
-        ("query_types", {"query_types": [search_mode_pb2.QUERY_TYPE_FACTUAL]}),
-        ("record_types", {"record_types": [record_pb2.RECORD_TYPE_FAQ]}),
-        ("scopes", {"scopes": ["entity:x"]}),
         ("self_query", {"self_query": True}),
         ("strategy", {"strategy": search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN}),
-        ("exact", {"exact": True}),
         ("consistency_token", {"consistency_token": "t"}),
-        ("snapshot", {"snapshot": 0}),
-        ("explain", {"explain": True}),
         ("include_flat_view", {"include_flat_view": True}),
     ],
 )
@@ -143,8 +147,8 @@ def test_what_is_not_there_yet_is_refused_by_name(feature: str, options: dict[st
 
 def test_every_option_of_the_contract_is_either_used_or_refused() -> None:
     used = {"top_k", "min_relevance", "filter", "mode", "order_by", "dense_weight", "collapse_duplicates"}
-    refused = {"query_types", "record_types", "scopes", "self_query", "strategy", "exact"}
-    refused |= {"consistency_token", "snapshot", "explain", "include_flat_view"}
+    used |= {"query_types", "record_types", "scopes", "exact", "snapshot", "explain", "diversity", "rerank"}
+    refused = {"self_query", "strategy", "consistency_token", "include_flat_view"}
     assert {field.name for field in RetrievalOptions.DESCRIPTOR.fields} == used | refused
 
 

@@ -45,7 +45,7 @@ def _by_turns(
     """Let one thread at a time use the connection of a view."""
 
     @wraps(method)
-    def by_turns(self: "SearchView", *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
+    def by_turns(self: "SearchView", /, *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
         with self.turn:
             return method(self, *args, **kwargs)
 

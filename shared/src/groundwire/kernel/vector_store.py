@@ -115,6 +115,17 @@ class VectorStore(Protocol):
 
 
 @runtime_checkable
+class FiltersByIndex(Protocol):
+    """An engine whose filters use indexes, so that a filtered search costs about as much as another.
+
+    Searches in other engines get their filters resolved elsewhere.
+    """
+
+    filters_by_index: bool
+    """Always true; other engines have no such attribute."""
+
+
+@runtime_checkable
 class Rebuildable(Protocol):
     """An engine whose index goes stale under writes and can be rebuilt beside the serving one (design D9b)."""
 

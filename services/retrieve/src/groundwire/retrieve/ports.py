@@ -1,40 +1,20 @@
 """What a search needs from the catalog; `groundwire.catalog` fits these as it is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from groundwire.kernel.collection import Collection
+from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filter_fields import FieldKind
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
 
-
-class CollectionReader(Protocol):
-    """Finds collections."""
-
-    def get(self, tenant: str, name: str) -> Collection:
-        """Return a collection.
-
-        Raises:
-            CollectionNotFoundError: the tenant has none of this name.
-        """
-        ...
-
-
-class ChunkReader(Protocol):
-    """Reads chunks of live generations."""
-
-    def live(self, tenant: str, collection: str, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
-        """Return those of the chunks that are live, by number, in one query."""
-        ...
-
-    def matching(self, tenant: str, collection: str, where: Filter, limit: int | None) -> Sequence[int]:
-        """Return the numbers of live chunks whose payload matches a filter, at most `limit`."""
-        ...
-
-    def fields(self, tenant: str, collection: str) -> Mapping[str, FieldKind]:
-        """Return the metadata fields that documents of the collection brought along."""
-        ...
+Numbers: TypeAlias = NDArray[np.int64]
+"""Chunk numbers."""
 
 
 class LexicalMatch(Protocol):
@@ -51,25 +31,92 @@ class LexicalMatch(Protocol):
         ...
 
 
-class LexicalIndex(Protocol):
-    """Finds live chunks by their words."""
+class SearchView(Protocol):
+    """One collection on one snapshot of the catalog, now or as of an earlier position; safe to share by threads."""
 
-    def search(
-        self,
-        tenant: str,
-        collection: str,
-        terms: Sequence[str],
-        phrases: Sequence[str],
-        limit: int,
-        where: Filter | None,
-    ) -> Sequence[LexicalMatch]:
-        """Return the best chunks that contain any term or phrase and match the filter, best first."""
+    @property
+    def collection(self) -> Collection:
+        """Return the collection."""
         ...
 
-    def document_frequencies(self, tenant: str, collection: str, terms: Sequence[str]) -> Mapping[str, int]:
-        """Return the number of chunks that contain each term, 0 for none."""
+    @property
+    def position(self) -> int:
+        """Return the position of the catalog that is read."""
         ...
 
-    def live_chunks(self, tenant: str, collection: str) -> int:
-        """Return the number of live chunks of a collection."""
+    @property
+    def changed_position(self) -> int:
+        """Return the position at which the collection last changed; equal ones mean equal contents."""
+        ...
+
+    @property
+    def snapshot(self) -> int | None:
+        """Return the earlier position that is read, None for now."""
+        ...
+
+    def chunk_count(self) -> int:
+        """Return the number of live chunks of the collection."""
+        ...
+
+    def fields(self) -> Mapping[str, FieldKind]:
+        """Return the metadata fields that documents of the collection brought along."""
+        ...
+
+    def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """Return the number of live chunks that contain each term or phrase, 0 for none."""
+        ...
+
+    def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> Sequence[LexicalMatch]:
+        """Return the best chunks that contain any term or phrase, best first, ties by number."""
+        ...
+
+    def matching(self, where: Filter | None) -> Numbers:
+        """Return the numbers of the visible chunks whose payload matches, ascending; all of them for None."""
+        ...
+
+    def among(self, where: Filter | None, numbers: Sequence[int]) -> set[int]:
+        """Return those of the chunks that are visible and match."""
+        ...
+
+    def estimated_share(self, where: Filter) -> float:
+        """Return the share of live chunks that match, in [0, 1], as judged by a sample."""
+        ...
+
+    def superseded(self, where: Filter | None) -> Numbers:
+        """Return the numbers of the matching chunks that are visible here and not live now."""
+        ...
+
+    def chunks(self, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
+        """Return those of the chunks that are visible, by number, in the order given."""
+        ...
+
+    def vectors(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors]:
+        """Return the stored vectors of those chunks that have one: numbers, float32 of shape (found, dimensions)."""
+        ...
+
+
+class ViewOpener(Protocol):
+    """Opens views of collections."""
+
+    def open(self, tenant: str, name: str, snapshot: int | None = None) -> AbstractContextManager[SearchView]:
+        """Give a view of a collection as it is now, or was at a position.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+            SnapshotExpiredError: what was visible at `snapshot` is not all kept any more.
+            InvalidRequestError: `snapshot` is ahead of the catalog.
+        """
+        ...
+
+
+class Reranker(Protocol):
+    """Reads query and passage together and judges them; slow and better than any score of one leg."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the model."""
+        ...
+
+    def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
+        """Return one score for each passage: higher is better, finite, comparable for one query."""
         ...

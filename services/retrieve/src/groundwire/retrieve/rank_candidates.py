@@ -1,81 +1,121 @@
 """Rank candidates: fuse, join with the catalog, keep each text once, and go deeper while results are missing."""
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.hit import StoredChunk
 from groundwire.retrieve.domain.adjusting import adjust, needs_all_chunks
 from groundwire.retrieve.domain.fusion import FusedScore, fuse
 from groundwire.retrieve.domain.ranking import Ranking, rank
 from groundwire.retrieve.domain.screening import Objection
-from groundwire.retrieve.domain.searching import SearchCounts, SearchPlan
-from groundwire.retrieve.find_candidates import Candidates, FindCandidates
+from groundwire.retrieve.domain.searching import SearchCounts, SearchPlan, StageKind, StageTrace
+from groundwire.retrieve.legs import Candidates, Legs
+from groundwire.retrieve.rerank_candidates import RerankCandidates
 
 _JOINED_PER_RESULT = 3
 _JOINED_AT_LEAST = 16
+_JOINED_FOR_DIVERSITY = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What was ranked: all scores best first, those of candidates that may become results, and the candidates."""
+
+    ranking: Ranking
+    scores: Sequence[FusedScore]
+    candidates: Candidates
+    live: Mapping[int, StoredChunk]
+    stale: int
+
+    def counts(self, min_relevance: float) -> SearchCounts:
+        """Count what became of the candidates."""
+        objections = Counter(self.ranking.withheld.values())
+        return SearchCounts(
+            candidates=len(self.scores) + self.stale,
+            stale=self.stale,
+            duplicates=len(self.ranking.repeated),
+            below_threshold=sum(score.relevance < min_relevance for score in self.scores),
+            rejected=objections[Objection.SOURCE_REJECTED],
+            incomplete=objections[Objection.INCOMPLETE],
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class RankCandidates:
     """Ranks the candidates of one search; `pool_size` candidates are asked of each leg at first."""
 
-    find_candidates: FindCandidates
     pool_size: int
+    rerank: RerankCandidates | None = None
 
-    def __call__(self, plan: SearchPlan, budget: Budget, *, collapse: bool) -> tuple[Ranking, SearchCounts]:
+    def depth(self, top_k: int, *, is_hybrid: bool) -> int:
+        """Return how many candidates each leg brings at first; one leg alone needs little more than the results."""
+        return max(self.pool_size if is_hybrid else _JOINED_AT_LEAST, 2 * top_k)
+
+    def __call__(self, legs: Legs, plan: SearchPlan, query: str, budget: Budget, *, collapse: bool) -> Ranked:
         """Return at least `plan.top_k` live candidates, best first, or all there are.
 
         Raises:
             StoreUnavailableError: the engine failed.
         """
-        depth = max(self.pool_size, 2 * plan.top_k)
+        depth = self.depth(plan.top_k, is_hybrid=plan.is_hybrid)
         if not needs_all_chunks(plan.rules, plan.strategy):
-            found = self._from_the_top(plan, self.find_candidates(plan, depth), collapse=collapse)
+            found = self._from_the_top(legs, plan, query, depth, budget, collapse=collapse)
             if found is not None:
                 return found
         while True:
-            candidates, live, stale = self.find_candidates.live(plan, depth, budget)
+            candidates, live, stale = legs.live(plan, depth, budget)
             scores = fuse(candidates.similarities, candidates.lexical, plan.dense_weight)
-            adjusted = adjust(scores, live, plan.rules, plan.strategy, _window(plan))
-            ranking = rank(adjusted, live, collapse=collapse, screen=plan.screen)
+            scores = self._order(legs, plan, query, scores, live, budget)
+            ranking = rank(scores, live, collapse=collapse, screen=plan.screen)
             if candidates.exhausted or len(ranking.candidates) >= plan.top_k:
-                return ranking, _counts(plan, [score for score, _ in ranking.candidates], ranking, stale)
+                return Ranked(ranking, scores, candidates, live, stale)
             depth *= 2
 
     def _from_the_top(
-        self, plan: SearchPlan, candidates: Candidates, *, collapse: bool
-    ) -> tuple[Ranking, SearchCounts] | None:
+        self, legs: Legs, plan: SearchPlan, query: str, depth: int, budget: Budget, *, collapse: bool
+    ) -> Ranked | None:
         """Join only the best candidates, which is nearly always enough and five times cheaper than all of them.
 
         None when one of them is not live, since then more may be, or when too few are left.
         """
+        candidates = legs.candidates(plan, depth)
         scores = fuse(candidates.similarities, candidates.lexical, plan.dense_weight)
-        top = scores[: _window(plan)]
-        live = self.find_candidates.join(plan, [score.number for score in top])
+        top = scores[: self._window(plan)]
+        started = time.perf_counter()
+        live = legs.join([score.number for score in top])
+        legs.trace[StageKind.JOIN] = StageTrace(StageKind.JOIN, len(live), time.perf_counter() - started)
         is_all = candidates.exhausted and len(top) == len(scores)
         if len(live) < len(top):
             return None
-        adjusted = adjust(top, live, plan.rules, plan.strategy, len(top))
-        ranking = rank(adjusted, live, collapse=collapse, screen=plan.screen)
+        top = self._order(legs, plan, query, top, live, budget)
+        ranking = rank(top, live, collapse=collapse, screen=plan.screen)
         if len(ranking.candidates) < plan.top_k and not is_all:
             return None
-        return ranking, _counts(plan, scores, ranking, stale=0)
+        return Ranked(ranking, [*top, *scores[len(top) :]], candidates, live, stale=0)
 
+    def _order(
+        self,
+        legs: Legs,
+        plan: SearchPlan,
+        query: str,
+        scores: Sequence[FusedScore],
+        live: Mapping[int, StoredChunk],
+        budget: Budget,
+    ) -> list[FusedScore]:
+        adjusted = adjust(scores, live, plan.rules, plan.strategy, min(len(scores), self._window(plan)))
+        if not plan.reranks or self.rerank is None:
+            return adjusted
+        started = time.perf_counter()
+        judged = self.rerank(query, adjusted, live, budget)
+        elapsed = time.perf_counter() - started
+        legs.trace[StageKind.RERANK] = StageTrace(StageKind.RERANK, min(self.rerank.depth, len(judged)), elapsed)
+        return judged
 
-def _window(plan: SearchPlan) -> int:
-    """Return how many of the best candidates are looked at as chunks, not only as scores."""
-    return max(_JOINED_AT_LEAST, _JOINED_PER_RESULT * plan.top_k)
-
-
-def _counts(plan: SearchPlan, scores: Sequence[FusedScore], ranking: Ranking, stale: int) -> SearchCounts:
-    below = sum(score.relevance < plan.min_relevance for score in scores)
-    objections = Counter(ranking.withheld.values())
-    return SearchCounts(
-        candidates=len(scores) + stale,
-        stale=stale,
-        duplicates=ranking.duplicates,
-        below_threshold=below,
-        rejected=objections[Objection.SOURCE_REJECTED],
-        incomplete=objections[Objection.INCOMPLETE],
-    )
+    def _window(self, plan: SearchPlan) -> int:
+        """Return how many of the best candidates are looked at as chunks, not only as scores."""
+        judged = self.rerank.depth if plan.reranks and self.rerank is not None else 0
+        diverse = _JOINED_FOR_DIVERSITY if plan.diversity > 0.0 else 0
+        return max(_JOINED_AT_LEAST, _JOINED_PER_RESULT * plan.top_k, judged, diverse)

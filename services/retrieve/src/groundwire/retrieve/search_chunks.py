@@ -1,7 +1,10 @@
 """Search a collection: the best chunks for a query, under a filter, joined with their documents."""
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
@@ -9,50 +12,46 @@ from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.errors import DimensionMismatchError, EmbeddingMismatchError, GroundwireError
 from groundwire.kernel.filters import Filter
-from groundwire.retrieve.domain.chapter_rules import rules_for, select_spread
+from groundwire.kernel.vector_store import VectorStore
+from groundwire.retrieve.companion import Companion
+from groundwire.retrieve.domain.explaining import Evidence, explain, listed
 from groundwire.retrieve.domain.filter_resolving import custom_fields, resolve_filter
-from groundwire.retrieve.domain.query_terms import parse_query, select_terms
-from groundwire.retrieve.domain.query_types import applied_type, classify, strategy_of
 from groundwire.retrieve.domain.ranking import coverage, to_hits
-from groundwire.retrieve.domain.screening import Screen
 from groundwire.retrieve.domain.searching import (
+    Explanation,
+    SearchHit,
     SearchPlan,
     SearchRequest,
     SearchResult,
     SearchState,
     SearchTimes,
+    StageKind,
+    StageTrace,
 )
-from groundwire.retrieve.domain.weighting import dense_weight_for
-from groundwire.retrieve.ports import ChunkReader, CollectionReader, LexicalIndex
-from groundwire.retrieve.rank_candidates import RankCandidates
+from groundwire.retrieve.domain.selecting import Selected, select
+from groundwire.retrieve.filter_gate import FilterGate, FilterSets
+from groundwire.retrieve.legs import Legs
+from groundwire.retrieve.plan_search import PlanSearch
+from groundwire.retrieve.ports import SearchView, ViewOpener
+from groundwire.retrieve.rank_candidates import RankCandidates, Ranked
+from groundwire.retrieve.search_vectors import SearchVectors
+from groundwire.retrieve.search_words import SearchWords
 from groundwire.retrieve.state_trail import StateTrail
 
 
 @dataclass(frozen=True, slots=True)
-class SearchTuning:
-    """Which words a search looks up, and how much they count.
-
-    `max_terms` words of the query are looked up, and words of more than `max_term_share` of all chunks are
-    left out. `dense_weight`, when set, replaces that of the collection.
-    """
-
-    max_terms: int = 12
-    max_term_share: float = 0.25
-    dense_weight: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SearchChunks:
-    """Searches; safe to call from many threads at once."""
+    """Searches; safe to call from many threads at once. `engine` is the name of `vectors`."""
 
-    collections: CollectionReader
-    chunks: ChunkReader
-    full_text: LexicalIndex
-    rank_candidates: RankCandidates
+    views: ViewOpener
+    vectors: VectorStore
+    engine: str
     embedder: Embedder
+    plan_search: PlanSearch
+    rank_candidates: RankCandidates
+    filter_sets: FilterSets
+    companion: Companion
     clock: Clock
-    tuning: SearchTuning
-    approved_prefixes: tuple[str, ...] = ()
 
     def __call__(self, request: SearchRequest, budget: Budget) -> SearchResult:
         """Return the best chunks.
@@ -62,43 +61,72 @@ class SearchChunks:
             EmbeddingMismatchError: the collection was embedded by another model than this server's.
             InvalidFilterError: the filter does not fit the collection's fields.
             DimensionMismatchError: the caller's vector has another length.
+            SnapshotExpiredError: what was visible at the snapshot is not all kept any more.
+            MissingExtraError: a reranker was asked for and there is none.
             StoreUnavailableError: the engine failed.
 
             Each carries the metadata key `last_state`.
         """
         trail = StateTrail(self.clock)
+        started = time.perf_counter()
         try:
-            return self._search(request, budget, trail)
+            with self.views.open(request.tenant, request.collection, request.snapshot) as view:
+                return self._search(request, view, budget, trail, started)
         except GroundwireError as error:
             error.metadata["last_state"] = trail.last.value
             raise
 
-    def _search(self, request: SearchRequest, budget: Budget, trail: StateTrail) -> SearchResult:
-        started = time.perf_counter()
-        collection = self.collections.get(request.tenant, request.collection)
-        where = self._resolve(request)
+    def _search(
+        self, request: SearchRequest, view: SearchView, budget: Budget, trail: StateTrail, started: float
+    ) -> SearchResult:
+        gate = FilterGate(view, self._resolve(request, view), self.filter_sets)
+        legs = self._legs(request, view, gate)
         trail.enter(SearchState.EMBEDDING)
-        vector, embedding_s = self._embed(request, collection)
-        budget.check()
-        trail.enter(SearchState.SEARCHING)
-        searching = time.perf_counter()
-        plan = self._plan(request, collection, where, vector)
-        ranking, counts = self.rank_candidates(plan, budget, collapse=request.collapse_duplicates)
+        vector, embedding_s = self._search_both(request, view.collection, legs, budget, trail)
+        plan = self.plan_search(request, view.collection, gate.where, vector, legs.words)
+        ranked = self.rank_candidates(legs, plan, request.query, budget, collapse=request.collapse_duplicates)
         trail.enter(SearchState.RANKED)
-        passed = [pair for pair in ranking.candidates if pair[0].relevance >= plan.min_relevance]
-        hits = to_hits(select_spread(passed, plan.top_k, plan.rules.spread), request.order)
+        selection = self._select(plan, ranked, view)
+        hits = to_hits(selection, request.order)
         trail.enter(SearchState.VALIDATED)
-        search_s = time.perf_counter() - searching
         share = coverage(request.query, hits)
+        explanation = self._explain(legs, plan, ranked, selection, hits, embedding_s) if request.explain else None
+        counts = ranked.counts(plan.min_relevance)
         trail.enter(SearchState.COMPLETED)
-        times = SearchTimes(embedding_s, search_s, time.perf_counter() - started, trail.reached)
-        return SearchResult(hits, plan, counts, share, times)
+        total_s = time.perf_counter() - started
+        dense = legs.trace.get(StageKind.DENSE)
+        times = SearchTimes(
+            embedding_s, total_s - embedding_s, total_s, trail.reached, dense.elapsed_s if dense else None
+        )
+        return SearchResult(hits, plan, counts, share, times, view.position, view.changed_position, explanation)
 
-    def _resolve(self, request: SearchRequest) -> Filter | None:
+    def _resolve(self, request: SearchRequest, view: SearchView) -> Filter | None:
         if request.where is None:
             return None
-        own = self.chunks.fields(request.tenant, request.collection) if custom_fields(request.where) else {}
-        return resolve_filter(request.where, own, "options.filter")
+        return resolve_filter(request.where, view.fields() if custom_fields(request.where) else {}, "options.filter")
+
+    def _legs(self, request: SearchRequest, view: SearchView, gate: FilterGate) -> Legs:
+        mode = self.plan_search.mode(request, view.collection)
+        return Legs(
+            view,
+            SearchVectors(self.vectors, view, gate, exact=request.exact),
+            None if mode is SearchMode.VECTOR else SearchWords(view, gate, self.plan_search.tuning),
+            runs_dense=mode is not SearchMode.LEXICAL,
+        )
+
+    def _search_both(
+        self, request: SearchRequest, collection: Collection, legs: Legs, budget: Budget, trail: StateTrail
+    ) -> tuple[Vectors, float]:
+        """Run both legs side by side; return the query's vector and the seconds it took to make."""
+        is_hybrid = self.plan_search.mode(request, collection) is SearchMode.HYBRID
+        depth = self.rank_candidates.depth(self.plan_search.top_k(request, collection), is_hybrid=is_hybrid)
+        with legs.looking_up(request.query, depth, self.companion):
+            vector, embedding_s = self._embed(request, collection)
+            budget.check()
+            trail.enter(SearchState.SEARCHING)
+            legs.prefetch(vector, depth)
+        budget.check()
+        return vector, embedding_s
 
     def _embed(self, request: SearchRequest, collection: Collection) -> tuple[Vectors, float]:
         expected = collection.identity
@@ -119,51 +147,45 @@ class SearchChunks:
         vector = self.embedder.embed_query(request.query)
         return vector, time.perf_counter() - started
 
-    def _plan(
-        self, request: SearchRequest, collection: Collection, where: Filter | None, vector: Vectors
-    ) -> SearchPlan:
-        defaults = collection.settings.retrieval
-        mode = request.mode or defaults.mode
-        query_type = classify(request.query)
-        applied = applied_type(query_type, request.query_types)
-        plan = SearchPlan(
-            query_type=query_type,
-            applied_type=applied,
-            strategy=strategy_of(applied, request.query),
-            screen=Screen((self.approved_prefixes, collection.settings.approved_source_prefixes)),
-            collection=collection,
-            vector=vector,
-            where=where,
-            mode=mode,
-            top_k=request.top_k or defaults.top_k,
-            min_relevance=defaults.min_relevance if request.min_relevance is None else request.min_relevance,
-            dense_weight=self._default_weight(request, collection, mode),
-            rules=rules_for(collection.profile, mode),
-        )
-        return plan if mode is SearchMode.VECTOR else self._with_terms(plan, request)
+    def _select(self, plan: SearchPlan, ranked: Ranked, view: SearchView) -> list[Selected]:
+        passed = [pair for pair in ranked.ranking.candidates if pair[0].relevance >= plan.min_relevance]
+        near: dict[int, Vectors] = {}
+        if plan.diversity > 0.0 and len(passed) > plan.top_k:
+            numbers, rows = view.vectors([score.number for score, _ in passed])
+            units = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+            near = dict(zip(numbers.tolist(), units, strict=True))
+        return select(passed, plan.top_k, plan.rules.spread, plan.diversity, near)
 
-    def _default_weight(self, request: SearchRequest, collection: Collection, mode: SearchMode) -> float:
-        if mode is not SearchMode.HYBRID:
-            return 1.0 if mode is SearchMode.VECTOR else 0.0
-        choices = (request.dense_weight, self.tuning.dense_weight, collection.settings.retrieval.dense_weight)
-        return next(weight for weight in choices if weight is not None)
-
-    def _with_terms(self, plan: SearchPlan, request: SearchRequest) -> SearchPlan:
-        parsed = parse_query(request.query)
-        tenant, name = plan.collection.tenant, plan.collection.name
-        frequencies = self.full_text.document_frequencies(tenant, name, parsed.terms)
-        total = self.full_text.live_chunks(tenant, name)
-        weight = plan.dense_weight
-        if plan.mode is SearchMode.HYBRID and request.dense_weight is None:
-            shifted = min(1.0, max(0.0, weight + plan.strategy.weight_shift))
-            weight = dense_weight_for(shifted, parsed, frequencies, total)
-        return replace(
-            plan,
-            dense_weight=weight,
-            terms=select_terms(
-                frequencies, total, max_share=self.tuning.max_term_share, max_terms=self.tuning.max_terms
-            ),
-            phrases=parsed.phrases[: self.tuning.max_terms],
+    def _explain(
+        self,
+        legs: Legs,
+        plan: SearchPlan,
+        ranked: Ranked,
+        selection: Sequence[Selected],
+        hits: Sequence[SearchHit],
+        embedding_s: float,
+    ) -> Explanation:
+        missing = [number for number in listed(ranked.scores, hits) if number not in ranked.live]
+        fused = StageTrace(StageKind.FUSION, len(ranked.scores), 0.0)
+        ended = StageTrace(StageKind.VALIDATE, len(hits), 0.0)
+        embedded = StageTrace(StageKind.EMBED, 1, embedding_s)
+        candidates, rerank = ranked.candidates, self.rank_candidates.rerank
+        return explain(
+            Evidence(
+                scores=ranked.scores,
+                similarities=candidates.similarities,
+                dense=candidates.dense,
+                lexical=candidates.lexical,
+                live={**ranked.live, **legs.join(missing)},
+                ranking=ranked.ranking,
+                selection=selection,
+                hits=hits,
+                min_relevance=plan.min_relevance,
+                frequencies=legs.words.frequencies if legs.words else {},
+                trace={**legs.trace, embedded.kind: embedded, fused.kind: fused, ended.kind: ended},
+                rerank_weight=rerank.weight if plan.reranks and rerank else 0.0,
+                engine=self.engine,
+            )
         )
 
 

@@ -24,6 +24,7 @@ class RetrieveSettings(BaseSettings):
     max_terms: int = Field(default=12, ge=1, le=64)
     max_term_share: float = Field(default=0.25, gt=0, le=1)
     dense_weight: float | None = Field(default=None, ge=0, le=1)
+    filter_cache_mib: int = Field(default=64, ge=0, le=65_536)
     approved_source_prefixes: Annotated[tuple[str, ...], NoDecode] = ()
     query_log: QueryLogMode = QueryLogMode.AUTO
     query_log_days: int = Field(default=30, ge=1, le=3650)

@@ -44,6 +44,8 @@ class QdrantServerVectorStore:
         StoreUnavailableError: the server does not answer, or refuses the key.
     """
 
+    filters_by_index = True
+
     def __init__(self, options: QdrantOptions, open_client: Callable[[QdrantOptions], Any] | None = None) -> None:
         if importlib.util.find_spec("qdrant_client") is None:
             raise MissingExtraError("qdrant needs the package qdrant-client: groundwire[qdrant]", extra="qdrant")

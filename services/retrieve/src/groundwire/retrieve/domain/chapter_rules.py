@@ -1,6 +1,6 @@
 """How the chapters of a collection weigh in when its chunks are ranked and selected."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -57,46 +57,11 @@ def add_support(scores: Sequence[FusedScore], live: Mapping[int, StoredChunk], s
     of_chapter: dict[tuple[str, str], list[float]] = defaultdict(list)
     for score in scores:
         of_chapter[chapter_key(live[score.number])].append(score.relevance)
-    raised = [
-        replace(
-            score,
-            relevance=(1.0 - share) * score.relevance + share * _mean_of_best(of_chapter, live[score.number], lowest),
-        )
-        for score in scores
-    ]
+    raised = []
+    for score in scores:
+        chapter = _mean_of_best(of_chapter, live[score.number], lowest)
+        raised.append(replace(score, relevance=(1.0 - share) * score.relevance + share * chapter, chapter=chapter))
     return sorted(raised, key=lambda score: (-score.relevance, -score.lexical, score.number))
-
-
-def select_spread(
-    candidates: Sequence[tuple[FusedScore, StoredChunk]], top_k: int, spread: float
-) -> list[tuple[FusedScore, StoredChunk]]:
-    """Select up to `top_k` candidates from as many chapters as their relevance allows.
-
-    One after the other, the candidate with the highest `relevance - spread * range * n` is taken, n being the number
-    already taken of its chapter and range the difference between the first and the last candidate (a greedy
-    selection as in Carbonell, Goldstein, "The Use of MMR", SIGIR 1998, with equality of chapters as similarity).
-
-    Args:
-        candidates: best first.
-        top_k: at least 1.
-        spread: in [0, 1]; 0 takes the first `top_k`.
-
-    Returns:
-        The selected ones in their order before.
-    """
-    if spread == 0.0 or len(candidates) <= top_k:
-        return list(candidates[:top_k])
-    penalty = spread * (candidates[0][0].relevance - candidates[-1][0].relevance)
-    taken: Counter[tuple[str, str]] = Counter()
-    keys = [chapter_key(stored) for _, stored in candidates]
-    left = list(range(len(candidates)))
-    selected = []
-    for _ in range(top_k):
-        best = max(left, key=lambda at: candidates[at][0].relevance - penalty * taken[keys[at]])
-        left.remove(best)
-        taken[keys[best]] += 1
-        selected.append(best)
-    return [candidates[at] for at in sorted(selected)]
 
 
 def chapter_key(stored: StoredChunk) -> tuple[str, str]:

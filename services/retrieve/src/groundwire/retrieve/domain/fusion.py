@@ -8,14 +8,20 @@ from dataclasses import dataclass
 class FusedScore:
     """The scores of one candidate, all in [0, 1], higher is better.
 
-    `lexical` is the share of the best lexical score of the query, 0 when no term matched. `relevance`
-    is the fused score; results are ordered by it.
+    `lexical` is the share of the best lexical score of the query, 0 when no term matched. `relevance` is what
+    results are ordered by: the fused score, to which later steps add. `fused` keeps the fused score, `chapter` what
+    the chapter contributed, `ranked` the relevance before the reranker and `rerank` the reranker's score; None where
+    the step did not run.
     """
 
     number: int
     relevance: float
     similarity: float
     lexical: float
+    fused: float = 0.0
+    chapter: float | None = None
+    ranked: float | None = None
+    rerank: float | None = None
 
 
 def fuse(similarities: Mapping[int, float], lexical: Mapping[int, float], dense_weight: float) -> list[FusedScore]:
@@ -42,5 +48,6 @@ def fuse(similarities: Mapping[int, float], lexical: Mapping[int, float], dense_
     for number, similarity in similarities.items():
         share = lexical.get(number, 0.0) / best if best > 0.0 else 0.0
         relevance = dense_weight * similarity + (1.0 - dense_weight) * (low + share * (high - low))
-        scores.append(FusedScore(number, min(1.0, max(0.0, relevance)), similarity, share))
+        bounded = min(1.0, max(0.0, relevance))
+        scores.append(FusedScore(number, bounded, similarity, share, fused=bounded))
     return sorted(scores, key=lambda score: (-score.relevance, -score.lexical, score.number))

@@ -4,21 +4,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from groundwire.kernel.hit import StoredChunk
+from groundwire.retrieve.domain.duplicates import Repetitions
 from groundwire.retrieve.domain.fusion import FusedScore
 from groundwire.retrieve.domain.query_terms import distinct_words
 from groundwire.retrieve.domain.screening import Objection, Screen
 from groundwire.retrieve.domain.searching import ResultOrder, SearchHit
+from groundwire.retrieve.domain.selecting import Selected
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Candidates that may become results, best first.
 
-    `duplicates` repeated the text of a better one; `withheld` has the numbers of those that must not be returned.
+    `repeated` has the numbers of those that repeat a better one, with its number; `withheld` of those that must not be
+    returned.
     """
 
     candidates: tuple[tuple[FusedScore, StoredChunk], ...]
-    duplicates: int
+    repeated: Mapping[int, int]
     withheld: Mapping[int, Objection] = field(default_factory=dict)
 
 
@@ -30,12 +33,12 @@ def rank(
     Args:
         scores: best first.
         live: the chunks by number; candidates that are not in it are left out.
-        collapse: keep only the best of chunks with equal content (requirement C06).
+        collapse: leave out what repeats a better one (requirement C06).
         screen: says which chunks must not be returned.
     """
     withheld: dict[int, Objection] = {}
-    seen: set[str] = set()
-    kept, duplicates = [], 0
+    repetitions = Repetitions()
+    kept, repeated = [], {}
     for score in scores:
         stored = live.get(score.number)
         if stored is None:
@@ -43,17 +46,16 @@ def rank(
         if screen is not None and (objection := screen(stored)) is not None:
             withheld[score.number] = objection
             continue
-        if collapse and stored.chunk.content in seen:
-            duplicates += 1
+        if collapse and (better := repetitions.of(stored)) is not None:
+            repeated[score.number] = better
             continue
-        seen.add(stored.chunk.content)
         kept.append((score, stored))
-    return Ranking(tuple(kept), duplicates, withheld)
+    return Ranking(tuple(kept), repeated, withheld)
 
 
-def to_hits(selected: Sequence[tuple[FusedScore, StoredChunk]], order: ResultOrder) -> tuple[SearchHit, ...]:
+def to_hits(selection: Sequence[Selected], order: ResultOrder) -> tuple[SearchHit, ...]:
     """Number the selected candidates, given best first, in the order asked for."""
-    ordered = list(selected)
+    ordered = [(chosen.score, chosen.stored) for chosen in selection]
     if order is not ResultOrder.RELEVANCE:
         newest_first = order is ResultOrder.TIMESTAMP_DESC
         ordered.sort(key=lambda pair: pair[1].ingestion_time, reverse=newest_first)

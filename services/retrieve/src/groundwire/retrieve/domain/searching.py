@@ -1,5 +1,6 @@
 """What a search takes and what it gives."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -11,6 +12,7 @@ from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.domain.chapter_rules import ChapterRules
 from groundwire.retrieve.domain.fusion import FusedScore
+from groundwire.retrieve.domain.planning import DensePlan
 from groundwire.retrieve.domain.query_types import QueryStrategy
 from groundwire.retrieve.domain.screening import Screen
 
@@ -21,6 +23,32 @@ class ResultOrder(StrEnum):
     RELEVANCE = "relevance"
     TIMESTAMP_DESC = "timestamp_desc"
     TIMESTAMP_ASC = "timestamp_asc"
+
+
+class StageKind(StrEnum):
+    """The steps of a search, in this order."""
+
+    EMBED = "EMBED"
+    LEXICAL = "LEXICAL"
+    DENSE = "DENSE"
+    FUSION = "FUSION"
+    JOIN = "JOIN"
+    RERANK = "RERANK"
+    VALIDATE = "VALIDATE"
+
+
+@dataclass(frozen=True, slots=True)
+class StageTrace:
+    """What a step did: candidates that came out, seconds, and for the dense leg its path.
+
+    `resolved_clause` is the clause that the engine cannot evaluate, if one decided the path.
+    """
+
+    kind: StageKind
+    count: int
+    elapsed_s: float
+    path: DensePlan | None = None
+    resolved_clause: str = ""
 
 
 class SearchState(StrEnum):
@@ -50,6 +78,9 @@ class SearchRequest:
     `where` has the caller's field names, which are checked against the collection during the search.
     `vector` is the caller's own embedding of the query: float32, finite, of any length. `prepared` is this server's
     own, made beforehand together with others. `query_types` are preferred, most wanted first; empty means all.
+    `exact` compares with every vector. `snapshot` is a position to read as of. `diversity` in [0, 1] is the share of
+    their similarity to better results that candidates lose. `rerank` asks for the reranker, None leaves it to the
+    server.
     """
 
     tenant: str
@@ -65,6 +96,11 @@ class SearchRequest:
     vector: Vectors | None = None
     prepared: PreparedVector | None = None
     query_types: tuple[QueryType, ...] = ()
+    exact: bool = False
+    snapshot: int | None = None
+    diversity: float = 0.0
+    rerank: bool | None = None
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +108,8 @@ class SearchPlan:
     """A request with every default filled in and its filter in canonical form.
 
     `terms` and `phrases` are what the lexical leg looks for; both are empty when it does not run. `query_type` is what
-    the query was classified as, `applied_type` the one whose `strategy` applies.
+    the query was classified as, `applied_type` the one whose `strategy` applies. `reranks` says whether the reranker
+    orders the best.
     """
 
     collection: Collection
@@ -89,6 +126,13 @@ class SearchPlan:
     screen: Screen
     terms: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
+    diversity: float = 0.0
+    reranks: bool = False
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Return whether both legs find chunks."""
+        return self.mode is SearchMode.HYBRID
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +163,75 @@ class SearchCounts:
 
 @dataclass(frozen=True, slots=True)
 class SearchTimes:
-    """Seconds; `total_s` >= `embedding_s` + `search_s`. `states` has the moment each of the six states was reached."""
+    """Seconds; `total_s` >= `embedding_s` + `search_s`. `states` has the moment each of the six states was reached.
+
+    `engine_s` is the part of the search that the vector leg took, None when it did not run.
+    """
 
     embedding_s: float
     search_s: float
     total_s: float
     states: tuple[tuple[SearchState, datetime], ...]
+    engine_s: float | None = None
+
+
+class Fate(StrEnum):
+    """What became of a candidate."""
+
+    RETURNED = "RETURNED"
+    BELOW_THRESHOLD = "BELOW_THRESHOLD"
+    BEYOND_TOP_K = "BEYOND_TOP_K"
+    DUPLICATE = "DUPLICATE"
+    SOURCE_REJECTED = "SOURCE_REJECTED"
+    INCOMPLETE = "INCOMPLETE"
+    STALE = "STALE"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedCandidate:
+    """One candidate with its scores at every step; ranks and steps count from 1, None where it had none.
+
+    `stored` is None when it is not visible. `penalty` is what it lost when it was selected, `duplicate_of` the number
+    of the better chunk that it repeats.
+    """
+
+    score: FusedScore
+    fate: Fate
+    stored: StoredChunk | None = None
+    dense_rank: int | None = None
+    lexical_rank: int | None = None
+    lexical_raw: float | None = None
+    rank: int | None = None
+    selection_step: int | None = None
+    penalty: float = 0.0
+    duplicate_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a ranking came about: stages in order, returned candidates by rank, then near misses by relevance.
+
+    `frequencies` counts the chunks that contain each term and phrase. `similarity_min`, `similarity_max` and
+    `lexical_max` are over all candidates; `candidate_count` counts these. `engine` is the name of the vector engine.
+    """
+
+    stages: tuple[StageTrace, ...]
+    candidates: tuple[ExplainedCandidate, ...]
+    frequencies: Mapping[str, int]
+    similarity_min: float
+    similarity_max: float
+    lexical_max: float
+    candidate_count: int
+    rerank_weight: float
+    engine: str
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """Results in the order asked for, with what was applied and how it went.
 
-    `coverage` is the share of the query's distinct words that occur in the results, in [0, 1].
+    `coverage` is the share of the query's distinct words that occur in the results, in [0, 1]. `position` is the
+    position of the catalog that was read, `changed_position` the one at which the collection had last changed.
     """
 
     hits: tuple[SearchHit, ...]
@@ -139,3 +239,6 @@ class SearchResult:
     counts: SearchCounts
     coverage: float
     times: SearchTimes
+    position: int
+    changed_position: int
+    explanation: Explanation | None = None

@@ -85,6 +85,11 @@ def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) 
         collapse_duplicates=options.collapse_duplicates if options.HasField("collapse_duplicates") else True,
         vector=_vector(message),
         query_types=tuple(QUERY_TYPES[kind] for kind in options.query_types),
+        exact=options.exact,
+        snapshot=options.snapshot if options.HasField("snapshot") else None,
+        diversity=options.diversity,
+        rerank=options.rerank if options.HasField("rerank") else None,
+        explain=options.explain,
     )
 
 
@@ -119,10 +124,13 @@ def _check_options(options: RetrievalOptions, max_top_k: int) -> list[FieldViola
     violations = []
     if options.HasField("top_k") and not 1 <= options.top_k <= max_top_k:
         violations.append(FieldViolation("options.top_k", f"must be 1 to {max_top_k}"))
-    if options.HasField("min_relevance") and not 0.0 <= options.min_relevance <= 1.0:
-        violations.append(FieldViolation("options.min_relevance", "must be 0.0 to 1.0"))
-    if options.HasField("dense_weight") and not 0.0 <= options.dense_weight <= 1.0:
-        violations.append(FieldViolation("options.dense_weight", "must be 0.0 to 1.0"))
+    violations += [
+        FieldViolation(f"options.{share}", "must be 0.0 to 1.0")
+        for share in ("min_relevance", "dense_weight", "diversity")
+        if options.HasField(share) and not 0.0 <= getattr(options, share) <= 1.0
+    ]
+    if options.HasField("snapshot") and options.snapshot >= 1 << 63:
+        violations.append(FieldViolation("options.snapshot", "must be below 2^63"))
     if options.mode not in MODES:
         violations.append(FieldViolation("options.mode", f"unknown value {options.mode}"))
     if options.order_by not in ORDERS:
@@ -184,10 +192,7 @@ def _refuse_unavailable(options: RetrievalOptions) -> None:
         "self_query": options.self_query,
         "strategy": options.strategy
         not in {search_mode_pb2.RETRIEVAL_STRATEGY_UNSPECIFIED, search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT},
-        "exact": options.exact,
         "consistency_token": bool(options.consistency_token),
-        "snapshot": options.HasField("snapshot"),
-        "explain": options.explain,
         "include_flat_view": options.include_flat_view,
     }
     for option, is_wanted in wanted.items():

@@ -1,18 +1,18 @@
 """Turn the result of a search into the messages of the contract."""
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from groundwire.api.common.v1 import document_format_pb2, metadata_value_pb2, record_pb2, search_mode_pb2, span_pb2
+from groundwire.api.common.v1 import document_format_pb2, record_pb2, search_mode_pb2, span_pb2
 from groundwire.api.common.v1.hit_pb2 import Hit
 from groundwire.api.retrieve.v1 import quality_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.document import Document, DocumentFormat
-from groundwire.kernel.filters import Scalar, Value
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.identifiers import prefixed_chunk_id
 from groundwire.retrieve.domain.searching import ResultOrder, SearchHit, SearchResult, SearchTimes
+from groundwire.retrieve.wire.explain import to_explain_plan
+from groundwire.retrieve.wire.metadata import to_metadata
 from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
 from groundwire.retrieve.wire.times import to_duration, to_timestamp
 from groundwire.rpc.filter_messages import to_filter_message
@@ -59,7 +59,10 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
         query_time=to_timestamp(asked),
         processed_time=to_timestamp(max(processed, asked)),
         embedding_model=result.plan.collection.identity.model_name,
+        snapshot=result.position,
     )
+    if result.explanation is not None:
+        response.explain_plan.CopyFrom(to_explain_plan(result.explanation, result.plan, order))
     if result.plan.where is not None:
         response.applied_filter.CopyFrom(to_filter_message(result.plan.where))
     return response
@@ -102,7 +105,7 @@ def _chunk_part(stored: StoredChunk) -> Hit:
         overlap_prev_chars=chunk.overlap_prev_chars,
         overlap_next_chars=chunk.overlap_next_chars,
         tags=stored.tags,
-        metadata=_to_metadata(stored.metadata),
+        metadata=to_metadata(stored.metadata),
         ingestion_time=to_timestamp(stored.ingestion_time),
     )
 
@@ -157,35 +160,3 @@ def _to_states(times: SearchTimes) -> list[quality_pb2.QueryStateChange]:
         )
         for state, moment in times.states
     ]
-
-
-def _to_metadata(metadata: Mapping[str, Value]) -> dict[str, metadata_value_pb2.MetadataValue]:
-    return {key: _to_value(value) for key, value in metadata.items()}
-
-
-def _to_value(value: Value) -> metadata_value_pb2.MetadataValue:
-    match value:
-        case bool():
-            return metadata_value_pb2.MetadataValue(bool_value=value)
-        case int():
-            return metadata_value_pb2.MetadataValue(int64_value=value)
-        case float():
-            return metadata_value_pb2.MetadataValue(double_value=value)
-        case str():
-            return metadata_value_pb2.MetadataValue(string_value=value)
-        case _:
-            return _to_list(value)
-
-
-def _to_list(values: Sequence[Scalar]) -> metadata_value_pb2.MetadataValue:
-    texts = [value for value in values if isinstance(value, str)]
-    truths = [value for value in values if isinstance(value, bool)]
-    numbers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
-    if len(texts) == len(values):
-        return metadata_value_pb2.MetadataValue(string_list=metadata_value_pb2.StringList(values=texts))
-    if len(truths) == len(values):
-        return metadata_value_pb2.MetadataValue(bool_list=metadata_value_pb2.BoolList(values=truths))
-    if len(numbers) == len(values):
-        return metadata_value_pb2.MetadataValue(int64_list=metadata_value_pb2.Int64List(values=numbers))
-    doubles = [float(value) for value in values]
-    return metadata_value_pb2.MetadataValue(double_list=metadata_value_pb2.DoubleList(values=doubles))

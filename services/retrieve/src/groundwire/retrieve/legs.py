@@ -1,0 +1,161 @@
+"""Both legs of one search, side by side, and the join of what they find with the catalog."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.hit import StoredChunk
+from groundwire.retrieve.companion import Companion
+from groundwire.retrieve.domain.searching import SearchPlan, StageKind, StageTrace
+from groundwire.retrieve.ports import SearchView
+from groundwire.retrieve.search_vectors import DenseFound, SearchVectors
+from groundwire.retrieve.search_words import SearchWords, Words, WordsFound
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What the legs found, each in the order of its leg.
+
+    `similarities` has all candidates, those of the dense leg first; `dense` is how many these are. `lexical` has the
+    raw scores of those that matched a word. `exhausted`: a deeper search would find no more.
+    """
+
+    similarities: Mapping[int, float]
+    dense: int
+    lexical: Mapping[int, float]
+    exhausted: bool
+
+
+class Legs:
+    """The legs of one search; belongs to one call.
+
+    Args:
+        view: what is read of the catalog.
+        dense: the leg of the vectors.
+        lexical: the leg of the words, None when it does not run.
+        runs_dense: whether the vectors may find chunks; they score those that words find anyhow.
+    """
+
+    def __init__(
+        self, view: SearchView, dense: SearchVectors, lexical: SearchWords | None, *, runs_dense: bool
+    ) -> None:
+        self._view = view
+        self._dense = dense
+        self._lexical = lexical
+        self._runs_dense = runs_dense
+        self._matched: tuple[int, WordsFound] | None = None
+        self._near: tuple[int, DenseFound] | None = None
+        self.trace: dict[StageKind, StageTrace] = {}
+        self.words: Words | None = None
+
+    @contextmanager
+    def looking_up(self, query: str, depth: int, companion: Companion) -> Iterator[None]:
+        """Look up the words of a query beside what the caller does meanwhile."""
+        wait = companion.start(lambda: self._look_up(query, depth))
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):  # the first error is the one to tell
+                wait()
+            raise
+        wait()
+
+    def prefetch(self, vector: Vectors, depth: int) -> None:
+        """Find the nearest chunks while the words may still be looked up.
+
+        Raises:
+            StoreUnavailableError: the engine failed.
+        """
+        if self._runs_dense:
+            self._near = (depth, self._timed_vectors(vector, depth))
+
+    def candidates(self, plan: SearchPlan, depth: int) -> Candidates:
+        """Return the best `depth` candidates of each leg; some may not be live any more.
+
+        Raises:
+            StoreUnavailableError: the engine failed.
+        """
+        points, dense_is_all = self._nearest(plan, depth)
+        matches, lexical_is_all = self._matches(depth)
+        return self._complete(plan, points, matches, exhausted=dense_is_all and lexical_is_all)
+
+    def live(self, plan: SearchPlan, depth: int, budget: Budget) -> tuple[Candidates, Mapping[int, StoredChunk], int]:
+        """Return the best `depth` live candidates of each leg, their chunks, and how many others were not live.
+
+        Points that are not live are made up for by asking the engine for more, so that what is found, and how it is
+        scored, does not depend on how far the engine has been cleaned up.
+
+        Raises:
+            StoreUnavailableError: the engine failed.
+        """
+        matches, lexical_is_all = self._matches(depth)
+        asked = depth
+        while True:
+            budget.check()
+            points, dense_is_all = self._nearest(plan, asked)
+            found = self._complete(plan, points, matches, exhausted=dense_is_all and lexical_is_all)
+            chunks = self.join(list(found.similarities))
+            stale = sum(number not in chunks for number in points)
+            if dense_is_all or asked - stale >= depth:
+                break
+            asked += 2 * stale
+        nearest = [number for number in points if number in chunks][:depth]
+        matched = {number: score for number, score in matches.items() if number in chunks}
+        pool = {number: found.similarities[number] for number in dict.fromkeys((*nearest, *matched))}
+        stale = len(found.similarities) - len(chunks)
+        return Candidates(pool, len(nearest), matched, found.exhausted), chunks, stale
+
+    def join(self, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
+        """Return those of the chunks that are visible, with their documents, in one catalog query."""
+        return self._view.chunks(numbers) if numbers else {}
+
+    def _look_up(self, query: str, depth: int) -> None:
+        if self._lexical is not None:
+            self.words = self._lexical.choose(query)
+            self._matched = (depth, self._timed_words(depth))
+
+    def _timed_words(self, depth: int) -> WordsFound:
+        started = time.perf_counter()
+        if self._lexical is None or self.words is None:
+            return WordsFound((), is_all=True)
+        found = self._lexical(self.words, depth)
+        elapsed = time.perf_counter() - started
+        self.trace[StageKind.LEXICAL] = StageTrace(StageKind.LEXICAL, len(found.matches), elapsed)
+        return found
+
+    def _matches(self, depth: int) -> tuple[dict[int, float], bool]:
+        if self._matched is None or self._matched[0] < depth:
+            self._matched = (depth, self._timed_words(depth))
+        found = self._matched[1]
+        return {match.number: match.score for match in found.matches}, found.is_all
+
+    def _timed_vectors(self, vector: Vectors, limit: int) -> DenseFound:
+        started = time.perf_counter()
+        found, path = self._dense(vector, limit)
+        elapsed = time.perf_counter() - started
+        clause = self._dense.resolved_clause
+        self.trace[StageKind.DENSE] = StageTrace(StageKind.DENSE, len(found.points), elapsed, path, clause)
+        return found
+
+    def _nearest(self, plan: SearchPlan, limit: int) -> tuple[dict[int, float], bool]:
+        if not self._runs_dense:
+            return {}, True
+        if self._near is None or self._near[0] != limit:
+            self._near = (limit, self._timed_vectors(plan.vector, limit))
+        found = self._near[1]
+        return {point.number: point.similarity for point in found.points}, found.is_all
+
+    def _complete(
+        self, plan: SearchPlan, points: dict[int, float], matches: dict[int, float], *, exhausted: bool
+    ) -> Candidates:
+        """Add the similarities of chunks that only the words found.
+
+        A chunk that has no vector takes the lowest similarity: the catalog is the truth.
+        """
+        missing = [number for number in matches if number not in points]
+        known = self._dense.similarities(plan.vector, missing)
+        lowest = min((*points.values(), *known.values()), default=0.0)
+        return Candidates(points | dict.fromkeys(missing, lowest) | known, len(points), matches, exhausted)

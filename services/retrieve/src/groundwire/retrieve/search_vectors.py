@@ -1,0 +1,149 @@
+"""The dense leg: the chunks nearest to the query that may be returned, by the cheapest path that finds them all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import UnsupportedFilterError
+from groundwire.kernel.vector_store import FiltersByIndex, ScoredPoint, VectorStore
+from groundwire.retrieve.domain.comparing import compare, merge
+from groundwire.retrieve.domain.planning import DensePath, DensePlan, choose_path, neighbours_for
+from groundwire.retrieve.filter_gate import FilterGate
+from groundwire.retrieve.ports import Numbers, SearchView
+
+_MATRIX_NUMBERS = 20_000
+"""More stored vectors than this are read in parts and not remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class DenseFound:
+    """Nearest first. `is_all`: there are no more that may be returned."""
+
+    points: Sequence[ScoredPoint]
+    is_all: bool
+
+
+class SearchVectors:
+    """The dense leg of one search.
+
+    Args:
+        engine: of the vectors.
+        view: what is read of the catalog.
+        gate: the filter.
+        exact: compare with every vector.
+    """
+
+    def __init__(self, engine: VectorStore, view: SearchView, gate: FilterGate, *, exact: bool) -> None:
+        self._engine = engine
+        self._view = view
+        self._gate = gate
+        self._exact = exact
+        self._name = view.collection.engine_name
+        self._unsupported = False
+        self.resolved_clause = ""
+
+    def plan(self, depth: int) -> DensePlan:
+        """Return how to find `depth` chunks."""
+        if self._exact:
+            return DensePlan(DensePath.EXACT, detail="asked for")
+        if self._gate.where is None:
+            return DensePlan(DensePath.APPROXIMATE)
+        if isinstance(self._engine, FiltersByIndex) and not self._unsupported:
+            return DensePlan(DensePath.ENGINE_FILTER, detail="the engine has indexes for filters")
+        return choose_path(self._gate.share(), self._view.chunk_count(), depth)
+
+    def __call__(self, vector: Vectors, limit: int) -> tuple[DenseFound, DensePlan]:
+        """Return the `limit` nearest chunks that may be returned, or all, and how they were found.
+
+        Chunks that the engine still has and the catalog does not may be among them.
+
+        Raises:
+            StoreUnavailableError: the engine failed.
+        """
+        plan = self.plan(limit)
+        found = self._run(plan, vector, limit)
+        if found is None:
+            self._unsupported = True
+            plan = self.plan(limit)
+            found = self._run(plan, vector, limit) or self._scan(vector, limit)
+        return (found if self._view.snapshot is None else self._with_superseded(found, vector, limit)), plan
+
+    def similarities(self, vector: Vectors, numbers: Sequence[int]) -> dict[int, float]:
+        """Return the similarities of those chunks whose vectors the catalog or the engine has."""
+        if not numbers:
+            return {}
+        return {point.number: point.similarity for point in self._compare(vector, *self._stored(numbers), len(numbers))}
+
+    def _run(self, plan: DensePlan, vector: Vectors, limit: int) -> DenseFound | None:
+        """Take one path; None when the engine does not know the filter."""
+        match plan.path:
+            case DensePath.EXACT | DensePath.SCAN:
+                return self._scan(vector, limit)
+            case DensePath.WITHIN:
+                points = self._engine.search(self._name, vector, limit, within=self._gate.numbers().tolist())
+                return DenseFound(points, len(points) < limit)
+            case DensePath.OVERFETCH:
+                return self._overfetch(vector, limit, plan.share or 0.0)
+            case _:
+                return self._ask_engine(vector, limit)
+
+    def _ask_engine(self, vector: Vectors, limit: int) -> DenseFound | None:
+        try:
+            points = self._engine.search(self._name, vector, limit, self._gate.where)
+        except UnsupportedFilterError as error:
+            if self._gate.where is None:
+                raise
+            self.resolved_clause = error.metadata.get("clause", "")
+            return None
+        return DenseFound(points, len(points) < limit)
+
+    def _overfetch(self, vector: Vectors, limit: int, share: float) -> DenseFound:
+        asked = neighbours_for(limit, share)
+        points = self._engine.search(self._name, vector, asked)
+        passing = self._gate.passing([point.number for point in points])
+        kept = [point for point in points if point.number in passing]
+        is_all = len(points) < asked
+        if len(kept) < limit and not is_all:
+            return self._scan(vector, limit)
+        return DenseFound(kept[:limit], is_all and len(kept) <= limit)
+
+    def _scan(self, vector: Vectors, limit: int) -> DenseFound:
+        """Compare with every chunk that may be returned."""
+        numbers = self._gate.numbers()
+        if len(numbers) <= _MATRIX_NUMBERS:
+            stored, rows = self._gate.vectors()
+            points = self._compare(vector, stored, rows, _missing(numbers, stored), limit)
+            return DenseFound(points, len(numbers) <= limit)
+        points = []
+        for start in range(0, len(numbers), _MATRIX_NUMBERS):
+            part = self._stored(numbers[start : start + _MATRIX_NUMBERS])
+            points = merge(points, self._compare(vector, *part, limit), limit)
+        return DenseFound(points, len(numbers) <= limit)
+
+    def _with_superseded(self, found: DenseFound, vector: Vectors, limit: int) -> DenseFound:
+        """Add what was visible at the snapshot and is not live now; the engine has forgotten it."""
+        numbers = self._view.superseded(self._gate.where)
+        known = {point.number for point in found.points}
+        left = numbers[~np.isin(numbers, list(known))]
+        points = self._compare(vector, *self._stored(left), limit)
+        return DenseFound(merge(found.points, points, limit), found.is_all and len(points) + len(known) <= limit)
+
+    def _stored(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors, Numbers]:
+        """Return the stored vectors of chunks, and the numbers of those that have none."""
+        stored, rows = self._view.vectors(numbers)
+        return stored, rows, _missing(np.asarray(numbers, dtype=np.int64), stored)
+
+    def _compare(
+        self, vector: Vectors, stored: Numbers, rows: Vectors, missing: Numbers, limit: int
+    ) -> list[ScoredPoint]:
+        """Compare with stored vectors, and let the engine compare with those that are not stored."""
+        points = compare(stored, rows, vector)[:limit]
+        if len(missing) == 0:
+            return points
+        return merge(points, self._engine.search(self._name, vector, limit, within=missing.tolist()), limit)
+
+
+def _missing(numbers: Numbers, stored: Numbers) -> Numbers:
+    return numbers if len(stored) == 0 else np.setdiff1d(numbers, stored)

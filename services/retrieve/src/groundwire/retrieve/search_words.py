@@ -1,0 +1,89 @@
+"""The lexical leg: the chunks with the query's telling words and phrases that may be returned."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from groundwire.retrieve.domain.query_terms import MAX_MATCHES, QueryTerms, parse_query, select_terms
+from groundwire.retrieve.filter_gate import FilterGate
+from groundwire.retrieve.ports import LexicalMatch, SearchView
+
+_SPARE = 4
+"""Matches are asked for as if so much fewer of them passed the filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTuning:
+    """Which words a search looks up, and how much they count.
+
+    `max_terms` words of the query are looked up, and words of more than `max_term_share` of all chunks are
+    left out. `dense_weight`, when set, replaces that of the collection.
+    """
+
+    max_terms: int = 12
+    max_term_share: float = 0.25
+    dense_weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is looked up: terms, rarest first, phrases, and the number of chunks that contain each of them."""
+
+    parsed: QueryTerms
+    terms: tuple[str, ...]
+    phrases: tuple[str, ...]
+    frequencies: Mapping[str, int]
+    chunk_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordsFound:
+    """Best first. `is_all`: no other chunk matches."""
+
+    matches: Sequence[LexicalMatch]
+    is_all: bool
+
+
+class SearchWords:
+    """The lexical leg of one search.
+
+    Args:
+        view: what is read of the catalog.
+        gate: the filter.
+        tuning: which words are looked up.
+    """
+
+    def __init__(self, view: SearchView, gate: FilterGate, tuning: SearchTuning) -> None:
+        self._view = view
+        self._gate = gate
+        self._tuning = tuning
+
+    def choose(self, query: str) -> Words:
+        """Return what to look up for a query."""
+        parsed = parse_query(query)
+        total = self._view.chunk_count()
+        counts = self._view.frequencies([*parsed.terms, *parsed.phrases])
+        terms = select_terms(
+            {term: counts[term] for term in parsed.terms},
+            total,
+            max_share=self._tuning.max_term_share,
+            max_terms=self._tuning.max_terms,
+        )
+        phrases = tuple(phrase for phrase in parsed.phrases if counts[phrase] > 0)[: self._tuning.max_terms]
+        return Words(parsed, terms, phrases, counts, total)
+
+    def __call__(self, words: Words, limit: int) -> WordsFound:
+        """Return the best `limit` chunks that match and may be returned, or all."""
+        if not words.terms and not words.phrases:
+            return WordsFound((), is_all=True)
+        if self._gate.where is None:
+            matches = self._view.lexical(words.terms, words.phrases, limit)
+            return WordsFound(matches[:limit], len(matches) < limit)
+        asked = _SPARE * limit
+        while True:
+            matches = self._view.lexical(words.terms, words.phrases, asked)
+            passing = self._gate.passing([match.number for match in matches])
+            kept = [match for match in matches if match.number in passing]
+            is_all = len(matches) < asked
+            if is_all or len(kept) >= limit:
+                return WordsFound(kept[:limit], is_all and len(kept) <= limit)
+            asked = max(MAX_MATCHES, _SPARE * asked)
