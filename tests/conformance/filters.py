@@ -23,12 +23,15 @@ BUILT_IN = ("title", "chapter", "level", "date_created", "tags", "page_numbers")
 CUSTOM = ("size", "flag", "mixed", "labels", "na me.x[0]\"'é")
 FIELDS = (*BUILT_IN, *CUSTOM)
 
-_TEXTS = ("a", "ab", "abc", "A", "x y", 'quo"te', "ünï", "1", "true", "", "50%_\\")
+_TEXTS = (
+    *("a", "ab", "abc", "A", "x y", 'quo"te', "ünï", "1", "true", "u\u0308", "𝄞\uffff", "a\nb*?[a]", "z" * 8192),
+    *("", "50%_\\"),
+)
 _INTEGERS = (-1, 0, 1, 2, 3, 5)
-_BIG = (2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1)
-_FLOATS = (-1.5, 0.0, 1.0, 1.5, 2.0, 2.5, float(2**53), 1e300)
+_BIG = (2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1, -(2**63))
+_FLOATS = (-1.5, -0.0, 0.0, 1.0, 1.5, 2.0, 2.5, 0.1 + 0.2, 5e-324, float(2**53), float(2**63), 1e300)
 _TRUTHS = (True, False)
-_BOUNDS: tuple[Scalar, ...] = (*_INTEGERS, *_FLOATS, *_BIG, "a", True)
+_BOUNDS: tuple[Scalar, ...] = (*_INTEGERS, *_FLOATS, *_BIG, *_TEXTS, True)
 
 
 def random_payload(rng: random.Random) -> Payload:
@@ -82,7 +85,7 @@ def _random_clause(rng: random.Random) -> Filter:
         case 10:
             return Exists(field, present=rng.random() < 0.5)
         case _:
-            return Like(field, rng.choice(("a%", "%b%", "_", "50\\%%", "%")))
+            return Like(field, rng.choice(("a%", "%b%", "_", "50\\%%", "%", "%\\", "a%*?[a]", "_%_", "%Z%", "")))
 
 
 def _scalar(rng: random.Random) -> Scalar:
