@@ -81,7 +81,7 @@ async def test_a_failed_search_tells_how_far_it_came(library: Library, stub: "St
 
 async def test_calls_and_options_of_later_versions_are_unimplemented(stub: "Stub") -> None:
     request = pb.RetrieveRequest(collection="docs", query="alpha")
-    request.options.explain = True
+    request.options.include_flat_view = True
     for call in (
         stub.Retrieve(request),
         stub.BatchRetrieve(pb.BatchRetrieveRequest()),

@@ -99,7 +99,8 @@ def test_what_the_request_leaves_open_comes_from_the_collection(library: Library
     result = library.search(SearchRequest("default", "docs", "alpha"))
     defaults = library.collection.settings.retrieval
     assert (result.plan.mode, result.plan.top_k) == (defaults.mode, defaults.top_k)
-    assert (result.plan.min_relevance, result.plan.dense_weight) == (defaults.min_relevance, defaults.dense_weight)
+    weight = defaults.dense_weight + result.plan.strategy.weight_shift
+    assert (result.plan.min_relevance, result.plan.dense_weight) == (defaults.min_relevance, pytest.approx(weight))
     assert len(result.hits) == defaults.top_k
 
 
@@ -126,7 +127,7 @@ def test_the_response_tells_times_states_and_the_query_as_it_was(library: Librar
 def test_a_query_time_slightly_ahead_is_not_overtaken_by_the_processing_time(library: Library) -> None:
     request = pb.RetrieveRequest(collection="docs", query="alpha")
     request.query_time.FromSeconds(int(time.time()) + 30)
-    response = library.service.servicer._retrieve(request)
+    response = library.service.servicer.search_calls.retrieve(request, time.perf_counter())
     assert response.query_time == request.query_time
     assert response.processed_time.ToNanoseconds() >= response.query_time.ToNanoseconds()
 
@@ -248,7 +249,7 @@ def test_a_vector_of_another_length_is_refused(library: Library) -> None:
     library.put("a.txt", ["alpha"])
     request = pb.RetrieveRequest(collection="docs", query="alpha", query_vector=[1.0] * 3)
     with pytest.raises(DimensionMismatchError) as caught:
-        library.service.servicer._retrieve(request)
+        library.service.servicer.search_calls.retrieve(request, time.perf_counter())
     assert (caught.value.metadata["got"], caught.value.metadata["expected"]) == ("3", str(DIMENSIONS))
 
 
