@@ -121,6 +121,28 @@ class _StoreFindingKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Stor
     """A generation was left unfinished."""
     STORE_FINDING_KIND_VAULT_DIFFERS: _StoreFindingKind.ValueType  # 7
     """A file of the vault is missing, damaged or superfluous."""
+    STORE_FINDING_KIND_VECTOR_DIFFERS: _StoreFindingKind.ValueType  # 8
+    """The engine's vector of a chunk is another one than the catalog's, or no vector at all: not finite, of
+    another length, all zero.
+    """
+    STORE_FINDING_KIND_SEARCH_DIFFERS: _StoreFindingKind.ValueType  # 9
+    """The engine answers otherwise than its points say: it does not find a vector by itself, filters wrongly or
+    counts wrongly.
+    """
+    STORE_FINDING_KIND_EMBEDDING_MISSING: _StoreFindingKind.ValueType  # 10
+    """The catalog's own vector of a live chunk is missing or damaged."""
+    STORE_FINDING_KIND_GENERATION_INCONSISTENT: _StoreFindingKind.ValueType  # 11
+    """Documents, generations and chunks contradict one another. Cannot be repaired: ingest the document again."""
+    STORE_FINDING_KIND_OUTBOX_OVERDUE: _StoreFindingKind.ValueType  # 12
+    """The vector store should have followed the catalog by now."""
+    STORE_FINDING_KIND_REQUEST_REPEATED: _StoreFindingKind.ValueType  # 13
+    """A request took effect twice, or its answer is not remembered."""
+    STORE_FINDING_KIND_SESSION_INCOMPLETE: _StoreFindingKind.ValueType  # 14
+    """Messages of a session are missing."""
+    STORE_FINDING_KIND_AUDIT_BROKEN: _StoreFindingKind.ValueType  # 15
+    """The record of changes was altered."""
+    STORE_FINDING_KIND_CATALOG_DAMAGED: _StoreFindingKind.ValueType  # 16
+    """The database file is damaged."""
 
 class StoreFindingKind(_StoreFindingKind, metaclass=_StoreFindingKindEnumTypeWrapper):
     """What can be wrong in a store."""
@@ -141,6 +163,28 @@ STORE_FINDING_KIND_GENERATION_UNFINISHED: StoreFindingKind.ValueType  # 6
 """A generation was left unfinished."""
 STORE_FINDING_KIND_VAULT_DIFFERS: StoreFindingKind.ValueType  # 7
 """A file of the vault is missing, damaged or superfluous."""
+STORE_FINDING_KIND_VECTOR_DIFFERS: StoreFindingKind.ValueType  # 8
+"""The engine's vector of a chunk is another one than the catalog's, or no vector at all: not finite, of
+another length, all zero.
+"""
+STORE_FINDING_KIND_SEARCH_DIFFERS: StoreFindingKind.ValueType  # 9
+"""The engine answers otherwise than its points say: it does not find a vector by itself, filters wrongly or
+counts wrongly.
+"""
+STORE_FINDING_KIND_EMBEDDING_MISSING: StoreFindingKind.ValueType  # 10
+"""The catalog's own vector of a live chunk is missing or damaged."""
+STORE_FINDING_KIND_GENERATION_INCONSISTENT: StoreFindingKind.ValueType  # 11
+"""Documents, generations and chunks contradict one another. Cannot be repaired: ingest the document again."""
+STORE_FINDING_KIND_OUTBOX_OVERDUE: StoreFindingKind.ValueType  # 12
+"""The vector store should have followed the catalog by now."""
+STORE_FINDING_KIND_REQUEST_REPEATED: StoreFindingKind.ValueType  # 13
+"""A request took effect twice, or its answer is not remembered."""
+STORE_FINDING_KIND_SESSION_INCOMPLETE: StoreFindingKind.ValueType  # 14
+"""Messages of a session are missing."""
+STORE_FINDING_KIND_AUDIT_BROKEN: StoreFindingKind.ValueType  # 15
+"""The record of changes was altered."""
+STORE_FINDING_KIND_CATALOG_DAMAGED: StoreFindingKind.ValueType  # 16
+"""The database file is damaged."""
 Global___StoreFindingKind: _TypeAlias = StoreFindingKind  # noqa: Y015
 
 @_typing.final
@@ -3092,8 +3136,8 @@ class ReembedRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     embedder: _builtins.str
-    """Optional. Embedder in the notation of `--embedder`, which must be configured on the server; empty means
-    the server's default.
+    """Optional. Embedder in the notation of `--embedder`; empty means the server's. A server has one embedder, so
+    any other is INVALID_ARGUMENT.
     """
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe: the same id joins a run that is going on."""
@@ -3226,9 +3270,11 @@ class StoreFinding(_message.Message):
     kind: Global___StoreFindingKind.ValueType
     """Output only. What is wrong."""
     collection: _builtins.str
-    """Output only. Name of the collection."""
+    """Output only. Name of the collection; empty for what belongs to none."""
     subject: _builtins.str
-    """Output only. Id of the document, chunk, memory or path concerned."""
+    """Output only. Id of the document, chunk, memory, session, request or path concerned, the number of a vector
+    without a chunk, or the name of an engine collection; empty for a store as a whole.
+    """
     message: _builtins.str
     """Output only. For people."""
     repaired: _builtins.bool

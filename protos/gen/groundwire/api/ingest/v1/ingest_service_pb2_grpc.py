@@ -501,14 +501,19 @@ class IngestServiceServicer:
 
     def Reindex(self, request, context):
         """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
-        serving.
+        serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
+
+        Errors: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a vector.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Reembed(self, request, context):
-        """Embeds a collection with another model and moves over when complete, while the old vectors keep serving.
+        """Embeds a collection with the server's model and moves over when complete, while the old vectors keep serving.
+        Vectors that were made are kept: a run that was cut off goes on where it was. Safe to retry.
+
+        Errors: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -516,7 +521,7 @@ class IngestServiceServicer:
 
     def CheckStore(self, request, context):
         """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
-        report.
+        report. Works while everything else goes on. What cannot be made from the catalog stays a finding. Safe to retry.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -167,13 +167,19 @@ class IngestServiceStub:
     """Returns figures of one or all collections, counted in the catalog. Safe to retry."""
     Reindex: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.ReindexRequest, _ingest_service_pb2.ReindexResponse]
     """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
-    serving.
+    serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
+
+    Errors: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a vector.
     """
     Reembed: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.ReembedRequest, _ingest_service_pb2.ReembedResponse]
-    """Embeds a collection with another model and moves over when complete, while the old vectors keep serving."""
+    """Embeds a collection with the server's model and moves over when complete, while the old vectors keep serving.
+    Vectors that were made are kept: a run that was cut off goes on where it was. Safe to retry.
+
+    Errors: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+    """
     CheckStore: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.CheckStoreRequest, _ingest_service_pb2.CheckStoreResponse]
     """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
-    report.
+    report. Works while everything else goes on. What cannot be made from the catalog stays a finding. Safe to retry.
     """
 
 @_typing.type_check_only
@@ -315,13 +321,19 @@ class IngestServiceAsyncStub(IngestServiceStub):
     """Returns figures of one or all collections, counted in the catalog. Safe to retry."""
     Reindex: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.ReindexRequest, _ingest_service_pb2.ReindexResponse]  # type: ignore[assignment]
     """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
-    serving.
+    serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
+
+    Errors: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a vector.
     """
     Reembed: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.ReembedRequest, _ingest_service_pb2.ReembedResponse]  # type: ignore[assignment]
-    """Embeds a collection with another model and moves over when complete, while the old vectors keep serving."""
+    """Embeds a collection with the server's model and moves over when complete, while the old vectors keep serving.
+    Vectors that were made are kept: a run that was cut off goes on where it was. Safe to retry.
+
+    Errors: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+    """
     CheckStore: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.CheckStoreRequest, _ingest_service_pb2.CheckStoreResponse]  # type: ignore[assignment]
     """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
-    report.
+    report. Works while everything else goes on. What cannot be made from the catalog stays a finding. Safe to retry.
     """
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -658,7 +670,9 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_ingest_service_pb2.ReindexResponse], _abc.AsyncIterator[_ingest_service_pb2.ReindexResponse]]:
         """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
-        serving.
+        serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
+
+        Errors: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a vector.
         """
 
     @_abc_1.abstractmethod
@@ -667,7 +681,11 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.ReembedRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_ingest_service_pb2.ReembedResponse], _abc.AsyncIterator[_ingest_service_pb2.ReembedResponse]]:
-        """Embeds a collection with another model and moves over when complete, while the old vectors keep serving."""
+        """Embeds a collection with the server's model and moves over when complete, while the old vectors keep serving.
+        Vectors that were made are kept: a run that was cut off goes on where it was. Safe to retry.
+
+        Errors: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+        """
 
     @_abc_1.abstractmethod
     def CheckStore(
@@ -676,7 +694,7 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_ingest_service_pb2.CheckStoreResponse], _abc.AsyncIterator[_ingest_service_pb2.CheckStoreResponse]]:
         """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
-        report.
+        report. Works while everything else goes on. What cannot be made from the catalog stays a finding. Safe to retry.
         """
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
