@@ -21,7 +21,12 @@ from groundwire.catalog.begin_generation import (
 from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
 from groundwire.catalog.delete_document import delete_document
-from groundwire.catalog.document_rows import SELECT_DOCUMENTS, SELECT_DOCUMENTS_OF_COLLECTION, to_document
+from groundwire.catalog.document_rows import (
+    SELECT_DOCUMENTS,
+    SELECT_DOCUMENTS_OF_COLLECTION,
+    SELECT_VISIBLE_DOCUMENT,
+    to_document,
+)
 from groundwire.catalog.embedding_rows import embedding_times
 from groundwire.catalog.generations import DeletedCounts, GenerationDraft, PendingGeneration, Receipted
 from groundwire.catalog.ledger import settle
@@ -35,7 +40,6 @@ from groundwire.kernel.errors import DocumentNotFoundError
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
 from groundwire.kernel.payload import chunk_payload
 
-_BY_ID = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.document_id == bindparam("wanted"))
 _BY_ID_ALONE = SELECT_DOCUMENTS.where(documents.c.document_id == bindparam("wanted"))
 _BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("wanted"))
 _BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
@@ -57,6 +61,12 @@ class Documents:
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
         self._clock = clock or SystemClock()
+        self._under_way: set[int] = set()
+
+    @property
+    def under_way(self) -> frozenset[int]:
+        """Return the keys of the pending generations that are being written through this object."""
+        return frozenset(self._under_way)
 
     def find_by_source(self, tenant: str, collection: str, source_uri: str) -> Document | None:
         """Return the document with this source, or the one it is an alias of."""
@@ -75,7 +85,8 @@ class Documents:
         Raises:
             DocumentNotFoundError: the collection has none of this id.
         """
-        found = self._first(_BY_ID, {"tenant": tenant, "collection": collection, "wanted": document_id})
+        given = {"tenant": tenant, "collection": collection, "wanted": document_id}
+        found = self._first(SELECT_VISIBLE_DOCUMENT, given)
         if found is None:
             raise DocumentNotFoundError(document_id)
         return found
@@ -131,6 +142,7 @@ class Documents:
         pending, embedded = self._number(tenant, collection, draft, now), self._embedding_times(collection, draft)
         prepared = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded)
         pending = self._database.write(lambda connection: insert_generation(connection, prepared))
+        self._under_way.add(pending.key)
         try:
             for start in range(CHUNKS_PER_TRANSACTION, len(draft.chunks), CHUNKS_PER_TRANSACTION):
                 self._database.write(partial(insert_chunks, prepared=replace(prepared, pending=pending), start=start))
@@ -157,11 +169,16 @@ class Documents:
             self._conclude(connection, pending.tenant, "publish_document", document.document_id, receipt, document)
             return document
 
-        return self._database.write(work)
+        published = self._database.write(work)
+        self._under_way.discard(pending.key)
+        return published
 
     def abandon(self, pending: PendingGeneration) -> None:
         """Remove a generation that was not published and queue its points; repeatable; leaves a published one alone."""
-        self._database.write(lambda connection: take_back_generation(connection, pending))
+        try:
+            self._database.write(lambda connection: take_back_generation(connection, pending))
+        finally:
+            self._under_way.discard(pending.key)
 
     def delete(
         self, tenant: str, collection: str, document_id: str, receipt: Receipted[DeletedCounts] = None
@@ -230,7 +247,8 @@ class Documents:
 
 def _add_alias(connection: Connection, tenant: str, collection: str, document_id: str, source_uri: str) -> None:
     key = collection_key(connection, tenant, collection)
-    document = connection.execute(_BY_ID, {"tenant": tenant, "collection": collection, "wanted": document_id}).first()
+    given = {"tenant": tenant, "collection": collection, "wanted": document_id}
+    document = connection.execute(SELECT_VISIBLE_DOCUMENT, given).first()
     if document is None:
         raise DocumentNotFoundError(document_id)
     refuse_taken_source(connection, key, source_uri, document_id)

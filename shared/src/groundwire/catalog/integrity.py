@@ -44,7 +44,7 @@ _RULES = (
         "a live generation that has not the chunks it counts",
         """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
         WHERE state = 'LIVE' AND g.chunk_count <>
-        (SELECT count(*) FROM chunks AS c WHERE c.generation_key = g.generation_key)""",
+        (SELECT count(*) FROM chunks AS c WHERE c.generation_key = g.generation_key AND NOT upper)""",
     ),
     _Rule(
         FindingKind.GENERATION_INCONSISTENT,

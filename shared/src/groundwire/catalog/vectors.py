@@ -7,13 +7,26 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, bindparam, delete, exists, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+)
 
 from groundwire.catalog.bookkeeping_tables import embeddings
 from groundwire.catalog.bulk_insert import insert_rows
 from groundwire.catalog.chunk_rows import to_payload
 from groundwire.catalog.database import Database
-from groundwire.catalog.generation_keys import IS_LIVE, key_of, live_generation_keys
+from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
 from groundwire.catalog.tables import chunks, collections, generations
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
@@ -74,8 +87,10 @@ class VectorCache:
             yield _to_batch(rows, collection.identity.dimensions)
             generation, sequence = rows[-1].generation_key, rows[-1].sequence_num
 
-    def points_of(self, collection: Collection, numbers: Sequence[int]) -> PointBatch:
-        """Return the points of those of the chunks that are live, by number, in one snapshot.
+    def points_of(
+        self, collection: Collection, numbers: Sequence[int], *, also_unindexed: bool = False
+    ) -> PointBatch:
+        """Return the points of those of the chunks that are live and indexed, by number, in one snapshot.
 
         Raises:
             DataLossError: a chunk has no vector (`missing` lists them).
@@ -86,6 +101,7 @@ class VectorCache:
             .outerjoin_from(chunks, embeddings, _has_vector(collection))
             .where(
                 chunks.c.chunk_number.in_(select(given.c.value)),
+                true() if also_unindexed else IS_INDEXED,
                 chunks.c.generation_key.in_(live_generation_keys(key_of(collection))),
             )
             .order_by(chunks.c.chunk_number)
@@ -94,11 +110,12 @@ class VectorCache:
             return _to_batch(connection.execute(statement).all(), collection.identity.dimensions)
 
     def missing(self, collection: Collection, limit: int) -> list[int]:
-        """Return the numbers of up to `limit` live chunks without a vector, ascending."""
+        """Return the numbers of up to `limit` live chunks that should have a vector and have none, ascending."""
         statement = (
             select(chunks.c.chunk_number)
             .outerjoin_from(chunks, embeddings, _has_vector(collection))
             .where(
+                IS_INDEXED,
                 chunks.c.generation_key.in_(live_generation_keys(key_of(collection))),
                 embeddings.c.embedding_hash.is_(None),
             )
@@ -157,6 +174,7 @@ def _points_after(collection: Collection) -> Select[Any]:
         .where(
             generations.c.collection_key == key_of(collection),
             IS_LIVE,
+            IS_INDEXED,
             generations.c.generation_key >= generation,
             or_(generations.c.generation_key > generation, chunks.c.sequence_num > sequence),
         )

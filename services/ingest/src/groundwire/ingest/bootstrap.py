@@ -6,7 +6,7 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.full_text_rebuild import FullTextRebuild
+from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.outbox import Outbox
@@ -18,32 +18,32 @@ from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.adapters.parser_lanes import ParserLanes
 from groundwire.ingest.adapters.parser_process import ParserLimits
 from groundwire.ingest.adapters.staged_upload import StagingFolder
-from groundwire.ingest.build_index import BuildIndex
+from groundwire.ingest.admit_document import AdmitDocument
 from groundwire.ingest.create_collection import CreateCollection
 from groundwire.ingest.delete_document import DeleteCollection, DeleteDocument
 from groundwire.ingest.domain.reading_limits import ReadingLimits
 from groundwire.ingest.embed_chunks import EmbedChunks
-from groundwire.ingest.embed_missing import EmbedMissing
 from groundwire.ingest.housekeeping import Housekeeping
+from groundwire.ingest.index_orphans import IndexOrphans
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.known_sources import KnownSources
 from groundwire.ingest.list_documents import ListDocuments
+from groundwire.ingest.operations import OperationParts, Operations
 from groundwire.ingest.ports import Parser
 from groundwire.ingest.read_chunks import GetChunk, ListChunks
 from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
 from groundwire.ingest.rebuild_index import RebuildIndex
 from groundwire.ingest.receive_upload import ReceiveUpload
-from groundwire.ingest.reembed_collection import ReembedCollection
-from groundwire.ingest.reindex_collection import ReindexCollection
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer import IngestServicer
 from groundwire.ingest.servicer.calls import Calls, UseCases
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
-from groundwire.ingest.servicer.operation_calls import OperationCalls, OperationUseCases
+from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.settings import IngestSettings
-from groundwire.ingest.shared_runs import SharedRuns
+from groundwire.ingest.skip_duplicates import SkipDuplicates
 from groundwire.ingest.sweep_leftovers import SweepLeftovers
 from groundwire.ingest.update_collection import UpdateCollection
 from groundwire.ingest.wire.collection_settings import SettingsReader
@@ -95,6 +95,7 @@ class _Stores:
     chunks: Chunks
     texts: Texts
     sources: Sources
+    duplicates: DuplicateChunks
     cache: VectorCache
     ledger: Ledger
     outbox: Outbox
@@ -110,8 +111,9 @@ def build(
     settings: IngestSettings,
     workers: Workers,
     clock: Clock | None = None,
+    embedder_url: str = "",
 ) -> IngestService:
-    """Wire the service up; nothing runs before `start()`."""
+    """Wire the service up; nothing runs before `start()`. `embedder_url` is how operators named the embedder."""
     clock = clock or SystemClock()
     stores = _stores(catalog, clock)
     parser = ParserLanes(
@@ -130,6 +132,7 @@ def build(
         receive,
         vectors,
         embedder.identity.digest,
+        IndexOrphans(stores.collections, stores.duplicates, stores.cache, vectors),
     )
     housekeeping = Housekeeping(sweep, RebuildIndex(vectors, stores.cache), settings.sweep_every_s)
     ingest = _ingest_document(stores, vectors, embedder, parser, settings, housekeeping)
@@ -137,14 +140,19 @@ def build(
     ingest_workers = Workers(settings.concurrent_documents, "ingest")
     upload = UploadStream(ingest, use_cases.remember, receive, workers, ingest_workers)
     tokens = PageTokens(load_key(folder / PAGE_TOKEN_KEY_FILE))
-    calls = Calls(use_cases, tokens, embedder.tokenizer.name)
+    calls = Calls(use_cases, tokens)
     collection_calls = CollectionCalls(
         _collection_use_cases(stores, vectors, embedder, housekeeping, clock),
         tokens,
         SettingsReader(settings.max_document_bytes),
         engine_name(vectors),
     )
-    operations = _operation_calls(catalog, stores, vectors, embedder, settings, housekeeping)
+    operations = OperationCalls(
+        _operations(catalog, stores, vectors, embedder, settings, housekeeping, clock),
+        use_cases.remember,
+        embedder_url,
+        Workers(_WAITING_OPERATIONS, "operation"),
+    )
     servicer = IngestServicer(calls, collection_calls, operations, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
     return IngestService(servicer, use_cases, housekeeping, parser, ingest_workers, operations)
 
@@ -153,6 +161,8 @@ def _parser_limits(settings: IngestSettings) -> ParserLimits:
     return ParserLimits(
         base_s=settings.parser_base_s,
         s_per_mib=settings.parser_s_per_mib,
+        memory_base_bytes=settings.parser_memory_base_mib * _MIB,
+        memory_per_byte=settings.parser_memory_per_byte,
         memory_bytes=settings.parser_memory_mib * _MIB,
         reading=ReadingLimits(
             zip_entries=settings.parser_zip_entries,
@@ -163,31 +173,26 @@ def _parser_limits(settings: IngestSettings) -> ParserLimits:
     )
 
 
-def _operation_calls(
+def _operations(
     catalog: Database,
     stores: _Stores,
     vectors: VectorStore,
     embedder: Embedder,
     settings: IngestSettings,
     housekeeping: Housekeeping,
-) -> OperationCalls:
-    embed = EmbedChunks(stores.cache, embedder, settings.embed_batch_tokens)
-    full_text = FullTextRebuild(catalog)
-    build_index = BuildIndex(stores.builds, stores.cache, full_text, vectors, housekeeping.nudge)
-    runs = SharedRuns()
-    use_cases = OperationUseCases(
-        reindex=ReindexCollection(stores.collections, vectors, build_index, runs),
-        reembed=ReembedCollection(
-            collections=stores.collections,
-            vectors=vectors,
-            embed_missing=EmbedMissing(stores.cache, stores.chunks, embed),
-            build_index=build_index,
-            runs=runs,
-            identity=embedder.identity,
-        ),
-        remember=RememberRequest(stores.ledger),
+    clock: Clock,
+) -> Operations:
+    parts = OperationParts(
+        catalog=catalog,
+        documents=stores.documents,
+        vectors=vectors,
+        embed_chunks=EmbedChunks(stores.cache, embedder, settings.embed_batch_tokens),
+        engines=KeyedLocks(),
+        sweep=housekeeping.sweep_now,
+        nudge=housekeeping.nudge,
+        clock=clock,
     )
-    return OperationCalls(use_cases, runs, Workers(_WAITING_OPERATIONS, "operation"))
+    return parts.assemble()
 
 
 def _stores(catalog: Database, clock: Clock) -> _Stores:
@@ -197,10 +202,11 @@ def _stores(catalog: Database, clock: Clock) -> _Stores:
         chunks=Chunks(catalog),
         texts=Texts(catalog),
         sources=Sources(catalog),
+        duplicates=DuplicateChunks(catalog),
         cache=VectorCache(catalog, clock),
         ledger=Ledger(catalog, clock),
         outbox=Outbox(catalog),
-        recovery=Recovery(catalog),
+        recovery=Recovery(catalog, clock),
         builds=IndexBuilds(catalog, clock),
     )
 
@@ -215,14 +221,14 @@ def _ingest_document(
 ) -> IngestDocument:
     embed = EmbedChunks(stores.cache, embedder, settings.embed_batch_tokens)
     return IngestDocument(
-        collections=stores.collections,
-        documents=stores.documents,
+        admit=AdmitDocument(stores.collections, embedder.identity, settings.max_document_bytes),
+        known=KnownSources(stores.documents),
         sources=stores.sources,
         parser=parser,
-        write_generation=WriteGeneration(stores.documents, vectors, embed),
+        write_generation=WriteGeneration(
+            stores.documents, vectors, embed, SkipDuplicates(stores.duplicates), embedder.tokenizer.name
+        ),
         locks=KeyedLocks(),
-        identity=embedder.identity,
-        max_bytes=settings.max_document_bytes,
         after_write=housekeeping.wrote,
     )
 

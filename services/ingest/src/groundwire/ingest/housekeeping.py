@@ -53,6 +53,14 @@ class Housekeeping:
         """Sweep soon; returns at once."""
         self._wake["sweep"].set()
 
+    def sweep_now(self) -> int:
+        """Sweep in the thread of the caller; return how many tasks were done.
+
+        Raises:
+            StoreUnavailableError: the vector store failed.
+        """
+        return self._sweep()
+
     def close(self) -> None:
         """Stop; a sweep or rebuild under way ends at its next step."""
         self._closing.set()

@@ -77,6 +77,7 @@ def build_services(settings: ProcessSettings, stack: ExitStack) -> list[Service]
         embedder=engines.embedder,
         settings=settings.ingest,
         workers=engines.ingest_workers,
+        embedder_url=settings.server.embedder,
     )
     retrieve, answer = _build_query_services(settings, engines)
     for part in (ingest, retrieve, answer):

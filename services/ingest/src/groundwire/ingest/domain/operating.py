@@ -1,8 +1,12 @@
 """What long work on a collection returns."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from groundwire.ingest.domain.ingesting import Progress
 from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.store_findings import StoreFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +16,17 @@ class IndexBuilt:
     vectors: int
     embedded: int
     identity: EmbeddingIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReport:
+    """What a check found in all; `checked` chunks were compared."""
+
+    checked: int
+    findings: int
+    repaired: int
+
+
+CheckEvent: TypeAlias = Progress | StoreFinding
+CheckReport: TypeAlias = Callable[[CheckEvent], None]
+"""Hears how far a check is, and what it finds."""

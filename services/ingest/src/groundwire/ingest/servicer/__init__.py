@@ -115,5 +115,13 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
             async for event in events:
                 yield event
 
+    async def CheckStore(
+        self, request: pb.CheckStoreRequest, context: Any
+    ) -> AsyncGenerator[pb.CheckStoreResponse, None]:
+        """Compare the stores with the catalog, telling what is wrong."""
+        async with aclosing(self.operation_calls.check(request)) as events:
+            async for event in events:
+                yield event
+
     async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
         return await self.workers.run(request_context.current().budget, call, request)

@@ -9,16 +9,15 @@ from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.ingesting import Progress, Report
-from groundwire.ingest.domain.operating import IndexBuilt
-from groundwire.ingest.reembed_collection import ReembedCollection
-from groundwire.ingest.reindex_collection import ReindexCollection
+from groundwire.ingest.domain.operating import CheckEvent, IndexBuilt
+from groundwire.ingest.operations import Operations
 from groundwire.ingest.remember_request import RememberRequest
-from groundwire.ingest.shared_runs import SharedRuns
-from groundwire.ingest.wire.operations import to_index_build_result
+from groundwire.ingest.wire.operations import to_finding_message, to_index_build_result, to_report_message
 from groundwire.ingest.wire.requests import request_key
 from groundwire.ingest.wire.responses import to_progress
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.store_findings import StoreFinding
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 
@@ -26,25 +25,17 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
-class OperationUseCases:
-    """What the long calls use."""
-
-    reindex: ReindexCollection
-    reembed: ReembedCollection
-    remember: RememberRequest
-
-
-@dataclass(frozen=True, slots=True)
 class OperationCalls:
-    """Checks, runs and answers in threads of their own: a caller may wait for hours."""
+    """Checks, runs and answers in threads of their own: a caller may wait for hours. `embedder` is the server's."""
 
-    use: OperationUseCases
-    runs: SharedRuns
+    use: Operations
+    remember: RememberRequest
+    embedder: str
     workers: Workers
 
     def close(self) -> None:
         """Stop what is going on; nothing of it has changed anything."""
-        self.runs.close()
+        self.use.runs.close()
         self.workers.close()
 
     def reindex(self, request: pb.ReindexRequest) -> AsyncGenerator[pb.ReindexResponse, None]:
@@ -59,13 +50,31 @@ class OperationCalls:
     def reembed(self, request: pb.ReembedRequest) -> AsyncGenerator[pb.ReembedResponse, None]:
         """Yield how far an embedding is, and last what it built."""
         current, name = request_context.current(), parse_collection_name(request.collection)
-        if request.embedder:
-            raise InvalidRequestError.of("embedder", "this server has one embedder; leave the field empty")
+        if request.embedder not in {"", self.embedder}:
+            raise InvalidRequestError.of("embedder", f"this server has {self.embedder!r} only")
 
         def work(report: Report) -> IndexBuilt:
             return self.use.reembed(current.tenant, name, current.budget, report)
 
         return self._build(request, work, pb.ReembedResponse)
+
+    async def check(self, request: pb.CheckStoreRequest) -> AsyncGenerator[pb.CheckStoreResponse, None]:
+        """Yield how far a check is and what it finds, and last a report."""
+        current = request_context.current()
+        name = parse_collection_name(request.collection) if request.collection else ""
+        key = request_key("CheckStore", request)
+
+        def work(report: Callable[[CheckEvent], None]) -> bytes:
+            return self.remember(
+                current.tenant,
+                key,
+                lambda _: self.use.check(current.tenant, name, current.budget, report, repair=request.repair),
+                lambda found: to_report_message(found).SerializeToString(deterministic=True),
+            )
+
+        async with aclosing(self.workers.stream(current.budget, work)) as events:
+            async for event in events:
+                yield _check_response(event)
 
     async def _build(
         self,
@@ -77,7 +86,7 @@ class OperationCalls:
         key = request_key(kind.DESCRIPTOR.name.removesuffix("Response"), request)
 
         def run(report: Callable[[Progress], None]) -> bytes:
-            return self.use.remember(current.tenant, key, lambda _: work(report), _encode)
+            return self.remember(current.tenant, key, lambda _: work(report), _encode)
 
         async with aclosing(self.workers.stream(current.budget, run)) as events:
             async for event in events:
@@ -92,3 +101,13 @@ def _response(kind: Any, event: Progress | bytes) -> Any:
     if isinstance(event, Progress):
         return kind(progress=to_progress(event))
     return kind(result=pb.IndexBuildResult.FromString(event))
+
+
+def _check_response(event: CheckEvent | bytes) -> pb.CheckStoreResponse:
+    match event:
+        case Progress():
+            return pb.CheckStoreResponse(progress=to_progress(event))
+        case StoreFinding():
+            return pb.CheckStoreResponse(finding=to_finding_message(event))
+        case _:
+            return pb.CheckStoreResponse(report=pb.StoreReport.FromString(event))

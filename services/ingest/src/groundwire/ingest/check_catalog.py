@@ -1,0 +1,75 @@
+"""Check the catalog: the file, its tables, the full-text index, what was left unfinished, and the bookkeeping."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.full_text_rebuild import FullTextRebuild
+from groundwire.catalog.integrity import Integrity
+from groundwire.catalog.recovery import Recovery
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import UnavailableError
+from groundwire.kernel.store_findings import FindingKind, StoreFinding
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCatalog:
+    """Each check returns what it found; what can be repaired from the catalog itself is, if told to."""
+
+    integrity: Integrity
+    full_text: FullTextRebuild
+    bookkeeping: BookkeepingInspection
+    recovery: Recovery
+    documents: Documents
+    sweep: Callable[[], int]
+
+    def tables(self, names: Collection[str], budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
+        """Yield contradictions between tables that concern these collections, and a damaged full-text index."""
+        found = [finding for finding in self.integrity.tables(budget) if finding.collection in {*names, ""}]
+        damaged = [finding for finding in found if finding.kind is FindingKind.FULL_TEXT_DIFFERS]
+        yield from (finding for finding in found if finding.kind is not FindingKind.FULL_TEXT_DIFFERS)
+        damaged = damaged or self.integrity.full_text(budget)
+        if damaged and repair:
+            self.full_text(budget)
+            left = self._full_text_left(budget)
+            yield from (replace(finding, repaired=not left) for finding in damaged)
+        else:
+            yield from damaged
+
+    def unfinished(self, tenant: str, names: Collection[str], *, repair: bool) -> Iterator[StoreFinding]:
+        """Yield generations that nobody is writing any more."""
+        for pending in self.recovery.leftovers(self.documents.under_way):
+            if pending.tenant != tenant or pending.collection.name not in names:
+                continue
+            if repair:
+                self.documents.abandon(pending)
+            message = f"generation {pending.generation} was left unfinished"
+            yield StoreFinding(
+                FindingKind.GENERATION_UNFINISHED,
+                pending.collection.name,
+                pending.document_id,
+                message,
+                repaired=repair,
+            )
+
+    def whole(self, tenant: str, budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
+        """Yield what concerns no single collection: the file, overdue tasks, requests, sessions, the audit record."""
+        yield from self.integrity.file(budget)
+        overdue = self.bookkeeping.overdue(tenant)
+        yield from self._swept(tenant, overdue) if repair and overdue else overdue
+        yield from self.bookkeeping.repeated_requests(tenant)
+        yield from self.bookkeeping.incomplete_sessions(tenant)
+        yield from self.bookkeeping.broken_audit(tenant, budget)
+
+    def _full_text_left(self, budget: Budget) -> bool:
+        tables = self.integrity.tables(budget)
+        is_left = any(finding.kind is FindingKind.FULL_TEXT_DIFFERS for finding in tables)
+        return is_left or bool(self.integrity.full_text(budget))
+
+    def _swept(self, tenant: str, overdue: Iterable[StoreFinding]) -> Iterator[StoreFinding]:
+        with suppress(UnavailableError):  # the tasks stay, and are told as not repaired
+            self.sweep()
+        left = {finding.message for finding in self.bookkeeping.overdue(tenant)}
+        yield from (replace(finding, repaired=finding.message not in left) for finding in overdue)

@@ -1,0 +1,82 @@
+"""Ask an engine questions whose answers the catalog knows: counts, chunks by their own vectors, filters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from groundwire.catalog.point_inspection import ExpectedPoint, PointInspection
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import UnsupportedFilterError
+from groundwire.kernel.filters import Comparator, Comparison
+from groundwire.kernel.store_findings import FindingKind, StoreFinding
+from groundwire.kernel.vector_store import VectorStore
+
+_SAMPLES = 20
+_DEPTH = 100
+"""An approximate index may put equals first and miss a few; not to find a vector among so many is damage."""
+_ATTEMPTS = 3
+_MOST_POINTS_OF_A_DOCUMENT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSearch:
+    """Answers are compared only if nothing was written meanwhile."""
+
+    inspection: PointInspection
+    vectors: VectorStore
+
+    def __call__(self, collection: Collection) -> list[StoreFinding]:
+        """Return what an engine answers wrongly about points that were found to be right.
+
+        Raises:
+            CollectionNotFoundError: the engine collection is gone.
+            StoreUnavailableError: the engine failed.
+        """
+        for _ in range(_ATTEMPTS):
+            before = self.inspection.changed_position(collection)
+            found = self._ask(collection)
+            is_quiet = before is not None and before == self.inspection.changed_position(collection)
+            if is_quiet and not self.inspection.waiting(collection):
+                return found
+        return []
+
+    def _ask(self, collection: Collection) -> list[StoreFinding]:
+        numbers = list(self.vectors.numbers(collection.engine_name))
+        count = self.vectors.count(collection.engine_name)
+        samples = self.inspection.expected_of(collection, numbers[:: max(1, len(numbers) // _SAMPLES)])
+        wrong = [
+            *([f"the engine counts {count} points and lists {len(numbers)}"] if count != len(numbers) else []),
+            *self._lost(collection, samples),
+            *self._filtered_wrongly(collection, samples),
+        ]
+        return [StoreFinding(FindingKind.SEARCH_DIFFERS, collection.name, "", message) for message in wrong]
+
+    def _lost(self, collection: Collection, samples: Sequence[ExpectedPoint]) -> list[str]:
+        lost = []
+        for point in samples:
+            if point.vector is None or not point.vector.any():
+                continue
+            hits = self.vectors.search(collection.engine_name, point.vector, _DEPTH)
+            # Copies of a text share their vector: more of them than results may stand before this one.
+            is_full_of_equals = len(hits) == _DEPTH and hits[-1].similarity >= hits[0].similarity
+            if point.number not in {hit.number for hit in hits} and not is_full_of_equals:
+                lost.append(f"chunk {point.chunk_id} is not found by its own vector")
+        return lost
+
+    def _filtered_wrongly(self, collection: Collection, samples: Sequence[ExpectedPoint]) -> list[str]:
+        wrong = []
+        for document_id in sorted({point.document_id for point in samples})[: _SAMPLES // 2]:
+            point = next(point for point in samples if point.document_id == document_id)
+            if point.vector is None or not self._agrees(collection, point):
+                wrong.append(f"a filter on document {document_id} finds other chunks than the catalog")
+        return wrong
+
+    def _agrees(self, collection: Collection, point: ExpectedPoint) -> bool:
+        expected = self.inspection.of_document(collection, point.document_id, _MOST_POINTS_OF_A_DOCUMENT)
+        if len(expected) == _MOST_POINTS_OF_A_DOCUMENT or point.vector is None:
+            return True
+        where = Comparison("document_id", Comparator.EQ, point.document_id)
+        try:
+            hits = self.vectors.search(collection.engine_name, point.vector, len(expected) + 1, where=where)
+        except UnsupportedFilterError:
+            return True
+        return sorted(hit.number for hit in hits) == expected

@@ -1,0 +1,97 @@
+"""The long work on stores, put together from its parts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
+from groundwire.catalog.chunks import Chunks
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.database import Database
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.full_text_rebuild import FullTextRebuild
+from groundwire.catalog.index_builds import IndexBuilds
+from groundwire.catalog.integrity import Integrity
+from groundwire.catalog.point_inspection import PointInspection
+from groundwire.catalog.recovery import Recovery
+from groundwire.catalog.text_inspection import TextInspection
+from groundwire.catalog.vectors import VectorCache
+from groundwire.ingest.build_index import BuildIndex
+from groundwire.ingest.check_catalog import CheckCatalog
+from groundwire.ingest.check_collection import CheckCollection
+from groundwire.ingest.check_points import CheckPoints
+from groundwire.ingest.check_search import CheckSearch
+from groundwire.ingest.check_store import CheckStore
+from groundwire.ingest.embed_chunks import EmbedChunks
+from groundwire.ingest.embed_missing import EmbedMissing
+from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.reembed_collection import ReembedCollection
+from groundwire.ingest.reindex_collection import ReindexCollection
+from groundwire.ingest.shared_runs import SharedRuns
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.vector_store import VectorStore
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Long work on stores; `runs` are those that are going on."""
+
+    reindex: ReindexCollection
+    reembed: ReembedCollection
+    check: CheckStore
+    runs: SharedRuns
+
+
+@dataclass(frozen=True, slots=True)
+class OperationParts:
+    """What long work is made of; `sweep` does what the outbox lists, `nudge` lets it be done soon."""
+
+    catalog: Database
+    documents: Documents
+    vectors: VectorStore
+    embed_chunks: EmbedChunks
+    engines: KeyedLocks
+    sweep: Callable[[], int]
+    nudge: Callable[[], None]
+    clock: Clock
+
+    def assemble(self) -> Operations:
+        """Return the use cases."""
+        collections, runs = Collections(self.catalog, self.clock), SharedRuns()
+        cache = VectorCache(self.catalog, self.clock)
+        identity = self.embed_chunks.embedder.identity
+        embed_missing = EmbedMissing(cache, Chunks(self.catalog), self.embed_chunks)
+        builds = IndexBuilds(self.catalog, self.clock)
+        build = BuildIndex(builds, cache, FullTextRebuild(self.catalog), self.vectors, self.nudge)
+        return Operations(
+            reindex=ReindexCollection(collections, self.vectors, build, runs),
+            reembed=ReembedCollection(collections, self.vectors, embed_missing, build, runs, identity),
+            check=CheckStore(
+                collections, self._check_catalog(), self._check_collection(collections, embed_missing, build), runs
+            ),
+            runs=runs,
+        )
+
+    def _check_catalog(self) -> CheckCatalog:
+        return CheckCatalog(
+            integrity=Integrity(self.catalog),
+            full_text=FullTextRebuild(self.catalog),
+            bookkeeping=BookkeepingInspection(self.catalog, self.clock),
+            recovery=Recovery(self.catalog, self.clock),
+            documents=self.documents,
+            sweep=self.sweep,
+        )
+
+    def _check_collection(
+        self, collections: Collections, embed_missing: EmbedMissing, build_index: BuildIndex
+    ) -> CheckCollection:
+        inspection = PointInspection(self.catalog)
+        points = CheckPoints(
+            inspection=inspection,
+            cache=VectorCache(self.catalog, self.clock),
+            vectors=self.vectors,
+            embed_missing=embed_missing,
+            identity=self.embed_chunks.embedder.identity,
+            engines=self.engines,
+        )
+        search = CheckSearch(inspection, self.vectors)
+        return CheckCollection(collections, TextInspection(self.catalog), points, search, build_index, self.vectors)
