@@ -20,6 +20,7 @@ def test_the_report_adds_up() -> None:
         "unchanged": 1,
         "reused": 0,
         "failed": 1,
+        "deleted": 0,
     }
 
 

@@ -29,26 +29,29 @@ def ingest(
         ProfileChoice | None, typer.Option(help="Profile of a new collection; `documents` if not given.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, max=32, help="Files in flight at a time.")] = DEFAULT_JOBS,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what would be done, and do nothing.")] = False,
+    delete_missing: Annotated[
+        bool, typer.Option("--delete-missing", help="Delete documents of these folders whose files are gone.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
     address: AddressOption = "127.0.0.1:50051",
     as_json: JsonOption = False,
 ) -> None:
     """Ingest files and folders; unchanged files cost nothing, so an interrupted run is simply repeated.
 
-    Exits with 1 if any file failed, naming each.
+    Exits with 1 if any file failed, naming each, and when the deletion was not confirmed.
     """
-    from groundwire.cli import ingest_report  # noqa: PLC0415 - rich costs time that --help should not pay
-    from groundwire.cli.ingest_files import ensure_collection, ingest_files  # noqa: PLC0415 - gRPC does as well
+    from groundwire.cli.ingest_run import IngestRun  # noqa: PLC0415 - gRPC and rich cost time --help should not pay
+    from groundwire.cli.missing_files import check_roots  # noqa: PLC0415 - the same
     from groundwire.cli.source_files import find_source_files  # noqa: PLC0415 - the same
 
     files = find_source_files(paths)
+    roots = check_roots(paths) if delete_missing else []
     with connect(address) as client:
-        ensure_collection(client, collection, profile.value if profile else None)
-        with ingest_report.Display(len(files), quiet=as_json) as display:
-            outcomes = ingest_files(client, collection, files, jobs, display)
-    report = ingest_report.as_dict(outcomes)
+        run = IngestRun(client, collection, files, roots, jobs, as_json, yes)
+        report = run.plan() if plan else run.ingest(profile.value if profile else None)
+    refused = report.pop("refused")
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False, indent=2))
-    else:
-        ingest_report.show(report)
-    if report["totals"]["failed"]:
+    if refused or any(file["error"] for file in report["files"]):
         raise typer.Exit(1)

@@ -69,6 +69,7 @@ def _ingest(client: GroundwireClient, collection: str, file: SourceFile, display
         chunks=result.counts.chunk_count,
         embedded=result.counts.embedded_count,
         warnings=tuple(warning.message for warning in result.warnings),
+        document_id=result.document.document_id,
     )
 
 

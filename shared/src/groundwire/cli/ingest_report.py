@@ -16,6 +16,7 @@ class FileOutcome:
     """What became of one file: `outcome` is created, replaced, unchanged, reused or failed.
 
     `chunks` is the size of the live generation and `embedded` the number of texts that were embedded for it.
+    `document_id` is empty for a failed one.
     """
 
     source: str
@@ -24,6 +25,7 @@ class FileOutcome:
     embedded: int = 0
     warnings: tuple[str, ...] = ()
     error: str | None = None
+    document_id: str = ""
 
 
 class Display:
@@ -59,13 +61,17 @@ class Display:
         self._chunks += outcome.chunks
         self._progress.update(self._files, advance=1, note=f"{self._chunks} chunks · {outcome.source}")
 
+    def advance(self, source: str) -> None:
+        """Count a file that was looked at."""
+        self._progress.update(self._files, advance=1, note=source)
+
     def stage(self, source: str, stage: str, done: int, total: int) -> None:
         """Show how far a large file is."""
         self._progress.update(self._files, note=f"{source}: {stage} {done}/{total}")
 
 
-def as_dict(outcomes: Sequence[FileOutcome]) -> dict[str, Any]:
-    """Return the report as `--json` prints it."""
+def as_dict(outcomes: Sequence[FileOutcome], deleted: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """Return the report as `--json` prints it; `deleted` are the documents whose files were gone."""
     counts = Counter(outcome.outcome for outcome in outcomes)
     files = [
         {
@@ -84,7 +90,7 @@ def as_dict(outcomes: Sequence[FileOutcome]) -> dict[str, Any]:
         "chunks": sum(outcome.chunks for outcome in outcomes),
         "embedded": sum(outcome.embedded for outcome in outcomes),
     }
-    return {"files": files, "totals": sums | totals}
+    return {"files": files, "deleted": list(deleted), "totals": sums | totals | {"deleted": len(deleted)}}
 
 
 def show(report: dict[str, Any]) -> None:
@@ -100,7 +106,9 @@ def show(report: dict[str, Any]) -> None:
             errors.print(f"{file['source']}: {file['error']}", markup=False)
     totals = report["totals"]
     outcomes = ", ".join(
-        f"{totals[name]} {name}" for name in ("created", "replaced", "unchanged", "reused", "failed") if totals[name]
+        f"{totals[name]} {name}"
+        for name in ("created", "replaced", "unchanged", "reused", "failed", "deleted")
+        if totals[name]
     )
     chunks = f"{totals['chunks']} chunks, {totals['embedded']} embedded"
     Console(highlight=False).print(f"{totals['files']} files: {outcomes or 'nothing to do'} · {chunks}")

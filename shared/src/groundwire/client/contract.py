@@ -30,6 +30,7 @@ class Contract:
     ingest_document = UnaryCall(
         _INGEST + "IngestDocument", ingest_pb.IngestDocumentRequest, ingest_pb.IngestDocumentResponse
     )
+    plan_ingest = UnaryCall(_INGEST + "PlanIngest", ingest_pb.PlanIngestRequest, ingest_pb.PlanIngestResponse)
     get_document = UnaryCall(_INGEST + "GetDocument", ingest_pb.GetDocumentRequest, ingest_pb.GetDocumentResponse)
     list_documents = UnaryCall(
         _INGEST + "ListDocuments", ingest_pb.ListDocumentsRequest, ingest_pb.ListDocumentsResponse

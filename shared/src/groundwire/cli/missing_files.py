@@ -1,0 +1,85 @@
+"""Finds the documents of a collection whose files are gone, and deletes them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from groundwire.api.common.v1 import record_pb2
+from groundwire.api.ingest.v1 import document_pb2
+from groundwire.cli.paging import PAGE_SIZE, all_items
+from groundwire.cli.source_files import SourceFile, find_source_files
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import DocumentNotFoundError, FieldViolation, InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class MissingFile:
+    """A document whose file is gone."""
+
+    source: str
+    document_id: str
+    chunks: int
+
+
+def check_roots(paths: Sequence[Path]) -> list[Path]:
+    """Return the folders among the paths, below which files may be missing.
+
+    Raises:
+        InvalidRequestError: there is none, or one of them has no file: more likely a wrong path or an empty mount than
+            the wish to delete everything.
+    """
+    roots = [path for path in paths if path.is_dir()]
+    if not roots:
+        raise InvalidRequestError.of("--delete-missing", "needs a folder to compare the collection with")
+    empty = [FieldViolation(str(root), "has no files to ingest") for root in roots if not find_source_files([root])]
+    if empty:
+        raise InvalidRequestError(empty)
+    return roots
+
+
+def find_missing(
+    client: GroundwireClient, collection: str, roots: Sequence[Path], files: Sequence[SourceFile]
+) -> list[MissingFile]:
+    """Return the documents that came from below the roots and have no file there any more, in the order of sources.
+
+    Sources are paths below a root, so that any relative path may be one of them. What has a scheme or is absolute came
+    from somewhere else, and so did records.
+    """
+    known = {file.source_uri for file in files}
+    return [
+        MissingFile(document.source_uri, document.document_id, document.chunk_count)
+        for document in _documents(client, collection)
+        if document.source_uri not in known
+        and document.record_type == record_pb2.RECORD_TYPE_DOCUMENT
+        and is_below_a_root(document.source_uri)
+        and not any((root / document.source_uri).exists() for root in roots)
+    ]
+
+
+def is_below_a_root(source: str) -> bool:
+    """Tell whether a source looks like the path of a file below an ingested folder."""
+    first = source.split("/", 1)[0]
+    return first not in {"", "~"} and ":" not in first and "\\" not in source
+
+
+def delete_missing(client: GroundwireClient, collection: str, missing: Sequence[MissingFile]) -> None:
+    """Delete documents; one that is gone already is fine."""
+    for each in missing:
+        try:
+            client.delete_document(collection=collection, document_id=each.document_id)
+        except DocumentNotFoundError:
+            continue
+
+
+def as_list(missing: Sequence[MissingFile]) -> list[dict[str, Any]]:
+    """Return the documents as `--json` prints them."""
+    return [{"source": each.source, "document_id": each.document_id, "chunks": each.chunks} for each in missing]
+
+
+def _documents(client: GroundwireClient, collection: str) -> Iterator[document_pb2.Document]:
+    def fetch(token: str) -> tuple[Sequence[document_pb2.Document], str]:
+        page = client.list_documents(collection=collection, page_size=PAGE_SIZE, page_token=token)
+        return page.documents, page.next_page_token
+
+    return all_items(fetch)

@@ -1,0 +1,129 @@
+"""Asks the server what ingesting files would do."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from groundwire.api.ingest.v1 import document_pb2
+from groundwire.cli.ingest_report import Display
+from groundwire.cli.source_files import SourceFile
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import GroundwireError, UnavailableError
+
+if TYPE_CHECKING:
+    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+
+PLANNED_BYTES = 4 * 1024 * 1024
+"""Larger files do not fit into one message and cannot be planned."""
+COUNTS = ("added", "kept", "removed", "embedded", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """What would become of one file; `outcome` as of an ingest, or `failed` with the `error`.
+
+    `added`, `kept`, `removed` and `embedded` count chunks, `tokens` those that would be embedded.
+    """
+
+    source: str
+    outcome: str
+    document_id: str = ""
+    added: int = 0
+    kept: int = 0
+    removed: int = 0
+    embedded: int = 0
+    tokens: int = 0
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+
+
+def plan_files(
+    client: GroundwireClient, collection: str, files: Sequence[SourceFile], jobs: int, display: Display
+) -> list[FilePlan]:
+    """Plan files, `jobs` at a time, and return the plans in the order of the files; changes nothing.
+
+    Raises:
+        CollectionNotFoundError: no such collection; there is nothing to compare with.
+        UnavailableError: the server cannot be reached; the rest is not tried.
+    """
+    client.get_collection(collection=collection)
+
+    def plan_one(file: SourceFile) -> FilePlan:
+        plan = _plan(client, collection, file)
+        display.advance(file.source_uri)
+        return plan
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            return list(pool.map(plan_one, files))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _plan(client: GroundwireClient, collection: str, file: SourceFile) -> FilePlan:
+    try:
+        if file.path.stat().st_size > PLANNED_BYTES:
+            return FilePlan(file.source_uri, "failed", error="too large to be planned; it can be ingested")
+        content = file.path.read_bytes()
+        return _to_plan(file, client.plan_ingest(collection=collection, source_uri=file.source_uri, content=content))
+    except UnavailableError:
+        raise
+    except GroundwireError as error:
+        return FilePlan(file.source_uri, "failed", error=f"{error.reason}: {error.message}")
+    except OSError as error:
+        return FilePlan(file.source_uri, "failed", error=f"cannot read: {error.strerror}")
+
+
+def _to_plan(file: SourceFile, response: "pb.PlanIngestResponse") -> FilePlan:
+    return FilePlan(
+        source=file.source_uri,
+        outcome=document_pb2.IngestOutcome.Name(response.outcome).removeprefix("INGEST_OUTCOME_").lower(),
+        document_id=response.current.document_id,
+        added=response.added_count,
+        kept=response.kept_count,
+        removed=response.removed_count,
+        embedded=response.embedded_count,
+        tokens=response.embedded_token_count,
+        warnings=tuple(warning.message for warning in response.warnings),
+    )
+
+
+def plan_dict(plans: Sequence[FilePlan], missing: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the plan as `--json` prints it; `missing` are the documents that would be deleted."""
+    files = [
+        {
+            "source": plan.source,
+            "outcome": plan.outcome,
+            **{name: getattr(plan, name) for name in COUNTS},
+            "warnings": list(plan.warnings),
+            "error": plan.error,
+        }
+        for plan in plans
+    ]
+    sums = {name: sum(file[name] for file in files) for name in COUNTS}
+    totals = {"files": len(files)} | sums | {"deleted": len(missing)}
+    return {"files": files, "deleted": list(missing), "totals": totals}
+
+
+def show_plan(report: dict[str, Any]) -> None:
+    """Print a table with a line for each file that would change, and the sums."""
+    from rich.console import Console  # noqa: PLC0415 - costs time that --help should not pay
+    from rich.table import Table  # noqa: PLC0415 - the same
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("file", overflow="fold")
+    table.add_column("outcome")
+    for name in COUNTS:
+        table.add_column(name, justify="right")
+    quiet = {"unchanged", "reused"}
+    for file in report["files"]:
+        if file["outcome"] not in quiet:
+            table.add_row(file["source"], file["error"] or file["outcome"], *(str(file[name]) for name in COUNTS))
+    for document in report["deleted"]:
+        table.add_row(document["source"], "deleted", "0", "0", str(document["chunks"]), "0", "0")
+    totals = report["totals"]
+    left_out = sum(file["outcome"] in quiet for file in report["files"])
+    table.add_row(f"{totals['files']} files", f"{left_out} as they are", *(str(totals[name]) for name in COUNTS))
+    Console(highlight=False, markup=False).print(table)
