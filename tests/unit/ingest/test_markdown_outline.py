@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.ingest.adapters.markdown_outline import markdown_outline
-from groundwire.ingest.domain.outline import Outline, chapters_of, sections_of
+from groundwire.ingest.domain.outline import Outline, runs_of, sections_of
 from groundwire.ingest.domain.placement import Place, place_of
 from groundwire.kernel.heading_text import MAX_HEADING_CHARS, heading_text
 
@@ -66,7 +66,7 @@ def test_sections_cover_the_text_without_gaps(lines: list[str]) -> None:
     for section in sections:
         levels = [heading.level for heading in section.path]
         assert levels == sorted(set(levels))
-    for run in chapters_of(sections):
+    for run in runs_of(text, sections, 1):
         assert all(section.level != 1 for section in run[1:])
 
 

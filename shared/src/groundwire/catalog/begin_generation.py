@@ -120,9 +120,9 @@ def _collection_key(connection: Connection, collection: Collection) -> int:
 
 
 def _document_row(connection: Connection, pending: PendingGeneration, collection_key: int) -> Mapping[str, Any] | None:
-    statement = select(documents.c.document_key, documents.c.collection_key, documents.c.live_generation).where(
-        documents.c.tenant == pending.tenant, documents.c.document_id == pending.document_id
-    )
+    of_this = documents.c.tenant == pending.tenant, documents.c.document_id == pending.document_id
+    columns = ("document_key", "collection_key", "live_generation", "deleted_generation", "source_path")
+    statement = select(*(documents.c[name] for name in columns)).where(*of_this)
     row = connection.execute(statement).first()
     if row is not None and row.collection_key != collection_key:
         message = f"document {pending.document_id!r} exists in another collection"
@@ -168,7 +168,9 @@ def _insert_row(connection: Connection, prepared: Prepared, shared: Mapping[str,
         "fields": field_values(draft.fields),
         "properties": field_values(draft.properties),
         "text_hash": figures.digest,
-        "chunk_count": len(draft.chunks),
+        "rules_digest": draft.rules_digest,
+        "tokenizer": draft.tokenizer,
+        "chunk_count": sum(not chunk.upper for chunk in draft.chunks),
         "total_chars": figures.total_chars,
         "total_bytes": figures.total_bytes,
         "created_time": prepared.now,

@@ -25,7 +25,7 @@ from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import collections, documents, generations
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection, CollectionSettings
-from groundwire.kernel.errors import AlreadyExistsError
+from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,19 @@ class Collections:
         """
         with self._database.read() as connection:
             return require_collection(connection, tenant, name)
+
+    def of_engine(self, engine_name: str) -> Collection:
+        """Return the collection that an engine collection serves, whichever tenant's.
+
+        Raises:
+            CollectionNotFoundError: none; it was deleted, or another engine collection serves it now.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(select(collections).where(collections.c.engine_name == engine_name))
+            found = row.mappings().first()
+        if found is None:
+            raise CollectionNotFoundError(engine_name)
+        return to_collection(found)
 
     def page(self, tenant: str, after_name: str, limit: int) -> list[Collection]:
         """Return up to `limit` collections with names above `after_name` (empty for the first), by name."""

@@ -3,67 +3,58 @@
 from sqlalchemy import Connection, RowMapping, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from groundwire.catalog.deletion_traces import DeletionTraces
 from groundwire.catalog.document_rows import field_values
-from groundwire.catalog.embedding_rows import forget_embeddings_of
+from groundwire.catalog.embedding_rows import forget_embeddings, unneeded_embeddings
 from groundwire.catalog.generation_keys import numbers_of
 from groundwire.catalog.generations import DeletedCounts, GenerationState
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.publish_generation import drop_empty_document
 from groundwire.catalog.tables import (
-    collections,
     document_aliases,
     document_tags,
     documents,
     generations,
     tombstones,
 )
+from groundwire.catalog.visible_rows import hidden_row, visible_row
 from groundwire.kernel.document import DocumentFields
-from groundwire.kernel.errors import DocumentNotFoundError
 
 
 def delete_document(connection: Connection, tenant: str, collection: str, document_id: str, now: int) -> DeletedCounts:
     """Remove text, chunks, full-text rows and unused vectors; leave a tombstone and queue the points.
 
+    A document that was deleted softly goes as well.
     Pending generations stay until who writes them finds the document changed and takes them back.
     """
-    row = _visible_row(connection, tenant, collection, document_id)
+    hidden = hidden_row(connection, tenant, collection, document_id)
+    row = hidden or visible_row(connection, tenant, collection, document_id)
     key = row["document_key"]
     leaving = select(generations.c.generation_key).where(
         generations.c.document_key == key, generations.c.state != GenerationState.PENDING.value
     )
-    numbers = numbers_of(connection, leaving)
-    queue_deleted_points(connection, tenant, row["engine_name"], numbers)
+    numbers, keys = numbers_of(connection, leaving), list(connection.execute(leaving).scalars())
+    tasks = queue_deleted_points(connection, tenant, row["engine_name"], numbers)
     _bury(connection, row, now)
-    forget_embeddings_of(connection, row["identity_digest"], leaving)
+    hashes = unneeded_embeddings(connection, row["identity_digest"], leaving)
+    embeddings = forget_embeddings(connection, row["identity_digest"], hashes)
     removed = connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving))).rowcount
     _hide(connection, key)
     drop_empty_document(connection, key)
     return DeletedCounts(
         document_id=document_id,
         source_uri=row["source_path"],
-        last_generation=row["live_generation"],
+        last_generation=row["live_generation"] or row["deleted_generation"],
         generations=removed,
         chunks=len(numbers),
         total_chars=row["total_chars"],
+        traces=DeletionTraces(
+            row["collection_key"], [key], keys, numbers, row["identity_digest"], hashes, permanent=True
+        ),
+        embeddings=embeddings,
+        tasks=tuple(tasks),
     )
-
-
-def _visible_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping:
-    statement = (
-        select(documents, collections.c.engine_name, collections.c.identity_digest)
-        .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
-        .where(
-            documents.c.tenant == tenant,
-            documents.c.document_id == document_id,
-            documents.c.live_generation > 0,
-            collections.c.name == collection,
-        )
-    )
-    row = connection.execute(statement).mappings().first()
-    if row is None:
-        raise DocumentNotFoundError(document_id)
-    return row
 
 
 def _bury(connection: Connection, row: RowMapping, now: int) -> None:
@@ -84,5 +75,13 @@ def _hide(connection: Connection, key: int) -> None:
     connection.execute(
         update(documents)
         .where(documents.c.document_key == key)
-        .values(live_generation=0, chunk_count=0, total_chars=0, total_bytes=0, **field_values(DocumentFields()))
+        .values(
+            live_generation=0,
+            deleted_generation=0,
+            delete_time=None,
+            chunk_count=0,
+            total_chars=0,
+            total_bytes=0,
+            **field_values(DocumentFields()),
+        )
     )

@@ -32,12 +32,16 @@ DOCUMENT_COLUMNS = (
     _d.doc_type,
     _d.source_hash,
     _d.live_generation,
+    _d.deleted_generation,
     _d.chunk_count,
     _d.total_chars,
     _d.total_bytes,
     _d.embedding_model,
+    _d.rules_digest,
+    _d.tokenizer,
     _d.ingestion_date,
     _d.last_modified,
+    _d.delete_time,
     *FIELD_COLUMNS,
 )
 """The key of the document, then what `to_document` reads, in its order."""
@@ -54,25 +58,31 @@ SELECT_DOCUMENTS_OF_COLLECTION = SELECT_DOCUMENTS.where(
 )
 """The visible documents of the collection `:collection` of the tenant `:tenant`, to be narrowed."""
 
+SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id == bindparam("wanted"))
+"""The one of them with the id `:wanted`."""
+
 
 def to_document(row: Sequence[Any]) -> Document:
     """Make a document of the values of `DOCUMENT_COLUMNS`."""
-    _, document_id, collection, source, doc_type, source_hash, generation, *figures = row[:13]
-    chunk_count, total_chars, total_bytes, model, ingested, modified = figures
+    _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:17]
+    chunk_count, total_chars, total_bytes, model, rules_digest, tokenizer, ingested, modified, deleted = figures
     return Document(
         document_id=document_id,
         collection=collection,
         source_uri=source,
         format=DocumentFormat(doc_type),
         source_hash=source_hash,
-        fields=_to_fields(row[13:23]),
-        generation=generation,
+        fields=_to_fields(row[17:27]),
+        generation=live + hidden,  # one of the two is 0
         chunk_count=chunk_count,
         total_chars=total_chars,
         total_bytes=total_bytes,
         embedding_model=model,
+        rules_digest=rules_digest,
+        tokenizer=tokenizer,
         ingestion_time=from_epoch_ms(ingested),
         last_modified_time=from_epoch_ms(modified),
+        delete_time=_moment(deleted),
     )
 
 

@@ -21,14 +21,24 @@ def embedding_times(
     return {row.embedding_hash: row.created_time for row in connection.execute(statement)}
 
 
-def forget_embeddings_of(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> int:
-    """Remove the vectors of texts that no chunk has but those of the `leaving` generations (their keys); return how many."""
+def unneeded_embeddings(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> list[str]:
+    """Return the hashes of the stored vectors that only chunks of the `leaving` generations (their keys) have."""
     other = chunks.alias("other")
     needed = exists(
         select(1).where(other.c.embedding_hash == embeddings.c.embedding_hash, other.c.generation_key.not_in(leaving))
     )
-    texts = select(chunks.c.embedding_hash).where(chunks.c.generation_key.in_(leaving))
+    of_leaving = select(chunks.c.embedding_hash).where(chunks.c.generation_key.in_(leaving))
+    hashes = select(func.json_group_array(embeddings.c.embedding_hash)).where(
+        embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(of_leaving), ~needed
+    )
+    found: list[str] = json.loads(connection.execute(hashes).scalar_one())
+    return found
+
+
+def forget_embeddings(connection: Connection, identity_digest: str, embedding_hashes: Sequence[str]) -> int:
+    """Remove stored vectors; return how many there were."""
+    given = func.json_each(json.dumps(list(embedding_hashes))).table_valued("value")
     unneeded = delete(embeddings).where(
-        embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(texts), ~needed
+        embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(select(given.c.value))
     )
     return connection.execute(unneeded).rowcount

@@ -9,6 +9,8 @@ from groundwire.catalog.tables import chunks, collections, generations
 from groundwire.kernel.collection import Collection
 
 IS_LIVE: ColumnElement[bool] = generations.c.state == literal_column("'LIVE'")
+IS_INDEXED: ColumnElement[bool] = chunks.c.indexed == literal_column("1")
+"""A search may find the chunk: it stands for no other chunks and repeats none."""
 
 
 def visible_at(snapshot: int | None) -> ColumnElement[bool]:

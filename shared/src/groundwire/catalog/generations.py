@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
+from groundwire.catalog.deletion_traces import DeletionTraces
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields, DocumentFormat
@@ -32,7 +33,8 @@ class GenerationDraft:
 
     `document_id` None makes a new id. `expected_generation` is the live generation the caller saw, 0 for
     a document that did not exist. `source_hash` is the SHA-256 of the original bytes in lower-case hex.
-    `pages` are those of the source in order, `properties` what the source says about itself.
+    `pages` are those of the source in order, `properties` what the source says about itself. `rules_digest`
+    identifies the rules that the chunks were made by, `tokenizer` is the name of the counter of their tokens.
     """
 
     document_id: str | None
@@ -45,6 +47,8 @@ class GenerationDraft:
     expected_generation: int
     pages: Sequence[PageSpan] = ()
     properties: DocumentFields = field(default_factory=DocumentFields)
+    rules_digest: str = ""
+    tokenizer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,11 @@ class PendingGeneration:
 
 @dataclass(frozen=True, slots=True)
 class DeletedCounts:
-    """What a deletion removed; `last_generation` is the one that was live."""
+    """What a deletion removed; `last_generation` is the one that was live.
+
+    Of a soft deletion `generations` and `embeddings` are 0: texts and vectors are kept. `tasks` are those of the outbox
+    that bring the engine up to it, `traces` what a final search looks for.
+    """
 
     document_id: str
     source_uri: str
@@ -75,6 +83,9 @@ class DeletedCounts:
     generations: int
     chunks: int
     total_chars: int
+    traces: DeletionTraces
+    embeddings: int = 0
+    tasks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

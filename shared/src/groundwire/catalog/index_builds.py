@@ -14,7 +14,7 @@ from groundwire.catalog.audit import append_audit
 from groundwire.catalog.bookkeeping_tables import index_builds
 from groundwire.catalog.collection_rows import collection_values, find_collection
 from groundwire.catalog.database import Database
-from groundwire.catalog.generation_keys import key_of, live_generation_keys
+from groundwire.catalog.generation_keys import IS_INDEXED, key_of, live_generation_keys
 from groundwire.catalog.outbox import queue_dropped_collection, queue_dropped_engine
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, collections, documents, generations
@@ -131,7 +131,7 @@ def _live_points(connection: Connection, collection: Collection) -> LivePoints:
     # The stored form of the filter keys: the same keys are always stored as the same bytes.
     payload = type_coerce(chunks.c.payload, LargeBinary)
     statement = select(chunks.c.chunk_number, payload).where(
-        chunks.c.generation_key.in_(live_generation_keys(key_of(collection)))
+        IS_INDEXED, chunks.c.generation_key.in_(live_generation_keys(key_of(collection)))
     )
     return LivePoints.of([(row[0], bytes(row[1])) for row in connection.execute(statement)])
 

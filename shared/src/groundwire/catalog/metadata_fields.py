@@ -20,7 +20,7 @@ _WIDER = (
     *(FieldKind.TEXT_LIST, FieldKind.TEXT, FieldKind.BOOLEAN_LIST, FieldKind.BOOLEAN),
     *(FieldKind.INTEGER_LIST, FieldKind.INTEGER, FieldKind.NUMBER_LIST, FieldKind.NUMBER),
 )
-"""The kind of a field that holds values of several kinds is the last of these: what is ordered wins over what is not."""
+"""The kind of a field that holds several kinds is the last of these: what is ordered wins over what is not."""
 
 _HAS_ITS_OWN = text("chunks.metadata <> '{}'")
 """In the words of the index that knows these chunks, which are few."""

@@ -1,10 +1,11 @@
-"""What the vector engines still have to forget, written in the transactions that made it so."""
+"""What the vector engines still have to do, written in the transactions that made it so."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Row, delete, exists, insert, select
 
 from groundwire.catalog.bookkeeping_tables import outbox
 from groundwire.catalog.database import Database
@@ -14,9 +15,14 @@ _NUMBERS_PER_ITEM = 5000
 
 
 class OutboxKind(StrEnum):
-    """What is to be done; doing it twice is harmless."""
+    """What is to be done; doing it twice is harmless.
+
+    MATCH_POINTS makes points equal to the catalog as it is when that is done: those of live chunks are written anew,
+    the others deleted. DELETE_POINTS is for chunks that never come back.
+    """
 
     DELETE_POINTS = "delete_points"
+    MATCH_POINTS = "match_points"
     DROP_COLLECTION = "drop_collection"
 
 
@@ -40,37 +46,54 @@ class Outbox:
         """Return up to `limit` tasks, oldest first."""
         statement = select(outbox).order_by(outbox.c.id).limit(limit)
         with self._database.read() as connection:
-            return [
-                OutboxItem(row.id, OutboxKind(row.kind), row.engine_name, tuple(row.numbers))
-                for row in connection.execute(statement)
-            ]
+            return [_to_item(row) for row in connection.execute(statement)]
+
+    def of_ids(self, ids: Sequence[int]) -> list[OutboxItem]:
+        """Return those of the tasks that are not done yet, oldest first."""
+        statement = select(outbox).where(outbox.c.id.in_(ids)).order_by(outbox.c.id)
+        with self._database.read() as connection:
+            return [_to_item(row) for row in connection.execute(statement)]
 
     def done(self, ids: Sequence[int]) -> None:
         """Remove tasks that the engine has acknowledged; unknown ids are ignored."""
         self._database.write(lambda connection: connection.execute(delete(outbox).where(outbox.c.id.in_(ids))))
 
 
-def queue_deleted_points(connection: Connection, tenant: str, engine_name: str, numbers: Sequence[int]) -> None:
-    """Queue points to be deleted, a few thousand in each task."""
-    rows = [
-        {
-            "tenant": tenant,
-            "kind": OutboxKind.DELETE_POINTS.value,
-            "engine_name": engine_name,
-            "numbers": list(numbers[start : start + _NUMBERS_PER_ITEM]),
-        }
-        for start in range(0, len(numbers), _NUMBERS_PER_ITEM)
-    ]
-    if rows:
-        connection.execute(insert(outbox), rows)
+def queue_deleted_points(connection: Connection, tenant: str, engine_name: str, numbers: Sequence[int]) -> list[int]:
+    """Queue points to be deleted for good, a few thousand in each task; return the ids of the tasks."""
+    return _queue(connection, tenant, OutboxKind.DELETE_POINTS, engine_name, numbers)
 
 
-def queue_dropped_collection(connection: Connection, collection: Collection) -> None:
-    """Queue the engine collection of a collection to be dropped."""
-    queue_dropped_engine(connection, collection.tenant, collection.engine_name)
+def queue_matched_points(connection: Connection, tenant: str, engine_name: str, numbers: Sequence[int]) -> list[int]:
+    """Queue points to be made equal to the catalog, a few thousand in each task; return the ids of the tasks."""
+    return _queue(connection, tenant, OutboxKind.MATCH_POINTS, engine_name, numbers)
 
 
-def queue_dropped_engine(connection: Connection, tenant: str, engine_name: str) -> None:
-    """Queue an engine collection to be dropped."""
+def has_points_to_match(connection: Connection, engine_name: str) -> bool:
+    """Tell whether the filter keys of some points may differ from the catalog."""
+    waiting = exists().where(outbox.c.engine_name == engine_name, outbox.c.kind == OutboxKind.MATCH_POINTS.value)
+    return bool(connection.execute(select(waiting)).scalar_one())
+
+
+def queue_dropped_collection(connection: Connection, collection: Collection) -> int:
+    """Queue the engine collection of a collection to be dropped; return the id of the task."""
+    return queue_dropped_engine(connection, collection.tenant, collection.engine_name)
+
+
+def queue_dropped_engine(connection: Connection, tenant: str, engine_name: str) -> int:
+    """Queue an engine collection to be dropped; return the id of the task."""
     row = {"tenant": tenant, "kind": OutboxKind.DROP_COLLECTION.value, "engine_name": engine_name, "numbers": []}
-    connection.execute(insert(outbox).values(row))
+    return int(connection.execute(insert(outbox).values(row).returning(outbox.c.id)).scalar_one())
+
+
+def _queue(
+    connection: Connection, tenant: str, kind: OutboxKind, engine_name: str, numbers: Sequence[int]
+) -> list[int]:
+    shared = {"tenant": tenant, "kind": kind.value, "engine_name": engine_name}
+    parts = [list(numbers[start : start + _NUMBERS_PER_ITEM]) for start in range(0, len(numbers), _NUMBERS_PER_ITEM)]
+    statement = insert(outbox).returning(outbox.c.id)
+    return [int(connection.execute(statement, shared | {"numbers": part}).scalar_one()) for part in parts]
+
+
+def _to_item(row: Row[Any]) -> OutboxItem:
+    return OutboxItem(row.id, OutboxKind(row.kind), row.engine_name, tuple(row.numbers))

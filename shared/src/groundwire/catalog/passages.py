@@ -29,6 +29,10 @@ _PLACE_COLUMNS = (
     _c.byte_end,
     _c.hierarchy_path,
     _c.level,
+    _c.upper,
+    _c.parent,
+    _c.sentence_index,
+    _c.window_size,
 )
 
 
@@ -113,4 +117,8 @@ def _to_place(row: Any) -> ChunkPlace:
         span=Span(row.char_start, row.char_end, row.byte_start, row.byte_end),
         hierarchy_path=tuple(row.hierarchy_path),
         level=row.level,
+        upper=bool(row.upper),
+        parent=row.parent,
+        sentence_index=row.sentence_index,
+        window_size=row.window_size,
     )

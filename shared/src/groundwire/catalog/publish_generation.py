@@ -46,7 +46,7 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
         .where(generations.c.generation_key == pending.key)
         .values(state=GenerationState.LIVE.value, live_from=position)
     )
-    _update_document(connection, pending, row, now)
+    _update_document(connection, row, None if _is_known(document) else now, now)
 
 
 def take_back_generation(connection: Connection, pending: PendingGeneration) -> None:
@@ -89,7 +89,7 @@ def _exists(connection: Connection, key: int) -> bool:
 def _document_row(connection: Connection, pending: PendingGeneration, row: RowMapping | None) -> RowMapping | None:
     if row is None:
         return None
-    statement = select(documents.c.live_generation).where(
+    statement = select(documents.c.live_generation, documents.c.deleted_generation).where(
         documents.c.document_key == row["document_key"], documents.c.tenant == pending.tenant
     )
     return connection.execute(statement).mappings().first()
@@ -98,15 +98,17 @@ def _document_row(connection: Connection, pending: PendingGeneration, row: RowMa
 def _supersede(
     connection: Connection, pending: PendingGeneration, document_key: int, position: int, kept_since: int | None
 ) -> None:
-    """Retire the live generation; its text stays, so that old citations can be verified.
+    """Retire the live or softly deleted generation; its text stays, so that old citations can be verified.
 
     Its points go, also when its chunks are kept for readers of the past: those compare with the vectors of the
     catalog, so that readers of now never meet what is retired (decision 0009).
     """
-    is_live = and_(generations.c.document_key == document_key, generations.c.state == GenerationState.LIVE.value)
-    key = connection.execute(select(generations.c.generation_key).where(is_live)).scalar()
-    if key is None:
+    is_current = generations.c.state.in_((GenerationState.LIVE.value, GenerationState.DELETED.value))
+    current = select(generations.c.generation_key, generations.c.state)
+    found = connection.execute(current.where(generations.c.document_key == document_key, is_current)).first()
+    if found is None:
         return
+    key, kept_since = found.generation_key, None if found.state == GenerationState.DELETED.value else kept_since
     old = numbers_of(connection, select(generations.c.generation_key).where(generations.c.generation_key == key))
     queue_deleted_points(connection, pending.tenant, pending.collection.engine_name, old)
     if kept_since is None:
@@ -118,17 +120,23 @@ def _supersede(
     )
 
 
-def _update_document(connection: Connection, pending: PendingGeneration, row: RowMapping, now: int) -> None:
+def _is_known(document: RowMapping) -> bool:
+    return bool(document["live_generation"] or document["deleted_generation"])
+
+
+def _update_document(connection: Connection, row: RowMapping, ingested: int | None, now: int) -> None:
     key = row["document_key"]
     values: dict[str, Any] = {
         **row["fields"],
         "live_generation": row["generation"],
         "last_modified": now,
+        "delete_time": None,
+        "deleted_generation": 0,
     }
-    for name in ("source_path", "source_hash", "doc_type", "chunk_count", "total_chars", "total_bytes"):
-        values[name] = row[name]
-    if pending.expected_generation == 0:
-        values["ingestion_date"] = now
+    figures = ("chunk_count", "total_chars", "total_bytes", "rules_digest", "tokenizer")
+    values |= {name: row[name] for name in ("source_path", "source_hash", "doc_type", *figures)}
+    if ingested is not None:
+        values["ingestion_date"] = ingested
     connection.execute(
         delete(document_aliases).where(
             document_aliases.c.collection_key == row["collection_key"],

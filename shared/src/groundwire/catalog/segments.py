@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.chunk import MAX_UPPER_CONTENT_CHARS, Chunk
 
 SEGMENT_CHARS = 65_536
 """Code points of a stored segment: decoded in well under a millisecond, and few rows for a large text."""
@@ -60,10 +60,17 @@ def check_chunks(text: str, chunks: Sequence[Chunk]) -> None:
         span = chunk.span
         if chunk.sequence_num != expected:
             raise ValueError(f"chunk {expected} has sequence number {chunk.sequence_num}")
-        if not 0 <= span.start < span.end <= len(text) or text[span.start : span.end] != chunk.content:
+        if not 0 <= span.start < span.end <= len(text) or not _is_content(text, chunk):
             raise ValueError(f"chunk {expected} is not the text of its span {span.start}..{span.end}")
         if (byte_of[span.start], byte_of[span.end]) != (span.start_byte, span.end_byte):
             raise ValueError(f"chunk {expected} has wrong byte offsets {span.start_byte}..{span.end_byte}")
+
+
+def _is_content(text: str, chunk: Chunk) -> bool:
+    start, end = chunk.span.start, chunk.span.end
+    if chunk.upper and end - start > MAX_UPPER_CONTENT_CHARS:
+        return not chunk.content
+    return text[start:end] == chunk.content
 
 
 def _byte_offsets(text: str, wanted: Iterable[int]) -> dict[int, int]:

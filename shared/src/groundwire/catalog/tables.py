@@ -25,6 +25,7 @@ collections = Table(
     number("updated_time"),
     number("changed_position", default=0),
     number("readable_from", default=0),
+    number("rewritten_position", default=0),
     UniqueConstraint("tenant", "name"),
     UniqueConstraint("engine_name"),
     sqlite_autoincrement=True,
@@ -55,6 +56,8 @@ documents = Table(
     number("total_chars"),
     number("total_bytes"),
     words("embedding_model"),
+    words("rules_digest", default=""),
+    words("tokenizer", default=""),
     number("ingestion_date"),
     number("last_modified"),
     number("delete_time", nullable=True),
@@ -132,6 +135,8 @@ generations = Table(
     json_text("fields"),
     json_text("properties"),
     words("text_hash"),
+    words("rules_digest", default=""),
+    words("tokenizer", default=""),
     number("chunk_count"),
     number("total_chars"),
     number("total_bytes"),
@@ -196,6 +201,12 @@ chunks = Table(
     number("overlap_prev_chars", default=0),
     number("overlap_next_chars", default=0),
     number("undersized", default=0),
+    number("sentence_index", nullable=True),
+    number("window_size", nullable=True),
+    number("parent", nullable=True),
+    number("grandparent", nullable=True),
+    number("upper", default=0),
+    number("indexed", default=1),
     json_text("tags"),
     json_text("metadata"),
     words("embedding_model"),
@@ -211,6 +222,7 @@ chunks = Table(
     CheckConstraint("length(content_hash) = 64"),
     CheckConstraint("length(embedding_hash) = 64"),
     CheckConstraint("overlap_prev_chars >= 0 AND overlap_next_chars >= 0"),
+    CheckConstraint("upper + indexed <= 1"),
     sqlite_autoincrement=True,
 )
 """Chunks of generations; triggers keep those of live and superseded ones in the full-text index."""
@@ -218,6 +230,7 @@ chunks = Table(
 Index("chunks_document", chunks.c.document_key, chunks.c.sequence_num)
 Index("chunks_content_hash", chunks.c.content_hash)
 Index("chunks_embedding_hash", chunks.c.embedding_hash)
+Index("chunks_not_indexed", chunks.c.content_hash, sqlite_where=text("indexed + upper = 0"))
 Index("chunks_chunk_id", chunks.c.tenant, chunks.c.chunk_id)
 Index("chunks_own_metadata", chunks.c.document_key, sqlite_where=chunks.c.metadata.op("<>")(text("'{}'")))
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, bindparam, func, literal_column, sele
 from groundwire.catalog.filter_split import chunks_matching
 from groundwire.catalog.filters_sql import to_sql
 from groundwire.catalog.full_text import Keys, number_of
-from groundwire.catalog.generation_keys import visible_at, visible_generation_keys
+from groundwire.catalog.generation_keys import IS_INDEXED, visible_at, visible_generation_keys
 from groundwire.catalog.tables import chunks, generations
 from groundwire.kernel.filters import Filter
 
@@ -33,7 +33,7 @@ def matching_numbers(
     keys = visible_generation_keys(collection_key, snapshot)
     condition = chunks.c.generation_key.in_(keys) if where is None else chunks_matching(keys, where)
     # One row instead of many thousand: the interpreter lock is taken once.
-    statement = select(func.json_group_array(chunks.c.chunk_number)).where(condition)
+    statement = select(func.json_group_array(chunks.c.chunk_number)).where(IS_INDEXED, condition)
     return _sorted(connection.execute(statement).scalar_one())
 
 
@@ -43,7 +43,7 @@ def superseded_numbers(
     """Return the numbers of the chunks that match, were visible at a position and are superseded now, ascending."""
     keys = visible_generation_keys(collection_key, snapshot).where(generations.c.state == "SUPERSEDED")
     condition = chunks.c.generation_key.in_(keys) if where is None else chunks_matching(keys, where)
-    statement = select(func.json_group_array(chunks.c.chunk_number)).where(condition)
+    statement = select(func.json_group_array(chunks.c.chunk_number)).where(IS_INDEXED, condition)
     return _sorted(connection.execute(statement).scalar_one())
 
 
@@ -57,6 +57,7 @@ def matching_among(
         .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
         .where(
             chunks.c.chunk_number.in_(select(given)),
+            IS_INDEXED,
             generations.c.collection_key == collection_key,
             visible_at(snapshot),
             true() if where is None else to_sql(where, chunks.c.payload),

@@ -25,11 +25,11 @@ class Chunk:
     the catalog holds, or what a vector that was not made here is to be kept under. `tags` and `metadata` are those of
     the chunk itself, beside and over those of its document.
 
-    A `sentence_index` from 0 and a `window_size` belong to chunks that are sentences. `indexed` says whether a search may
-    find the chunk. Where levels have chunks of their own, `parent` and `grandparent` are sequence numbers, the
+    A `sentence_index` from 0 and a `window_size` belong to chunks that are sentences. `indexed` says whether a search
+    may find the chunk. Where levels have chunks of their own, `parent` and `grandparent` are sequence numbers, the
     last part of the path of a paragraph names the paragraph itself, and `upper` chunks stand for a whole document,
     chapter or section: they are never indexed, come after all others, and have no content when they are longer than
-    `MAX_UPPER_CONTENT_CHARS`. `given_heading` is a heading above that is not the last of the path.
+    `MAX_UPPER_CONTENT_CHARS`. `given_heading` is the heading above when it is not the last of the path.
     """
 
     sequence_num: int

@@ -47,6 +47,9 @@ class Document:
 
     `generation` counts from 1 per document. `source_hash` is the SHA-256 of the original bytes in
     lower-case hex; `total_chars` counts code points and `total_bytes` UTF-8 bytes of the canonical text.
+    `chunk_count` leaves out chunks that stand for whole sections. `rules_digest` identifies the rules the chunks were
+    made by, `tokenizer` the counter of their tokens.
+    `delete_time` is set while it is deleted softly; its generation is then the one that a restoration brings back.
     """
 
     document_id: str
@@ -62,8 +65,16 @@ class Document:
     embedding_model: str
     ingestion_time: datetime
     last_modified_time: datetime
+    rules_digest: str = ""
+    tokenizer: str = ""
+    delete_time: datetime | None = None
 
     @property
     def display_title(self) -> str:
         """Return the title, or the last segment of the source."""
-        return self.fields.title or self.source_uri.rstrip("/").rsplit("/", 1)[-1]
+        return self.fields.title or file_name(self.source_uri)
+
+
+def file_name(source_uri: str) -> str:
+    """Return the last segment of a source, or all of it when that is empty; never empty."""
+    return source_uri.rstrip("/").rsplit("/", 1)[-1] or source_uri

@@ -5,8 +5,22 @@ from datetime import datetime
 
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document
-from groundwire.kernel.filters import Value
-from groundwire.kernel.payload import all_metadata, all_tags
+from groundwire.kernel.filters import Payload, Value
+from groundwire.kernel.payload import all_metadata, all_tags, chunk_payload
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkLinks:
+    """Ids of the chunks around one in its document, None where there is none.
+
+    `parent` and `grandparent` are one and two levels up, where levels have chunks of their own; such chunks have no
+    `previous` and `following`.
+    """
+
+    previous: str | None = None
+    following: str | None = None
+    parent: str | None = None
+    grandparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +38,7 @@ class StoredChunk:
     document: Document
     embedding_time: datetime
     ingestion_time: datetime
+    links: ChunkLinks = ChunkLinks()
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -34,3 +49,17 @@ class StoredChunk:
     def metadata(self) -> dict[str, Value]:
         """Return the caller's own keys of the document, overlaid by those of the chunk."""
         return all_metadata(self.document.fields, self.chunk)
+
+    @property
+    def payload(self) -> Payload:
+        """Return the filter keys, made anew."""
+        return chunk_payload(
+            document_id=self.document.document_id,
+            chunk_id=self.chunk_id,
+            chunk_number=self.chunk_number,
+            source_uri=self.document.source_uri,
+            document_format=self.document.format,
+            fields=self.document.fields,
+            chunk=self.chunk,
+            ingested=self.ingestion_time,
+        )

@@ -7,7 +7,7 @@ import numpy as np
 
 from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.chunk import LEAD_CHARS, Chunk
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.embedding_text import embedding_text
 
@@ -96,10 +96,10 @@ class EmbedChunks:
 
     def _tokens(self, chunks: Sequence[Chunk]) -> list[int]:
         """Count the tokens of each embedded text; the headings of a section are counted once."""
-        headings = {chunk.hierarchy_path: 0 for chunk in chunks}
+        headings = {chunk.headings: 0 for chunk in chunks}
         for path in headings:
             headings[path] = self.embedder.tokenizer.count(embedding_text(path, ""))
-        return [headings[chunk.hierarchy_path] + chunk.token_count for chunk in chunks]
+        return [headings[chunk.headings] + _own_tokens(chunk) for chunk in chunks]
 
     def _known(self, hashes: Sequence[str]) -> dict[str, Vectors]:
         known: dict[str, Vectors] = {}
@@ -123,3 +123,8 @@ class EmbedChunks:
         made = self.embedder.embed_documents(texts)
         lengths = np.linalg.norm(made, axis=1, keepdims=True)
         return np.asarray(made / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
+
+
+def _own_tokens(chunk: Chunk) -> int:
+    """Return the tokens of what is embedded of a chunk's content; estimated for an upper chunk."""
+    return chunk.token_count * LEAD_CHARS // max(LEAD_CHARS, len(chunk.content)) if chunk.upper else chunk.token_count

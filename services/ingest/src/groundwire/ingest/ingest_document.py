@@ -1,17 +1,14 @@
 """Ingest one document: nothing if it is unchanged, else a new generation of which only changed chunks are embedded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from groundwire.catalog.collections import Collections
-from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, Receipt
 from groundwire.catalog.sources import Sources
-from groundwire.ingest.domain.decoding import check_size
+from groundwire.ingest.admit_document import AdmitDocument
 from groundwire.ingest.domain.document_fields import kept_fields, stated_fields
 from groundwire.ingest.domain.ingesting import (
-    DuplicatePolicy,
     IngestOutcome,
     IngestRequest,
     IngestResult,
@@ -19,16 +16,16 @@ from groundwire.ingest.domain.ingesting import (
     Report,
     Stage,
 )
-from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules
+from groundwire.ingest.domain.making_chunks import chunks_of
+from groundwire.ingest.domain.parsing import ParseRules
 from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.known_sources import KnownSources
 from groundwire.ingest.ports import Original, Parser
 from groundwire.ingest.write_generation import WriteGeneration
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.chunk import Chunk
-from groundwire.kernel.collection import Collection
+from groundwire.kernel.collection import ChunkingPolicy, Collection
 from groundwire.kernel.document import Document, DocumentFields
-from groundwire.kernel.embedder import EmbeddingIdentity
-from groundwire.kernel.errors import DuplicateDocumentError, EmbeddingMismatchError, InvalidRequestError
+from groundwire.kernel.errors import InvalidRequestError
 
 Remember = Callable[[IngestResult], Receipt] | None
 
@@ -43,6 +40,7 @@ class _Task:
     request: IngestRequest
     original: Original
     collection: Collection
+    policy: ChunkingPolicy
     source_hash: str
     existing: Document | None
     properties: DocumentFields
@@ -61,20 +59,14 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class IngestDocument:
-    """Takes one document in.
+    """Takes one document in; `after_write` is told which collection was written to, also when that failed."""
 
-    `identity` is that of the server's embedder; a collection of another one is refused. `max_bytes` bounds
-    the size of a document. `after_write` is told which collection was written to, also when that failed.
-    """
-
-    collections: Collections
-    documents: Documents
+    admit: AdmitDocument
+    known: KnownSources
     sources: Sources
     parser: Parser
     write_generation: WriteGeneration
     locks: KeyedLocks
-    identity: EmbeddingIdentity
-    max_bytes: int
     after_write: Callable[[Collection], None]
 
     def __call__(
@@ -89,8 +81,7 @@ class IngestDocument:
             DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
             DocumentChangedError: someone else changed the document meanwhile.
         """
-        collection = self.writable(request)
-        check_size(original.size_bytes, self.max_bytes, request.content_field)
+        collection = self.admit(request, original.size_bytes)
         source_hash = original.sha256()
         if request.source_hash not in {None, source_hash}:
             raise InvalidRequestError.of("source_hash", f"the bytes have the SHA-256 {source_hash}")
@@ -101,20 +92,6 @@ class IngestDocument:
             task = self._task(request, original, collection, source_hash)
             return self._settled(task) or self._ingest(task, budget, report, remember)
 
-    def writable(self, request: IngestRequest) -> Collection:
-        """Return the collection if this server's model made its vectors.
-
-        Raises:
-            CollectionNotFoundError: no such collection.
-            EmbeddingMismatchError: its vectors are another model's.
-        """
-        collection = self.collections.get(request.tenant, request.collection)
-        if collection.identity != self.identity:
-            expected, got = _name(collection.identity), _name(self.identity)
-            message = f"collection {collection.name!r} was embedded by {expected}, this server has {got}"
-            raise EmbeddingMismatchError(message, expected=expected, got=got)
-        return collection
-
     def unchanged(self, request: IngestRequest) -> IngestResult | None:
         """Return the result if the hash that the caller gives shows that there is nothing to do, without the bytes.
 
@@ -122,13 +99,13 @@ class IngestDocument:
             CollectionNotFoundError: no such collection.
             EmbeddingMismatchError: the collection belongs to another model.
         """
-        self.writable(request)
-        existing = self._find(request)
+        collection = self.admit(request, None)
+        existing = self.known.of_source(request)
         if existing is None or existing.source_uri != request.source_uri or existing.source_hash != request.source_hash:
             return None
+        policy = request.chunking.over(collection.settings.chunking, "chunking")
         same_id = request.document_id in {None, existing.document_id}
-        same_format = request.format in {None, existing.format}
-        is_same = same_id and same_format and self._same_fields(request, existing)
+        is_same = same_id and _same_rules(request, policy, existing) and self._same_fields(request, existing)
         return IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
 
     def _same_fields(self, request: IngestRequest, existing: Document) -> bool:
@@ -139,17 +116,11 @@ class IngestDocument:
     def _properties(self, request: IngestRequest, existing: Document) -> DocumentFields:
         return self.sources.properties(request.tenant, existing.document_id, existing.generation)
 
-    def _find(self, request: IngestRequest) -> Document | None:
-        return self.documents.find_by_source(request.tenant, request.collection, request.source_uri)
-
     def _task(self, request: IngestRequest, original: Original, collection: Collection, source_hash: str) -> _Task:
-        existing = self._find(request)
-        if existing is not None and existing.source_uri != request.source_uri and existing.source_hash != source_hash:
-            existing = None  # the alias got bytes of its own and becomes a document of its own
-        if existing is not None and request.document_id not in {None, existing.document_id}:
-            raise InvalidRequestError.of("document_id", f"the source has the id {existing.document_id!r}")
+        existing = self.known.existing(request, source_hash)
         properties = DocumentFields() if existing is None else self._properties(request, existing)
-        return _Task(request, original, collection, source_hash, existing, properties)
+        policy = request.chunking.over(collection.settings.chunking, "chunking")
+        return _Task(request, original, collection, policy, source_hash, existing, properties)
 
     def _settled(self, task: _Task) -> IngestResult | None:
         """Return the result if nothing has to be written but perhaps an alias."""
@@ -157,18 +128,10 @@ class IngestDocument:
         if existing is not None and existing.source_hash == task.source_hash:
             if existing.source_uri != request.source_uri:
                 return IngestResult(existing, IngestOutcome.REUSED)
-            is_same = existing.fields == task.fields(task.properties) and request.format in {None, existing.format}
+            is_same = existing.fields == task.fields(task.properties) and _same_rules(request, task.policy, existing)
             return IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
-        twin = self.documents.find_by_hash(request.tenant, request.collection, task.source_hash)
-        if twin is None or twin.source_uri == request.source_uri or request.duplicate_policy is DuplicatePolicy.ALLOW:
-            return None
-        if request.duplicate_policy is DuplicatePolicy.REJECT:
-            message = f"the same bytes are stored as {twin.source_uri!r}"
-            raise DuplicateDocumentError(message, document_id=twin.document_id, source_uri=twin.source_uri)
-        if existing is not None:
-            return None  # a document that became equal to another one stays a document
-        self.documents.add_alias(request.tenant, request.collection, twin.document_id, request.source_uri)
-        return IngestResult(twin, IngestOutcome.REUSED)
+        twin = self.known.twin(request, existing, task.source_hash)
+        return None if twin is None else self.known.reuse(request, twin)
 
     def _ingest(self, task: _Task, budget: Budget, report: Report, remember: Remember) -> IngestResult:
         report(Progress(Stage.PARSING, 0, 1))
@@ -183,10 +146,11 @@ class IngestDocument:
             source_hash=task.source_hash,
             fields=task.fields(parsed.properties),
             text=parsed.text,
-            chunks=_chunks(parsed),
+            chunks=chunks_of(parsed, task.policy.window_size),
             expected_generation=existing.generation if existing else 0,
             pages=parsed.pages,
             properties=parsed.properties,
+            rules_digest=task.policy.digest,
         )
         receipt = None if remember is None else lambda result: remember(replace(result, warnings=parsed.warnings))
         try:
@@ -198,32 +162,12 @@ class IngestDocument:
     def _rules(self, task: _Task) -> ParseRules:
         return ParseRules(
             format=task.request.format,
-            policy=task.collection.settings.chunking,
+            policy=task.policy,
             title=task.title,
             file_name=task.request.source_uri.rstrip("/").rsplit("/", 1)[-1] or task.request.source_uri,
             field=task.request.content_field,
         )
 
 
-def _chunks(parsed: ParsedDocument) -> Sequence[Chunk]:
-    return [
-        Chunk(
-            sequence_num=number,
-            span=chunk.span,
-            content=parsed.text[chunk.span.start : chunk.span.end],
-            token_count=chunk.token_count,
-            chapter=chunk.place.chapter,
-            section=chunk.place.section,
-            hierarchy_path=chunk.place.path,
-            level=chunk.place.level,
-            page_numbers=chunk.page_numbers,
-            overlap_prev_chars=chunk.overlap_prev_chars,
-            overlap_next_chars=chunk.overlap_next_chars,
-            undersized=chunk.undersized,
-        )
-        for number, chunk in enumerate(parsed.chunks)
-    ]
-
-
-def _name(identity: EmbeddingIdentity) -> str:
-    return f"{identity.model_name}@{identity.probe_digest[:12]}"
+def _same_rules(request: IngestRequest, policy: ChunkingPolicy, existing: Document) -> bool:
+    return existing.rules_digest == policy.digest and request.format in {None, existing.format}

@@ -1,4 +1,4 @@
-"""Bring the vector store in line with the catalog: what the catalog dropped, the store forgets."""
+"""Bring the vector store in line with the catalog: what the catalog changed or dropped, the store follows."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ import structlog
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.ledger import Ledger
-from groundwire.catalog.outbox import Outbox, OutboxItem, OutboxKind
+from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.recovery import Recovery
 from groundwire.catalog.vectors import VectorCache
+from groundwire.ingest.apply_outbox import ApplyOutbox
+from groundwire.ingest.index_orphans import IndexOrphans
 from groundwire.ingest.receive_upload import ReceiveUpload
-from groundwire.kernel.errors import CollectionNotFoundError
-from groundwire.kernel.vector_store import VectorStore
+from groundwire.kernel.budget import Budget
 
 _ITEMS_PER_ROUND = 20
-_POINTS_PER_DELETE = 250
 
 _log = structlog.get_logger(__name__)
 
@@ -35,8 +35,9 @@ class SweepLeftovers:
     cache: VectorCache
     ledger: Ledger
     receive: ReceiveUpload
-    vectors: VectorStore
+    apply: ApplyOutbox
     identity_digest: str
+    index_orphans: IndexOrphans
 
     def recover(self) -> int:
         """Take back what a dead process left half written or half built; return how much. Once, before any ingest."""
@@ -49,7 +50,7 @@ class SweepLeftovers:
         return len(leftovers) + builds
 
     def __call__(self) -> int:
-        """Do what the outbox lists; return how many tasks were done.
+        """Do what the outbox lists and index what has lost its double; return how many tasks were done.
 
         Raises:
             StoreUnavailableError: the vector store failed; the task stays in the outbox.
@@ -57,23 +58,12 @@ class SweepLeftovers:
         done = 0
         while items := self.outbox.pending(_ITEMS_PER_ROUND):
             for item in items:
-                self._do(item)
-                self.outbox.done([item.id])
+                self.apply(item, Budget())
                 done += 1
-        return done
+        return done + self.index_orphans()
 
     def forget(self) -> None:
         """Drop what nobody needs any more: old answers, uploads that were given up, and vectors without a chunk."""
         self.ledger.sweep()
         self.receive.sweep()
         self.cache.sweep(self.identity_digest)
-
-    def _do(self, item: OutboxItem) -> None:
-        if item.kind is OutboxKind.DROP_COLLECTION:
-            self.vectors.drop_collection(item.engine_name)
-            return
-        try:
-            for start in range(0, len(item.numbers), _POINTS_PER_DELETE):
-                self.vectors.delete(item.engine_name, item.numbers[start : start + _POINTS_PER_DELETE])
-        except CollectionNotFoundError:
-            return  # dropped meanwhile, and the points with it

@@ -10,6 +10,7 @@ from groundwire.catalog.generations import GenerationDraft, PendingGeneration, R
 from groundwire.catalog.publish_generation import IndexMovedError
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress, Report, Stage
 from groundwire.ingest.embed_chunks import EmbedChunks, EmbeddedChunks
+from groundwire.ingest.skip_duplicates import SkipDuplicates
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
@@ -24,11 +25,16 @@ POINTS_PER_UPSERT = 250
 
 @dataclass(frozen=True, slots=True)
 class WriteGeneration:
-    """Rows first, then vectors, then one transaction that makes it visible; any failure takes it all back."""
+    """Rows first, then vectors, then one transaction that makes it visible; any failure takes it all back.
+
+    `tokenizer` is the name of the counter of tokens.
+    """
 
     documents: Documents
     vectors: VectorStore
     embed_chunks: EmbedChunks
+    skip_duplicates: SkipDuplicates
+    tokenizer: str
 
     def __call__(
         self,
@@ -44,6 +50,8 @@ class WriteGeneration:
             DocumentChangedError: someone else changed the document meanwhile.
             UnavailableError: the model or the vector store does not answer.
         """
+        chunks = self.skip_duplicates(collection, draft.document_id, draft.chunks)
+        draft = replace(draft, chunks=chunks, tokenizer=self.tokenizer)
         pending = self.documents.begin(collection.tenant, collection, draft)
         try:
             total = len(draft.chunks)
@@ -51,7 +59,7 @@ class WriteGeneration:
                 draft.chunks, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total))
             )
             while True:
-                self._upsert(pending, embedded, budget, report)
+                self._upsert(pending, draft, embedded, budget, report)
                 budget.check()
                 try:
                     return self._publish(pending, draft, embedded, receipt)
@@ -68,17 +76,23 @@ class WriteGeneration:
             # The failure that led here counts; the sweeper of the next start takes the rows back.
             _log.warning("a generation stays pending", document_id=pending.document_id, error=error.message)
 
-    def _upsert(self, pending: PendingGeneration, embedded: EmbeddedChunks, budget: Budget, report: Report) -> None:
+    def _upsert(
+        self,
+        pending: PendingGeneration,
+        draft: GenerationDraft,
+        embedded: EmbeddedChunks,
+        budget: Budget,
+        report: Report,
+    ) -> None:
         collection = pending.collection
         self.vectors.create_collection(collection.engine_name, collection.identity.dimensions)
-        total = len(pending.numbers)
+        indexed = [row for row, chunk in enumerate(draft.chunks) if chunk.indexed]
+        total = len(indexed)
         for start in range(0, total, POINTS_PER_UPSERT):
             budget.check()
-            rows = slice(start, start + POINTS_PER_UPSERT)
-            self.vectors.upsert(
-                collection.engine_name,
-                PointBatch(pending.numbers[rows], embedded.vectors[rows], pending.payloads[rows]),
-            )
+            rows = indexed[start : start + POINTS_PER_UPSERT]
+            numbers, payloads = [pending.numbers[row] for row in rows], [pending.payloads[row] for row in rows]
+            self.vectors.upsert(collection.engine_name, PointBatch(numbers, embedded.vectors[rows], payloads))
             report(Progress(Stage.WRITING, min(start + POINTS_PER_UPSERT, total), total))
 
     def _publish(
@@ -96,6 +110,7 @@ class WriteGeneration:
                 reused=len(draft.chunks) - embedded.embedded,
                 undersized=sum(chunk.undersized for chunk in draft.chunks),
                 beyond_model=embedded.beyond_model,
+                skipped=sum(not (chunk.indexed or chunk.upper) for chunk in draft.chunks),
             )
 
         remember = None if receipt is None else lambda document: receipt(result_of(document))

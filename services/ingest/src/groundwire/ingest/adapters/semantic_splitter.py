@@ -35,6 +35,13 @@ class SemanticSplitter:
         """Return the number of tokens of each text, without special tokens."""
         return [self._tokenizer.count(text) for text in texts]
 
+    def token_starts(self, text: str) -> Iterator[int]:
+        """Iterate over the code points at which tokens begin; block by block, which bounds the memory."""
+        offset = 0
+        for block in _blocks(text):
+            yield from (offset + start for start, _ in self._tokenizer.offsets(block))
+            offset += len(block)
+
 
 @lru_cache(maxsize=64)
 def _splitter(max_chars: int, is_markdown: bool) -> MarkdownSplitter | TextSplitter:

@@ -78,7 +78,8 @@ class IngestResult:
     """What was done, and to how many chunks; `embedded` + `reused` are all of them when something was written.
 
     `undersized` chunks are shorter than the minimum; of those `beyond_model` the vector ignores the end.
-    `warnings` counts what the source gave reason to.
+    `skipped` chunks are not indexed because others have the same content. `warnings` counts what the source gave
+    reason to.
     """
 
     document: Document
@@ -87,4 +88,5 @@ class IngestResult:
     reused: int = 0
     undersized: int = 0
     beyond_model: int = 0
+    skipped: int = 0
     warnings: Mapping[SourceWarning, int] = field(default_factory=dict)

@@ -56,13 +56,22 @@ def sections_of(outline: Outline, start: int, end: int) -> Iterator[Section]:
         yield Section(heading.start, following, heading.end, path)
 
 
-def chapters_of(sections: Sequence[Section]) -> Iterator[list[Section]]:
-    """Group sections into runs that begin at each level-1 heading; text before the first is a run of its own."""
+def runs_of(text: str, sections: Sequence[Section], level: int) -> Iterator[list[Section]]:
+    """Group sections into runs that begin at each heading of `level` or above; text before the first is a run too.
+
+    A chapter that has only its heading before its first section begins with that section's run.
+    """
     run: list[Section] = []
     for section in sections:
-        if section.level == CHAPTER_LEVEL and run:
+        if run and _begins_run(text, section, run, level):
             yield run
             run = []
         run.append(section)
     if run:
         yield run
+
+
+def _begins_run(text: str, section: Section, run: Sequence[Section], level: int) -> bool:
+    if section.level > level:
+        return False
+    return section.level == CHAPTER_LEVEL or any(text[each.body_start : each.end].strip() for each in run)

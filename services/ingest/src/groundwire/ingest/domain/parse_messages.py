@@ -15,14 +15,14 @@ from groundwire.ingest.domain.parsing import ParsedChunk, ParsedDocument, ParseR
 from groundwire.ingest.domain.placement import Place
 from groundwire.ingest.domain.source_text import SourceWarning
 from groundwire.kernel import document_errors
-from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
+from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy, ChunkUnit
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.pages import PageSpan
 from groundwire.kernel.spans import Span
 
 Message = dict[str, Any]
-_ROW = struct.Struct(">11Q")
+_ROW = struct.Struct(">16Q")
 _REFUSALS: dict[str, type[InvalidRequestError]] = {
     error.reason: error
     for error in vars(document_errors).values()
@@ -39,7 +39,8 @@ def rules_from_message(message: Mapping[str, Any]) -> ParseRules:
     """Return the rules a message holds."""
     policy = message["policy"]
     values = {**message, "format": None if message["format"] is None else DocumentFormat(message["format"])}
-    return ParseRules(**{**values, "policy": ChunkingPolicy(**{**policy, "unit": ChunkUnit(policy["unit"])})})
+    kinds = {"unit": ChunkUnit(policy["unit"]), "chunker": ChunkerKind(policy["chunker"])}
+    return ParseRules(**{**values, "policy": ChunkingPolicy(**{**policy, **kinds})})
 
 
 def parsed_to_message(parsed: ParsedDocument) -> tuple[Message, bytes]:
@@ -55,7 +56,8 @@ def parsed_to_message(parsed: ParsedDocument) -> tuple[Message, bytes]:
         offsets = (span.start, span.end, span.start_byte, span.end_byte)
         overlaps = (chunk.overlap_prev_chars, chunk.overlap_next_chars)
         pages = (chunk.page_numbers[0], chunk.page_numbers[-1]) if chunk.page_numbers else (0, 0)
-        rows += _ROW.pack(*offsets, chunk.token_count, *overlaps, int(chunk.undersized), place, *pages)
+        numbers = (*offsets, chunk.token_count, *overlaps, int(chunk.undersized), place, *pages)
+        rows += _ROW.pack(*numbers, int(chunk.upper), *map(_shifted, _links(chunk)))
     message = {
         "format": parsed.format.value,
         "chunks": len(parsed.chunks),
@@ -82,9 +84,35 @@ def parsed_from_message(message: Mapping[str, Any], body: bytes | bytearray) -> 
 
 
 def _chunk(row: tuple[int, ...], places: list[Place]) -> ParsedChunk:
-    *offsets, tokens, before, after, undersized, place, first_page, last_page = row
-    pages = tuple(range(first_page, last_page + 1)) if first_page else ()
-    return ParsedChunk(Span(*offsets), tokens, places[place], before, after, bool(undersized), pages)
+    start, end, start_byte, end_byte, tokens, before, after, undersized, place, first_page, last_page, *rest = row
+    upper, sentence, paragraph, parent, grandparent = rest
+    return ParsedChunk(
+        span=Span(start, end, start_byte, end_byte),
+        token_count=tokens,
+        place=places[place],
+        overlap_prev_chars=before,
+        overlap_next_chars=after,
+        undersized=bool(undersized),
+        page_numbers=tuple(range(first_page, last_page + 1)) if first_page else (),
+        upper=bool(upper),
+        sentence=_unshifted(sentence),
+        paragraph=_unshifted(paragraph),
+        parent=_unshifted(parent),
+        grandparent=_unshifted(grandparent),
+    )
+
+
+def _links(chunk: ParsedChunk) -> tuple[int | None, ...]:
+    return (chunk.sentence, chunk.paragraph, chunk.parent, chunk.grandparent)
+
+
+def _shifted(value: int | None) -> int:
+    """Return a number that says whether there is a value, for fields that hold no None."""
+    return 0 if value is None else value + 1
+
+
+def _unshifted(number: int) -> int | None:
+    return number - 1 if number else None
 
 
 def _properties_to_message(properties: DocumentFields) -> Message:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from groundwire.ingest.domain.chunking import Chunker, Cut
+from groundwire.ingest.domain.chunkers import chunker_for
+from groundwire.ingest.domain.cuts import Cut
 from groundwire.ingest.domain.pieces import Splitter
-from groundwire.ingest.domain.placement import Place, place_of
+from groundwire.ingest.domain.placement import Place, Places
 from groundwire.ingest.domain.source_text import SourceText, SourceWarning
 from groundwire.kernel.collection import ChunkingPolicy
 from groundwire.kernel.document import DocumentFields, DocumentFormat
@@ -33,7 +34,12 @@ class ParseRules:
 
 @dataclass(frozen=True, slots=True)
 class ParsedChunk:
-    """A chunk without its content."""
+    """A chunk without its content.
+
+    `sentence` is the number of the sentence it is, from 0. Where levels have chunks of their own, `parent` and
+    `grandparent` are indexes of chunks, `paragraph` counts from 1 below the parent, and `upper` chunks stand for a
+    whole document, chapter or section; they follow after all others.
+    """
 
     span: Span
     token_count: int
@@ -42,6 +48,11 @@ class ParsedChunk:
     overlap_next_chars: int
     undersized: bool
     page_numbers: tuple[int, ...] = ()
+    upper: bool = False
+    sentence: int | None = None
+    paragraph: int | None = None
+    parent: int | None = None
+    grandparent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +83,8 @@ def parse_document(
         InvalidRequestError: `read_source` refuses the bytes.
     """
     source = read_source(data, rules)
-    cuts = Chunker(rules.policy, splitter_for(source.format)).cut(source.text, source.outline, source.body_start)
+    chunker = chunker_for(rules.policy, splitter_for(source.format))
+    cuts = chunker.cut(source.text, source.outline, source.body_start)
     if not cuts:
         raise EmptyDocumentError([FieldViolation(rules.field, "has no text after its front matter")])
     return ParsedDocument(
@@ -88,13 +100,25 @@ def parse_document(
 def _describe(source: SourceText, cuts: Sequence[Cut], rules: ParseRules) -> tuple[ParsedChunk, ...]:
     offsets = OffsetMap(source.text)
     headings = source.outline.headings
-    fallback = headings[0].text if headings else rules.title or source.properties.title or rules.file_name
-    overlaps = [0, *(max(0, cut.end - after.start) for cut, after in pairwise(cuts)), 0]
-    chunks = []
-    for index, cut in enumerate(cuts):
-        place = place_of(cut.path, fallback)
-        span = offsets.span(cut.start, cut.end)
-        before, after = overlaps[index], overlaps[index + 1]
-        pages = pages_between(source.pages, cut.start, cut.end)
-        chunks.append(ParsedChunk(span, cut.token_count, place, before, after, cut.undersized, pages))
-    return tuple(chunks)
+    title = rules.title or source.properties.title or rules.file_name
+    places = Places(headings[0].text if headings else title, title)
+    leaves = [cut for cut in cuts if not cut.is_upper]
+    overlaps = [0, *(max(0, cut.end - after.start) for cut, after in pairwise(leaves)), 0]
+    overlaps += [0] * (len(cuts) - len(leaves))
+    return tuple(
+        ParsedChunk(
+            span=offsets.span(cut.start, cut.end),
+            token_count=cut.token_count,
+            place=places.of(cut),
+            overlap_prev_chars=0 if cut.is_upper else overlaps[index],
+            overlap_next_chars=0 if cut.is_upper else overlaps[index + 1],
+            undersized=cut.undersized,
+            page_numbers=pages_between(source.pages, cut.start, cut.end),
+            upper=cut.is_upper,
+            sentence=cut.sentence,
+            paragraph=cut.branch.paragraph if cut.branch else None,
+            parent=cut.branch.parent if cut.branch else None,
+            grandparent=cut.branch.grandparent if cut.branch else None,
+        )
+        for index, cut in enumerate(cuts)
+    )

@@ -10,7 +10,8 @@ from groundwire.ingest.domain.packing import Piece
 from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
 
 _CHARS_PER_TOKEN = 4
-_MAX_CHARS_PER_TOKEN = 8
+MAX_CHARS_PER_TOKEN = 8
+"""A token counts for at most so many characters."""
 _PIECES_PER_CHUNK = 8
 _MIN_PIECE_CHARS = 16
 _JOIN_SECTIONS, _JOIN_SUBSECTIONS = 1.5, 0.8
@@ -28,6 +29,10 @@ class Splitter(Protocol):
         """Return the number of tokens of each text, without special tokens."""
         ...
 
+    def token_starts(self, text: str) -> Iterator[int]:
+        """Iterate over the code points at which tokens begin, in order, without special tokens."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PieceMaker:
@@ -43,7 +48,7 @@ class PieceMaker:
     def pieces(self, text: str, sections: Sequence[Section], verbatim: Sequence[tuple[int, int]]) -> Iterator[Piece]:
         """Yield the pieces of neighbouring sections, in order, without gaps."""
         for section, following in zip(sections, [*sections[1:], None], strict=True):
-            measured = list(self._split(text[section.start : section.end], section.start, self._piece_chars()))
+            measured = list(self.measured(text[section.start : section.end], section.start))
             for index, (start, end, size) in enumerate(measured):
                 maximum = self.policy.maximum if index == 0 else self.maximum_after_cut
                 if index == len(measured) - 1:
@@ -53,6 +58,10 @@ class PieceMaker:
                 else:
                     costs = (cut_cost(text, end, verbatim), 0.0)
                 yield Piece(start, end, size, maximum, *costs)
+
+    def measured(self, source: str, offset: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (start, end, size) of the pieces of `source`, which begins at code point `offset`."""
+        return self._split(source, offset, self._piece_chars())
 
     def _piece_chars(self) -> int:
         chars = self.policy.target * (1 if self.policy.unit is ChunkUnit.CHARS else _CHARS_PER_TOKEN)
@@ -77,7 +86,7 @@ class PieceMaker:
         if self.policy.unit is ChunkUnit.CHARS:
             return [len(part) for part in parts]
         counts = self.splitter.count_tokens(parts)
-        return [max(1, n, -(-len(part) // _MAX_CHARS_PER_TOKEN)) for part, n in zip(parts, counts, strict=True)]
+        return [max(1, n, -(-len(part) // MAX_CHARS_PER_TOKEN)) for part, n in zip(parts, counts, strict=True)]
 
 
 def _seam(text: str, section: Section, following: Section | None) -> tuple[float, float]:

@@ -1,11 +1,11 @@
 """Cut a document into chunks: sections first, then the best places inside them, then the overlap."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from groundwire.ingest.domain.boundaries import restart_near
-from groundwire.ingest.domain.outline import Heading, Outline, Section, chapters_of, sections_of
+from groundwire.ingest.domain.cuts import Cut, SectionPaths, trim
+from groundwire.ingest.domain.outline import CHAPTER_LEVEL, Outline, Section, runs_of, sections_of
 from groundwire.ingest.domain.packing import Limits, Piece, pack
 from groundwire.ingest.domain.pieces import PieceMaker, Splitter
 from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
@@ -15,55 +15,42 @@ _MAX_OVERLAP_OF_NEIGHBOUR = 0.49
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """A chunk-to-be: code points start..end, of which start..core_start repeats the chunk before.
+class StructureChunker:
+    """Cuts texts at the seams of their structure.
 
-    `path` holds the headings above the text; `token_count` counts the whole of start..end.
-    """
-
-    start: int
-    end: int
-    core_start: int
-    path: tuple[Heading, ...]
-    undersized: bool
-    token_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Chunker:
-    """Cuts texts by one policy.
-
-    Promises: chunks are in order, cover every character but white space, never reach over a level-1
-    heading, and end at the best seams near the target size. Sections under the minimum are joined
-    with neighbours of their chapter as far as the maximum allows; what stays small is flagged. A chunk repeats
+    Promises: chunks are in order, cover every character but white space, never reach over a heading of
+    `border_level` or above, and end at the best seams near the target size. Sections under the minimum are joined
+    with neighbours between such headings as far as the maximum allows; what stays small is flagged. A chunk repeats
     the end of the one before only when it begins inside a section.
     """
 
     policy: ChunkingPolicy
     splitter: Splitter
+    border_level: int = CHAPTER_LEVEL
 
     def cut(self, text: str, outline: Outline, start: int) -> list[Cut]:
         """Return the chunks of `text` from code point `start` on; empty for white space."""
         sections = [part for part in sections_of(outline, start, len(text)) if text[part.start : part.end].strip()]
-        cuts = [cut for chapter in chapters_of(sections) for cut in self._cut_chapter(text, outline, chapter)]
+        runs = runs_of(text, sections, self.border_level)
+        cuts = [cut for run in runs for cut in self._cut_run(text, outline, run)]
         return self._counted(text, cuts)
 
-    def _cut_chapter(self, text: str, outline: Outline, sections: Sequence[Section]) -> Iterator[Cut]:
+    def _cut_run(self, text: str, outline: Outline, sections: Sequence[Section]) -> Iterator[Cut]:
         # With the overlap, a chunk that begins inside a section must still keep the maximum.
         room = 1.0 - self.policy.overlap_ratio * (1.0 + _OVERLAP_SLACK)
         maker = PieceMaker(self.policy, self.splitter, max(1, int(self.policy.maximum * room)))
         pieces = list(maker.pieces(text, sections, outline.verbatim))
-        starts = [section.start for section in sections]
-        section_starts = frozenset(starts)
+        section_starts = frozenset(section.start for section in sections)
+        paths = SectionPaths.of(text, sections)
         previous: tuple[int, int] | None = None
         for first, after in pack(pieces, self._limits()):
             run = pieces[first:after]
-            start, end = _trim(text, run[0].start, run[-1].end)
+            start, end = trim(text, run[0].start, run[-1].end)
             if start >= end:
                 continue
             inside = previous is not None and run[0].start not in section_starts
             begin = self._overlap_start(text, previous, start, end) if inside and previous is not None else start
-            yield Cut(begin, end, start, _path_of(text, sections, starts, start, end), self._is_small(run, end - start))
+            yield Cut(begin, end, start, paths.path(start, end), self._is_small(run, end - start))
             previous = (start, end)
 
     def _limits(self) -> Limits:
@@ -99,22 +86,3 @@ class Chunker:
             return cut
         [count] = self.splitter.count_tokens([text[cut.core_start : cut.end]])
         return replace(cut, start=cut.core_start, token_count=count)
-
-
-def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """Leave out white space at the end and blank lines at the start; indentation of the first line stays."""
-    source = text[start:end]
-    blank = len(source) - len(source.lstrip())
-    line_start = max(source.rfind("\n", 0, blank), source.rfind("\r", 0, blank)) + 1
-    return start + line_start, start + len(source.rstrip())
-
-
-def _path_of(
-    text: str, sections: Sequence[Section], starts: Sequence[int], start: int, end: int
-) -> tuple[Heading, ...]:
-    """Return the headings above the first text of start..end that is not a heading, else above its first heading."""
-    touched = sections[max(0, bisect_right(starts, start) - 1) : bisect_left(starts, end)]
-    for section in touched:
-        if text[max(start, section.body_start) : min(end, section.end)].strip():
-            return section.path
-    return touched[0].path

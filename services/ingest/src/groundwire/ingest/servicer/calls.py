@@ -45,14 +45,10 @@ class UseCases:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Checks, runs and answers; the tenant and the budget are those of the current call.
-
-    `tokenizer` is the name of the counter of tokens.
-    """
+    """Checks, runs and answers; the tenant and the budget are those of the current call."""
 
     use: UseCases
     tokens: PageTokens
-    tokenizer: str
 
     def ingest_document(self, request: pb.IngestDocumentRequest) -> pb.IngestDocumentResponse:
         """Ingest a document."""
@@ -136,7 +132,7 @@ class Calls:
             tenant, collection, parse_chunk_reference(request), include_embedding=request.include_embedding
         )
         return pb.GetChunkResponse(
-            chunk=to_chunk_message(found, self.tokenizer), document=to_document_message(found.stored.document)
+            chunk=to_chunk_message(found), document=to_document_message(found.stored.document)
         )
 
     def list_chunks(self, request: pb.ListChunksRequest) -> pb.ListChunksResponse:
@@ -146,7 +142,7 @@ class Calls:
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         page = self.use.list_chunks(query, int(position[0]) if position else None, page_size_of(request.page_size))
         return pb.ListChunksResponse(
-            chunks=[to_chunk_message(found, self.tokenizer) for found in page.items],
+            chunks=[to_chunk_message(found) for found in page.items],
             next_page_token=next_token(self.tokens, page.next_position, tenant, request),
         )
 

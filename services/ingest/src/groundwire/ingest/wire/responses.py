@@ -11,7 +11,6 @@ from groundwire.ingest.wire.fields import to_fields_message, to_metadata, to_tim
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document
 from groundwire.kernel.hit import StoredChunk
-from groundwire.kernel.identifiers import prefixed_chunk_id
 from groundwire.kernel.spans import Span
 
 _WARNINGS = {SourceWarning.PAGE_WITHOUT_TEXT: "pages have no text layer and cannot be searched"}
@@ -48,6 +47,7 @@ def to_ingest_result(result: IngestResult) -> document_pb2.IngestResult:
             chunk_count=result.document.chunk_count,
             embedded_count=result.embedded,
             reused_embedding_count=result.reused if wrote else result.document.chunk_count,
+            skipped_duplicate_count=result.skipped,
         ),
         warnings=_to_warnings(result),
     )
@@ -103,8 +103,8 @@ def to_text_message(part: TextSlice) -> pb.GetDocumentTextResponse:
     )
 
 
-def to_chunk_message(found: ChunkWithVector, tokenizer: str) -> chunk_pb2.Chunk:
-    """Return the message of a chunk; `tokenizer` names the counter of its tokens."""
+def to_chunk_message(found: ChunkWithVector) -> chunk_pb2.Chunk:
+    """Return the message of a chunk."""
     stored, document = found.stored, found.stored.document
     message = _to_text_of_chunk(stored.chunk)
     message.MergeFrom(
@@ -114,9 +114,11 @@ def to_chunk_message(found: ChunkWithVector, tokenizer: str) -> chunk_pb2.Chunk:
             document_id=document.document_id,
             generation=stored.generation,
             source_uri=document.source_uri,
-            tokenizer=tokenizer,
-            prev_chunk_id=_neighbour(stored, -1),
-            next_chunk_id=_neighbour(stored, +1),
+            tokenizer=document.tokenizer,
+            prev_chunk_id=stored.links.previous or "",
+            next_chunk_id=stored.links.following or "",
+            parent_chunk_id=stored.links.parent or "",
+            grandparent_chunk_id=stored.links.grandparent or "",
             tags=stored.tags,
             metadata=to_metadata(stored.metadata),
             record_type=record_pb2.RECORD_TYPE_DOCUMENT,
@@ -151,12 +153,9 @@ def _to_text_of_chunk(chunk: Chunk) -> chunk_pb2.Chunk:
         unique_content_start=unique_start,
         unique_content_end=max(unique_start, chunk.span.end - chunk.overlap_next_chars),
         undersized=chunk.undersized,
+        sentence_index=chunk.sentence_index,
+        window_size=chunk.window_size,
     )
-
-
-def _neighbour(stored: StoredChunk, step: int) -> str:
-    document, number = stored.document, stored.chunk.sequence_num + step
-    return prefixed_chunk_id(document.document_id, number) if 0 <= number < document.chunk_count else ""
 
 
 def to_deletion_receipt(deletion: Deletion) -> deletion_pb2.DeletionReceipt:

@@ -4,7 +4,7 @@ from groundwire.api.common.v1 import chunk_pb2, record_pb2, span_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.hit import StoredChunk
-from groundwire.kernel.identifiers import parse_collection_name, prefixed_chunk_id
+from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.spans import Span
 from groundwire.retrieve.domain.expanding import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
 from groundwire.retrieve.expand_chunks import Passage
@@ -82,8 +82,10 @@ def _to_chunk_message(stored: StoredChunk, tokenizer: str) -> chunk_pb2.Chunk:
             generation=stored.generation,
             source_uri=document.source_uri,
             tokenizer=tokenizer,
-            prev_chunk_id=_neighbour(stored, -1),
-            next_chunk_id=_neighbour(stored, +1),
+            prev_chunk_id=stored.links.previous or "",
+            next_chunk_id=stored.links.following or "",
+            parent_chunk_id=stored.links.parent or "",
+            grandparent_chunk_id=stored.links.grandparent or "",
             tags=stored.tags,
             metadata=to_metadata(stored.metadata),
             record_type=record_pb2.RECORD_TYPE_DOCUMENT,
@@ -120,11 +122,6 @@ def _text_part(stored: StoredChunk) -> chunk_pb2.Chunk:
         sentence_index=chunk.sentence_index,
         window_size=chunk.window_size,
     )
-
-
-def _neighbour(stored: StoredChunk, step: int) -> str:
-    document, number = stored.document, stored.chunk.sequence_num + step
-    return prefixed_chunk_id(document.document_id, number) if 0 <= number < document.chunk_count else ""
 
 
 def _to_span(span: Span) -> span_pb2.Span:

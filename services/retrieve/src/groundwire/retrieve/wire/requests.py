@@ -56,7 +56,7 @@ def parse_retrieve_request(
     where, filter_error = _parse_filter(options)
     violations = [
         *_violations(lambda: parse_collection_name(message.collection)),
-        *_check_query(message.query, limits.max_query_chars),
+        *check_query(message.query, limits.max_query_chars),
         *_check_options(options, limits.max_top_k),
         *_check_lists(options),
         *_check_vector(message),
@@ -85,6 +85,9 @@ def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) 
         collapse_duplicates=options.collapse_duplicates if options.HasField("collapse_duplicates") else True,
         vector=_vector(message),
         query_types=tuple(QUERY_TYPES[kind] for kind in options.query_types),
+        self_query=options.self_query,
+        top_down=options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN,
+        asked=message.query_time.ToDatetime(UTC) if message.HasField("query_time") else None,
         exact=options.exact,
         snapshot=options.snapshot if options.HasField("snapshot") else None,
         diversity=options.diversity,
@@ -110,13 +113,14 @@ def _parse_filter(options: RetrievalOptions) -> tuple[Filter | None, InvalidRequ
         return None, error
 
 
-def _check_query(query: str, max_chars: int) -> list[FieldViolation]:
+def check_query(query: str, max_chars: int, field: str = "query") -> list[FieldViolation]:
+    """Return what is wrong with a query or question, as violations of `field`; lengths count code points."""
     if len(query) > max_chars:
-        return [FieldViolation("query", f"must be at most {max_chars} characters, has {len(query)}")]
+        return [FieldViolation(field, f"must be at most {max_chars} characters, has {len(query)}")]
     if not query.strip():
-        return [FieldViolation("query", "must not be blank")]
+        return [FieldViolation(field, "must not be blank")]
     if any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in query):
-        return [FieldViolation("query", "must not contain control characters except tab, newline and return")]
+        return [FieldViolation(field, "must not contain control characters except tab, newline and return")]
     return []
 
 
@@ -154,6 +158,8 @@ def _check_lists(options: RetrievalOptions) -> list[FieldViolation]:
         violations += _violations(lambda scope=scope, field=field: parse_scope(scope, field))  # type: ignore[misc]  # bound early
     if options.strategy not in search_mode_pb2.RetrievalStrategy.values():
         violations.append(FieldViolation("options.strategy", f"unknown value {options.strategy}"))
+    if options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN and options.HasField("snapshot"):
+        violations.append(FieldViolation("options.strategy", "TOP_DOWN reads the present, not a snapshot"))
     return violations
 
 
@@ -189,11 +195,7 @@ def _vector(message: pb.RetrieveRequest) -> Vectors | None:
 def _refuse_unavailable(options: RetrievalOptions) -> None:
     """Refuse options of the contract that this version does not offer; none is ignored silently."""
     wanted = {
-        "self_query": options.self_query,
-        "strategy": options.strategy
-        not in {search_mode_pb2.RETRIEVAL_STRATEGY_UNSPECIFIED, search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT},
         "consistency_token": bool(options.consistency_token),
-        "include_flat_view": options.include_flat_view,
     }
     for option, is_wanted in wanted.items():
         if is_wanted:

@@ -9,7 +9,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.document import Document, DocumentFormat
 from groundwire.kernel.hit import StoredChunk
-from groundwire.kernel.identifiers import prefixed_chunk_id
+from groundwire.retrieve.domain.flat_view import flat_view
 from groundwire.retrieve.domain.searching import ResultOrder, SearchHit, SearchResult, SearchTimes
 from groundwire.retrieve.wire.explain import to_explain_plan
 from groundwire.retrieve.wire.metadata import to_metadata
@@ -63,6 +63,8 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
     )
     if result.explanation is not None:
         response.explain_plan.CopyFrom(to_explain_plan(result.explanation, result.plan, order))
+    if request.options.include_flat_view:
+        _add_flat_views(response, result)
     if result.plan.where is not None:
         response.applied_filter.CopyFrom(to_filter_message(result.plan.where))
     return response
@@ -83,6 +85,12 @@ def _to_hit(hit: SearchHit, mode: SearchMode) -> Hit:
     return message
 
 
+def _add_flat_views(response: pb.RetrieveResponse, result: SearchResult) -> None:
+    for message, hit in zip(response.results, result.hits, strict=True):
+        for key, value in to_metadata(flat_view(hit.stored, result.plan.collection.profile)).items():
+            message.flat_view[key].CopyFrom(value)
+
+
 def _chunk_part(stored: StoredChunk) -> Hit:
     chunk, span = stored.chunk, stored.chunk.span
     return Hit(
@@ -100,8 +108,8 @@ def _chunk_part(stored: StoredChunk) -> Hit:
         level=chunk.level,
         token_count=chunk.token_count,
         content_hash=chunk.content_hash,
-        prev_chunk_id=_neighbour(stored, -1),
-        next_chunk_id=_neighbour(stored, +1),
+        prev_chunk_id=stored.links.previous or "",
+        next_chunk_id=stored.links.following or "",
         overlap_prev_chars=chunk.overlap_prev_chars,
         overlap_next_chars=chunk.overlap_next_chars,
         tags=stored.tags,
@@ -126,15 +134,6 @@ def _document_part(document: Document) -> Hit:
         project=fields.project or "",
         record_type=record_pb2.RECORD_TYPE_DOCUMENT,
     )
-
-
-def _neighbour(stored: StoredChunk, step: int) -> str:
-    """Return the id of the chunk before or after, empty at the ends and for ids of the caller's own making."""
-    document, number = stored.document, stored.chunk.sequence_num
-    is_ours = stored.chunk_id == prefixed_chunk_id(document.document_id, number)
-    if not is_ours or not 0 <= number + step < document.chunk_count:
-        return ""
-    return prefixed_chunk_id(document.document_id, number + step)
 
 
 def _to_quality(result: SearchResult) -> quality_pb2.QualityMetrics:

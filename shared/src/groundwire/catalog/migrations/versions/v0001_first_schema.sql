@@ -27,6 +27,7 @@ CREATE TABLE collections (
     updated_time INTEGER NOT NULL,
     changed_position INTEGER DEFAULT 0 NOT NULL,
     readable_from INTEGER DEFAULT 0 NOT NULL,
+    rewritten_position INTEGER DEFAULT 0 NOT NULL,
     UNIQUE (tenant, name),
     UNIQUE (engine_name)
 )
@@ -169,6 +170,8 @@ CREATE TABLE documents (
     total_chars INTEGER NOT NULL,
     total_bytes INTEGER NOT NULL,
     embedding_model TEXT NOT NULL,
+    rules_digest TEXT DEFAULT '' NOT NULL,
+    tokenizer TEXT DEFAULT '' NOT NULL,
     ingestion_date INTEGER NOT NULL,
     last_modified INTEGER NOT NULL,
     delete_time INTEGER,
@@ -246,6 +249,8 @@ CREATE TABLE generations (
     fields JSON NOT NULL,
     properties JSON NOT NULL,
     text_hash TEXT NOT NULL,
+    rules_digest TEXT DEFAULT '' NOT NULL,
+    tokenizer TEXT DEFAULT '' NOT NULL,
     chunk_count INTEGER NOT NULL,
     total_chars INTEGER NOT NULL,
     total_bytes INTEGER NOT NULL,
@@ -288,6 +293,12 @@ CREATE TABLE chunks (
     overlap_prev_chars INTEGER DEFAULT 0 NOT NULL,
     overlap_next_chars INTEGER DEFAULT 0 NOT NULL,
     undersized INTEGER DEFAULT 0 NOT NULL,
+    sentence_index INTEGER,
+    window_size INTEGER,
+    parent INTEGER,
+    grandparent INTEGER,
+    upper INTEGER DEFAULT 0 NOT NULL,
+    "indexed" INTEGER DEFAULT 1 NOT NULL,
     tags JSON NOT NULL,
     metadata JSON NOT NULL,
     embedding_model TEXT NOT NULL,
@@ -302,6 +313,7 @@ CREATE TABLE chunks (
     CHECK (length(content_hash) = 64),
     CHECK (length(embedding_hash) = 64),
     CHECK (overlap_prev_chars >= 0 AND overlap_next_chars >= 0),
+    CHECK (upper + indexed <= 1),
     FOREIGN KEY(document_key) REFERENCES documents (document_key) ON DELETE CASCADE,
     FOREIGN KEY(generation_key) REFERENCES generations (generation_key) ON DELETE CASCADE
 )
@@ -311,6 +323,8 @@ CREATE INDEX chunks_chunk_id ON chunks (tenant, chunk_id)
 CREATE INDEX chunks_own_metadata ON chunks (document_key) WHERE metadata <> '{}'
 
 CREATE INDEX chunks_content_hash ON chunks (content_hash)
+
+CREATE INDEX chunks_not_indexed ON chunks (content_hash) WHERE indexed + upper = 0
 
 CREATE INDEX chunks_embedding_hash ON chunks (embedding_hash)
 
@@ -351,7 +365,7 @@ CREATE VIEW searchable_chunks AS
 SELECT chunk_number, chunk_id, content, section_heading, state,
     CASE state WHEN 'LIVE' THEN 1 ELSE -1 END * ((collection_key << 40) | chunk_number) AS search_key
 FROM chunks JOIN generations USING (generation_key)
-WHERE state IN ('LIVE', 'SUPERSEDED')
+WHERE state IN ('LIVE', 'SUPERSEDED') AND indexed = 1
 
 CREATE VIRTUAL TABLE chunks_fts USING fts5 (
     chunk_id UNINDEXED, content, section_heading,
@@ -365,7 +379,7 @@ BEGIN
     INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading)
     SELECT CASE NEW.state WHEN 'LIVE' THEN 1 ELSE -1 END * ((NEW.collection_key << 40) | chunk_number),
         chunk_id, content, section_heading
-    FROM chunks WHERE generation_key = NEW.generation_key;
+    FROM chunks WHERE generation_key = NEW.generation_key AND indexed = 1;
 END
 
 CREATE TRIGGER generations_were_searchable AFTER UPDATE OF state ON generations
@@ -374,7 +388,7 @@ BEGIN
     INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading)
     SELECT 'delete', CASE OLD.state WHEN 'LIVE' THEN 1 ELSE -1 END * ((OLD.collection_key << 40) | chunk_number),
         chunk_id, content, section_heading
-    FROM chunks WHERE generation_key = OLD.generation_key;
+    FROM chunks WHERE generation_key = OLD.generation_key AND indexed = 1;
 END
 
 CREATE TRIGGER generations_are_deleted BEFORE DELETE ON generations
@@ -383,7 +397,18 @@ BEGIN
     INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading)
     SELECT 'delete', CASE OLD.state WHEN 'LIVE' THEN 1 ELSE -1 END * ((OLD.collection_key << 40) | chunk_number),
         chunk_id, content, section_heading
-    FROM chunks WHERE generation_key = OLD.generation_key;
+    FROM chunks WHERE generation_key = OLD.generation_key AND indexed = 1;
+END
+
+CREATE TRIGGER chunks_get_another_heading AFTER UPDATE OF section_heading ON chunks
+WHEN EXISTS (SELECT 1 FROM searchable_chunks WHERE chunk_number = NEW.chunk_number)
+BEGIN
+    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading)
+    SELECT 'delete', search_key, OLD.chunk_id, OLD.content, OLD.section_heading
+    FROM searchable_chunks WHERE chunk_number = OLD.chunk_number;
+    INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading)
+    SELECT search_key, NEW.chunk_id, NEW.content, NEW.section_heading
+    FROM searchable_chunks WHERE chunk_number = NEW.chunk_number;
 END
 
 CREATE TRIGGER chunks_are_deleted BEFORE DELETE ON chunks
@@ -393,6 +418,14 @@ BEGIN
     SELECT 'delete', CASE state WHEN 'LIVE' THEN 1 ELSE -1 END * ((collection_key << 40) | OLD.chunk_number),
         OLD.chunk_id, OLD.content, OLD.section_heading
     FROM generations WHERE generation_key = OLD.generation_key;
+END
+
+CREATE TRIGGER chunks_become_indexed AFTER UPDATE OF indexed ON chunks
+WHEN NEW.indexed = 1 AND OLD.indexed = 0
+BEGIN
+    INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading)
+    SELECT search_key, chunk_id, content, section_heading
+    FROM searchable_chunks WHERE chunk_number = NEW.chunk_number;
 END
 
 INSERT INTO counters (name, value) VALUES ('position', 0)

@@ -1,0 +1,120 @@
+"""Chunks that are left out of the index because another chunk of the collection has the same content."""
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, exists, func, select, true, update
+
+from groundwire.catalog.database import Database
+from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
+from groundwire.catalog.positions import advance_position
+from groundwire.catalog.tables import chunks, collections, documents, generations
+from groundwire.kernel.collection import Collection
+
+_PER_QUERY = 5000
+
+
+class DuplicateChunks:
+    """Repeated chunks of all collections; each call sees those of one."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def indexed(self, collection: Collection, document_id: str | None, content_hashes: Sequence[str]) -> set[str]:
+        """Return those of the contents that live and indexed chunks of other documents of the collection have."""
+        found: set[str] = set()
+        with self._database.read() as connection:
+            for start in range(0, len(content_hashes), _PER_QUERY):
+                given = json.dumps(content_hashes[start : start + _PER_QUERY])
+                found |= _indexed(connection, collection, document_id, given)
+        return found
+
+    def orphaned(self, collection: Collection, limit: int) -> list[int]:
+        """Return the numbers of live chunks that repeat no indexed chunk of the collection any more, ascending.
+
+        Of chunks with equal content only the first is returned; at most `limit` of all.
+        """
+        first = func.min(chunks.c.chunk_number)
+        statement = (
+            select(first)
+            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .where(
+                chunks.c.indexed + chunks.c.upper == 0,
+                generations.c.collection_key == key_of(collection),
+                IS_LIVE,
+                ~_has_indexed_twin(collection),
+            )
+            .group_by(chunks.c.content_hash)
+            .order_by(first)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return list(connection.execute(statement).scalars())
+
+    def collections_with_duplicates(self) -> list[tuple[str, str]]:
+        """Return tenant and name of the collections that have chunks that are not indexed."""
+        statement = (
+            select(collections.c.tenant, collections.c.name)
+            .distinct()
+            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .join(collections, generations.c.collection_key == collections.c.collection_key)
+            .where(chunks.c.indexed + chunks.c.upper == 0, IS_LIVE)
+        )
+        with self._database.read() as connection:
+            return [(row[0], row[1]) for row in connection.execute(statement)]
+
+    def index(self, collection: Collection, numbers: Sequence[int]) -> bool:
+        """Let searches find chunks whose vectors the engine collection has; leaves alone what is not live any more.
+
+        Returns False and changes nothing when the collection is served from another engine collection now.
+        """
+
+        def work(connection: Connection) -> bool:
+            served = select(collections.c.collection_key).where(collections.c.engine_name == collection.engine_name)
+            key = connection.execute(served).scalar()
+            if key is None:
+                return False
+            given = func.json_each(json.dumps(list(numbers))).table_valued("value").c.value
+            live = live_generation_keys(key)
+            statement = (
+                update(chunks)
+                .where(chunks.c.chunk_number.in_(select(given)), chunks.c.generation_key.in_(live), chunks.c.upper == 0)
+                .values(indexed=1)
+            )
+            connection.execute(statement)
+            advance_position(connection, key)
+            return True
+
+        return self._database.write(work)
+
+
+def _indexed(connection: Connection, collection: Collection, document_id: str | None, given: str) -> set[str]:
+    wanted = func.json_each(given).table_valued("value").c.value
+    statement = (
+        select(chunks.c.content_hash)
+        .distinct()
+        .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+        .join(documents, generations.c.document_key == documents.c.document_key)
+        .where(
+            chunks.c.content_hash.in_(select(wanted)),
+            generations.c.collection_key == key_of(collection),
+            IS_LIVE,
+            IS_INDEXED,
+            true() if document_id is None else documents.c.document_id != document_id,
+        )
+    )
+    return set(connection.execute(statement).scalars())
+
+
+def _has_indexed_twin(collection: Collection) -> ColumnElement[bool]:
+    twin, of_twin = chunks.alias("twin"), generations.alias("of_twin")
+    return exists(
+        select(1)
+        .join_from(twin, of_twin, twin.c.generation_key == of_twin.c.generation_key)
+        .where(
+            twin.c.content_hash == chunks.c.content_hash,
+            twin.c.indexed == 1,
+            of_twin.c.collection_key == key_of(collection),
+            of_twin.c.state == "LIVE",
+        )
+    )
