@@ -163,6 +163,8 @@ def _parser_limits(settings: IngestSettings) -> ParserLimits:
         s_per_mib=settings.parser_s_per_mib,
         memory_base_bytes=settings.parser_memory_base_mib * _MIB,
         memory_per_byte=settings.parser_memory_per_byte,
+        memory_base_bytes=settings.parser_memory_base_mib * _MIB,
+        memory_per_byte=settings.parser_memory_per_byte,
         memory_bytes=settings.parser_memory_mib * _MIB,
         reading=ReadingLimits(
             zip_entries=settings.parser_zip_entries,

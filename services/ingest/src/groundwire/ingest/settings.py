@@ -21,6 +21,8 @@ class IngestSettings(BaseSettings):
     parser_base_s: float = Field(default=9.0, gt=0)
     parser_s_per_mib: float = Field(default=8.0, ge=0)
     parser_memory_mib: int = Field(default=4096, ge=512)
+    parser_memory_base_mib: int = Field(default=512, ge=64)
+    parser_memory_per_byte: int = Field(default=64, ge=0)
     parser_inflated_mib: int = Field(default=256, ge=1)
     parser_zip_entries: int = Field(default=10_000, ge=1)
     parser_zip_ratio: int = Field(default=200, ge=1)

@@ -43,19 +43,26 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ParserLimits:
-    """What a document may cost: `base_s` and `s_per_mib` seconds, and the memory of the process in bytes.
+    """What a document may cost: `base_s` and `s_per_mib` seconds, `memory_base_bytes` and `memory_per_byte` of memory.
 
-    The seconds are those of the clock, and in the same number those of the processor.
+    The seconds are those of the clock, and in the same number those of the processor. The memory is that beyond what
+    the process has at the start of the document; the whole process never gets more than `memory_bytes`.
     """
 
     base_s: float = 9.0
     s_per_mib: float = 8.0
+    memory_base_bytes: int = 512 << 20
+    memory_per_byte: int = 64
     memory_bytes: int = 4 << 30
     reading: ReadingLimits = field(default_factory=ReadingLimits)
 
     def time_s(self, size_bytes: int) -> float:
         """Return the seconds that a document of this size may take."""
         return self.base_s + self.s_per_mib * size_bytes / _MIB
+
+    def more_memory_bytes(self, size_bytes: int) -> int:
+        """Return the memory that a document of this size may take beyond what the process has."""
+        return min(self.memory_bytes, self.memory_base_bytes + self.memory_per_byte * size_bytes)
 
 
 class _TooSlow(Exception):  # noqa: N818 - not an error: a signal from the wait to the caller
@@ -115,7 +122,9 @@ class ParserProcess:
         try:
             end = self._ready(budget)
             path = str(original.path) if original.path else None
-            message = {"rules": rules_to_message(rules), "path": path, "cpu_s": math.ceil(limit_s)}
+            more = self._limits.more_memory_bytes(original.size_bytes)
+            costs = {"cpu_s": math.ceil(limit_s), "more_memory_bytes": more}
+            message = {"rules": rules_to_message(rules), "path": path, **costs}
             wait = _Wait(budget, limit_s)
             send_frame(end, message, original.content, wait)
             answer = receive_frame(end, wait)
@@ -167,7 +176,7 @@ class ParserProcess:
         if "out_of_memory" in answer:
             self._kill()  # what it holds on to may be too much for the next document
             violation = FieldViolation(rules.field, "takes more memory to take apart than is allowed")
-            raise DocumentLimitError([violation], resource="memory_bytes", limit=self._limits.memory_bytes)
+            raise DocumentLimitError([violation], resource="memory_bytes", limit=answer["out_of_memory"])
         if "missing_extra" in answer:
             raise MissingExtraError(answer["missing_extra"], extra="formats")
         if "failed" in answer:

@@ -51,6 +51,7 @@ def _serve(parent: socket.socket) -> None:
     while True:
         message, body = receive_frame(parent, _never)
         _limit_time(message["cpu_s"])
+        _limit_memory(message["more_memory_bytes"])
         send_frame(parent, *_answer(message, body, read_source, tokenizer), _never)
 
 
@@ -67,6 +68,13 @@ def _limit_time(cpu_s: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + cpu_s, hard))
 
 
+def _limit_memory(more_bytes: int) -> None:
+    """Let allocations fail that would take this process so much further than it is."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (min(hard, pages * resource.getpagesize() + more_bytes), hard))
+
+
 def _answer(
     message: dict[str, Any], body: bytearray, read_source: SourceReader, tokenizer: Tokenizer
 ) -> tuple[dict[str, Any], bytes]:
@@ -79,7 +87,7 @@ def _answer(
     except MissingExtraError as error:
         return {"missing_extra": error.message}, b""
     except MemoryError:
-        return {"out_of_memory": True}, b""
+        return {"out_of_memory": message["more_memory_bytes"]}, b""
     except Exception as error:  # noqa: BLE001 - whatever a library raises on a hostile file, the next one must work
         traceback.print_exc(file=sys.stderr)
         return {"failed": type(error).__name__}, b""

@@ -17,6 +17,7 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset({"ul", "ol", "menu", "dir"})
 _CELLS = frozenset({"td", "th"})
 _INDENT = "  "
+_MAX_INDENTS = 8
 
 
 class HtmlBlocks:
@@ -133,7 +134,7 @@ class HtmlBlocks:
         if not self._lists:
             self.builder.add(text)
             return
-        indent = _INDENT * (len(self._lists) - 1)
+        indent = _INDENT * min(_MAX_INDENTS, len(self._lists) - 1)
         marker = self._take_marker()
         lead = marker or _INDENT
         following = "\n" + indent + " " * len(lead)
