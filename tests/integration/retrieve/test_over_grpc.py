@@ -79,18 +79,10 @@ async def test_a_failed_search_tells_how_far_it_came(library: Library, stub: "St
     assert info.metadata["last_state"] == "SEARCHING"
 
 
-async def test_calls_and_options_of_later_versions_are_unimplemented(stub: "Stub") -> None:
-    request = pb.RetrieveRequest(collection="docs", query="alpha")
-    request.options.include_flat_view = True
+async def test_calls_of_later_versions_are_unimplemented(stub: "Stub") -> None:
     for call in (
-        stub.Retrieve(request),
-        stub.BatchRetrieve(pb.BatchRetrieveRequest()),
         stub.RetrieveContext(pb.RetrieveContextRequest()),
         stub.RetrieveMemories(pb.RetrieveMemoriesRequest()),
-        stub.Expand(pb.ExpandRequest()),
-        stub.ParseQuery(pb.ParseQueryRequest()),
-        stub.ListQueryLogs(pb.ListQueryLogsRequest()),
-        stub.GetPipelineStats(pb.GetPipelineStatsRequest()),
     ):
         code, info, _ = await _refused(call)
         assert (code, info.reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_AVAILABLE")
@@ -106,4 +98,4 @@ async def test_a_neighbour_in_the_same_process_gets_the_same(library: Library) -
     with pytest.raises(InvalidFilterError):
         await stub.Retrieve(request)
     with pytest.raises(NotAvailableError):
-        await stub.Expand(pb.ExpandRequest())
+        await stub.RetrieveMemories(pb.RetrieveMemoriesRequest())

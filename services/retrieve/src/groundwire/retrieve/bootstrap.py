@@ -5,17 +5,23 @@ from datetime import timedelta
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
+from groundwire.catalog.outlines import Outlines
 from groundwire.catalog.passages import Passages
 from groundwire.catalog.query_logs import QueryLogs
 from groundwire.catalog.search_view import SearchViews
+from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
+from groundwire.retrieve.adapters.endpoint_extractor import EndpointExtractor
+from groundwire.retrieve.adapters.extractor_choice import open_extractor
+from groundwire.retrieve.adapters.rule_extractor import RuleExtractor
 from groundwire.retrieve.companion import Companion
 from groundwire.retrieve.domain.pipeline import Pipeline
 from groundwire.retrieve.expand_chunks import ExpandChunks
 from groundwire.retrieve.filter_gate import FilterSets
 from groundwire.retrieve.list_query_logs import ListQueryLogs
+from groundwire.retrieve.parse_question import ParseQuestion
 from groundwire.retrieve.plan_search import PlanSearch
 from groundwire.retrieve.query_recorder import QueryRecorder
 from groundwire.retrieve.rank_candidates import RankCandidates
@@ -26,6 +32,7 @@ from groundwire.retrieve.search_words import SearchTuning
 from groundwire.retrieve.servicer import RetrieveServicer
 from groundwire.retrieve.servicer.expand_calls import ExpandCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
+from groundwire.retrieve.servicer.question_calls import QuestionCalls
 from groundwire.retrieve.servicer.search_calls import SearchCalls
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.retrieve.wire.requests import RequestLimits
@@ -43,6 +50,7 @@ class RetrieveService:
     servicer: RetrieveServicer
     search_chunks: SearchChunks
     recorder: QueryRecorder
+    extractor: RuleExtractor | EndpointExtractor
     companion: Companion
 
     def start(self) -> None:
@@ -52,6 +60,7 @@ class RetrieveService:
     def close(self) -> None:
         """Write the rest of the query log, and stop the threads."""
         self.recorder.close()
+        self.extractor.close()
         self.companion.close()
 
 
@@ -69,27 +78,30 @@ def build(
     search_chunks = _search_chunks(catalog, vectors, embedder, settings, time, companion)
     collections, logs, pipeline = Collections(catalog), QueryLogs(catalog), Pipeline()
     recorder = QueryRecorder(logs, time, timedelta(days=settings.query_log_days))
+    extractor = _extractor(settings)
+    parse_question = ParseQuestion(Vocabularies(catalog), extractor)
     search_calls = SearchCalls(
-        RetrieveChunks(search_chunks),
+        RetrieveChunks(search_chunks, parse_question, Outlines(catalog), embedder),
         RecordSearch(collections, recorder, pipeline, settings.query_log),
         embedder,
         RequestLimits(settings.max_query_chars, settings.max_top_k),
         time,
     )
-    log_calls = LogCalls(
-        ListQueryLogs(logs, recorder),
-        pipeline,
-        collections,
-        PageTokens(load_key(catalog.path.resolve().parent / PAGE_TOKEN_KEY_FILE)),
-        engine_name(vectors),
-        time.now(),
-        time,
+    tokens = PageTokens(load_key(catalog.path.resolve().parent / PAGE_TOKEN_KEY_FILE))
+    list_logs = ListQueryLogs(logs, recorder)
+    servicer = RetrieveServicer(  # type: ignore[abstract]  # calls it does not define answer UNIMPLEMENTED
+        search_calls,
+        ExpandCalls(ExpandChunks(Passages(catalog), settings.approved_source_prefixes), embedder.tokenizer.name),
+        QuestionCalls(parse_question, settings.max_query_chars, time),
+        LogCalls(list_logs, pipeline, collections, tokens, engine_name(vectors), time.now(), time),
+        workers,
     )
-    expand_calls = ExpandCalls(
-        ExpandChunks(Passages(catalog), settings.approved_source_prefixes), embedder.tokenizer.name
-    )
-    servicer = RetrieveServicer(search_calls, expand_calls, log_calls, workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
-    return RetrieveService(servicer, search_chunks, recorder, companion)
+    return RetrieveService(servicer, search_chunks, recorder, extractor, companion)
+
+
+def _extractor(settings: RetrieveSettings) -> RuleExtractor | EndpointExtractor:
+    key = settings.self_query_api_key
+    return open_extractor(settings.self_query, key.get_secret_value() if key else None, settings.self_query_timeout_s)
 
 
 def _search_chunks(

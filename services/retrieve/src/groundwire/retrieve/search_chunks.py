@@ -16,6 +16,7 @@ from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.companion import Companion
 from groundwire.retrieve.domain.explaining import Evidence, explain, listed
 from groundwire.retrieve.domain.filter_resolving import custom_fields, resolve_filter
+from groundwire.retrieve.domain.query_limits import check_query_length
 from groundwire.retrieve.domain.ranking import coverage, to_hits
 from groundwire.retrieve.domain.searching import (
     Explanation,
@@ -79,6 +80,7 @@ class SearchChunks:
     def _search(
         self, request: SearchRequest, view: SearchView, budget: Budget, trail: StateTrail, started: float
     ) -> SearchResult:
+        check_query_length(request.query, view.collection, "query")
         gate = FilterGate(view, self._resolve(request, view), self.filter_sets)
         legs = self._legs(request, view, gate)
         trail.enter(SearchState.EMBEDDING)

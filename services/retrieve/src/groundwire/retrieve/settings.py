@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from groundwire.retrieve.record_search import QueryLogMode
@@ -27,6 +27,9 @@ class RetrieveSettings(BaseSettings):
     filter_cache_mib: int = Field(default=64, ge=0, le=65_536)
     approved_source_prefixes: Annotated[tuple[str, ...], NoDecode] = ()
     query_log: QueryLogMode = QueryLogMode.AUTO
+    self_query: str = "rules:"
+    self_query_api_key: SecretStr | None = None
+    self_query_timeout_s: float = Field(default=5.0, gt=0, le=300)
     query_log_days: int = Field(default=30, ge=1, le=3650)
 
     @field_validator("approved_source_prefixes", mode="before")

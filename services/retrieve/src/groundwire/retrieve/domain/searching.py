@@ -78,6 +78,8 @@ class SearchRequest:
     `where` has the caller's field names, which are checked against the collection during the search.
     `vector` is the caller's own embedding of the query: float32, finite, of any length. `prepared` is this server's
     own, made beforehand together with others. `query_types` are preferred, most wanted first; empty means all.
+    `self_query` asks for a filter derived from the query, asked at `asked` (None: now); `self_query_failed` says that
+    there is none because deriving it failed. `top_down` chooses sections first.
     `exact` compares with every vector. `snapshot` is a position to read as of. `diversity` in [0, 1] is the share of
     their similarity to better results that candidates lose. `rerank` asks for the reranker, None leaves it to the
     server.
@@ -96,6 +98,10 @@ class SearchRequest:
     vector: Vectors | None = None
     prepared: PreparedVector | None = None
     query_types: tuple[QueryType, ...] = ()
+    self_query: bool = False
+    self_query_failed: bool = False
+    top_down: bool = False
+    asked: datetime | None = None
     exact: bool = False
     snapshot: int | None = None
     diversity: float = 0.0

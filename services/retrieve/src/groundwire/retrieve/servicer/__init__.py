@@ -10,6 +10,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
 from groundwire.retrieve.servicer.expand_calls import ExpandCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
+from groundwire.retrieve.servicer.question_calls import QuestionCalls
 from groundwire.retrieve.servicer.search_calls import SearchCalls
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
@@ -24,6 +25,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
 
     search_calls: SearchCalls
     expand_calls: ExpandCalls
+    question_calls: QuestionCalls
     log_calls: LogCalls
     workers: Workers
 
@@ -40,6 +42,10 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     async def Expand(self, request: pb.ExpandRequest, context: Any) -> pb.ExpandResponse:
         """Return the surroundings of chunks."""
         return await self._run(self.expand_calls.expand, request)
+
+    async def ParseQuery(self, request: pb.ParseQueryRequest, context: Any) -> pb.ParseQueryResponse:
+        """Split a question into a query and a filter."""
+        return await self._run(self.question_calls.parse, request)
 
     async def ListQueryLogs(self, request: pb.ListQueryLogsRequest, context: Any) -> pb.ListQueryLogsResponse:
         """Return a page of logged queries."""

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from groundwire.api.common.v1 import degraded_stage_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Embedder
@@ -17,6 +16,7 @@ from groundwire.retrieve.record_search import RecordSearch
 from groundwire.retrieve.retrieve_chunks import RetrieveChunks
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
 from groundwire.retrieve.wire.responses import to_retrieve_response
+from groundwire.retrieve.wire.retrieved import complete_response
 from groundwire.rpc import request_context
 from groundwire.rpc.interceptors.errors import as_groundwire_error
 from groundwire.rpc.item_errors import to_item_error
@@ -39,7 +39,8 @@ class SearchCalls:
 
     def retrieve(self, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
         """Return the most relevant chunks."""
-        return self._serve(self._received(request, started), request, lambda: self._parse(request))
+        call = self._received(request, started)
+        return self._serve(call, request, lambda: self._interpret(call, request))
 
     def batch_retrieve(self, request: pb.BatchRetrieveRequest, started: float) -> pb.BatchRetrieveResponse:
         """Run several searches; each succeeds or fails for itself.
@@ -51,26 +52,20 @@ class SearchCalls:
         """
         if not 1 <= len(request.requests) <= MAX_REQUESTS:
             raise InvalidRequestError.of("requests", f"must be 1 to {MAX_REQUESTS} searches")
-        searches = self._embedded([self._parsed(item) for item in request.requests])
-        outcomes = [
-            self._outcome(item, search, started) for item, search in zip(request.requests, searches, strict=True)
-        ]
+        calls = [self._received(item, started) for item in request.requests]
+        pairs = list(zip(calls, request.requests, strict=True))
+        searches = self._embedded([self._interpreted(call, item) for call, item in pairs])
+        outcomes = [self._outcome(call, item, search) for (call, item), search in zip(pairs, searches, strict=True)]
         return pb.BatchRetrieveResponse(outcomes=outcomes)
 
     def _outcome(
-        self, item: pb.RetrieveRequest, search: SearchRequest | GroundwireError, started: float
+        self, call: ReceivedCall, item: pb.RetrieveRequest, search: SearchRequest | GroundwireError
     ) -> pb.BatchRetrieveOutcome:
-        def parse() -> SearchRequest:
-            if isinstance(search, GroundwireError):
-                raise search
-            return search
-
         request_context.current().budget.check()
-        call = self._received(item, started)
         embedding_s = search.prepared.elapsed_s if isinstance(search, SearchRequest) and search.prepared else 0.0
-        call = replace(call, started=time.perf_counter() - embedding_s)
+        own = replace(call, started=time.perf_counter() - embedding_s)
         try:
-            return pb.BatchRetrieveOutcome(response=self._serve(call, item, parse))
+            return pb.BatchRetrieveOutcome(response=self._serve(own, item, lambda: _accepted(search)))
         except (CallCancelledError, DeadlineError):
             raise
         except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
@@ -95,27 +90,28 @@ class SearchCalls:
         ]
 
     def _serve(
-        self, call: ReceivedCall, request: pb.RetrieveRequest, parse: Callable[[], SearchRequest]
+        self, call: ReceivedCall, request: pb.RetrieveRequest, interpret: Callable[[], SearchRequest]
     ) -> pb.RetrieveResponse:
         try:
-            search = parse()
-            result = self.retrieve_chunks(call, search, request_context.current().budget)
-            response = to_retrieve_response(request, result, search.order)
+            search = interpret()
+            retrieved = self.retrieve_chunks(call, search, request_context.current().budget)
+            response = to_retrieve_response(request, retrieved.result, search.order)
         except Exception as error:
             self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
             raise
-        log_id = self.record.served(call, result)
-        if log_id is None:
-            response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)
-        response.log_id = log_id or ""
+        complete_response(response, retrieved, self.record.served(call, retrieved.result))
         return response
 
-    def _parse(self, request: pb.RetrieveRequest) -> SearchRequest:
-        return parse_retrieve_request(request, request_context.current().tenant, self.limits, self.clock.now())
+    def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
+        current = request_context.current()
+        search = parse_retrieve_request(request, current.tenant, self.limits, self.clock.now())
+        return self.retrieve_chunks.interpret(call, search, current.budget)
 
-    def _parsed(self, request: pb.RetrieveRequest) -> SearchRequest | GroundwireError:
+    def _interpreted(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest | GroundwireError:
         try:
-            return self._parse(request)
+            return self._interpret(call, request)
+        except (CallCancelledError, DeadlineError):
+            raise
         except GroundwireError as error:
             return error
 
@@ -129,6 +125,12 @@ class SearchCalls:
             received=self.clock.now() - timedelta(seconds=time.perf_counter() - started),
             started=started,
         )
+
+
+def _accepted(search: SearchRequest | GroundwireError) -> SearchRequest:
+    if isinstance(search, GroundwireError):
+        raise search
+    return search
 
 
 def _is_bare(search: SearchRequest) -> bool:

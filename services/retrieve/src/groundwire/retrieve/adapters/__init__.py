@@ -1,0 +1,1 @@
+"""Adapters of the ports of retrieve to other systems."""

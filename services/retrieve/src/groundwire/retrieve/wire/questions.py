@@ -1,0 +1,55 @@
+"""Requests and responses of ParseQuery."""
+
+from datetime import UTC, datetime
+
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.retrieve.domain.self_query.question import ParsedQuestion
+from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
+from groundwire.retrieve.wire.requests import check_query
+from groundwire.rpc.filter_messages import to_filter_message
+
+
+def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
+    """Return if collection and question keep the rules.
+
+    Raises:
+        InvalidRequestError: with every violation found.
+    """
+    violations: list[FieldViolation] = []
+    try:
+        parse_collection_name(request.collection)
+    except InvalidRequestError as error:
+        violations += error.violations
+    violations += check_query(request.question, max_chars, "question")
+    if violations:
+        raise InvalidRequestError(violations)
+
+
+def question_time(request: pb.ParseQueryRequest, now: datetime) -> datetime:
+    """Return when the question was asked.
+
+    Raises:
+        InvalidRequestError: it is no valid time.
+    """
+    if not request.HasField("question_time"):
+        return now
+    try:
+        return request.question_time.ToDatetime(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequestError([FieldViolation("question_time", "is not a valid time")]) from error
+
+
+def to_parse_response(parsed: ParsedQuestion) -> pb.ParseQueryResponse:
+    """Return the response."""
+    response = pb.ParseQueryResponse(
+        semantic_query=parsed.extraction.semantic_query,
+        field_names=parsed.extraction.field_names,
+        query_type=QUERY_TYPE_VALUES[parsed.query_type],
+        extractor=parsed.extractor,
+        fell_back=parsed.fell_back,
+    )
+    if parsed.extraction.where is not None:
+        response.filter.CopyFrom(to_filter_message(parsed.extraction.where))
+    return response

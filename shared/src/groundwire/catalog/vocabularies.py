@@ -1,0 +1,113 @@
+"""Which values occur in the fields of a collection."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select, true
+
+from groundwire.catalog.collection_rows import to_collection
+from groundwire.catalog.database import Database
+from groundwire.catalog.generation_keys import live_generation_keys
+from groundwire.catalog.metadata_fields import metadata_fields
+from groundwire.catalog.tables import chunks, collections, documents
+from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import CollectionNotFoundError
+
+MAX_VALUES = 1000
+"""A field with more values has none in the vocabulary."""
+_MAX_VALUE_CHARS = 200
+_MAX_METADATA_VALUES = 20_000
+_CACHED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionVocabulary:
+    """A collection, the names of its metadata fields, and the texts that occur in its fields by canonical name."""
+
+    collection: Collection
+    field_names: frozenset[str]
+    values: dict[str, tuple[str, ...]]
+
+
+class Vocabularies:
+    """Reads vocabularies, and remembers them until their collection changes; safe to use from many threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._cache: BoundedCache[tuple[str, int], CollectionVocabulary] = BoundedCache(_CACHED)
+
+    def read(self, tenant: str, name: str) -> CollectionVocabulary:
+        """Return the vocabulary of what is live in a collection.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        with self._database.read() as connection:
+            statement = select(collections).where(collections.c.tenant == tenant, collections.c.name == name)
+            row = connection.execute(statement).mappings().first()
+            if row is None:
+                raise CollectionNotFoundError(name)
+            collection, changed = to_collection(row), row[collections.c.changed_position]
+            known = self._cache.get((collection.uid, changed))
+            if known is None:
+                key = row[collections.c.collection_key]
+                names = frozenset(metadata_fields(connection, key))
+                known = CollectionVocabulary(collection, names, _values(connection, key))
+                self._cache.put((collection.uid, changed), known)
+        return CollectionVocabulary(collection, known.field_names, known.values)
+
+
+def _values(connection: Connection, key: int) -> dict[str, tuple[str, ...]]:
+    found = {
+        "creators": _read(connection, _elements(documents.c.creator, key)),
+        "tags": _read(connection, _elements(documents.c.tags, key)),
+        "project": _read(connection, _column(documents.c.project, key)),
+        "category": _read(connection, _column(documents.c.category, key)),
+        "title": _read(connection, _column(documents.c.title, key)),
+    }
+    found |= {name: _read(connection, _heading(name, key)) for name in ("chapter", "section")}
+    found["section_title"] = _read(connection, _heading("section_heading", key))
+    for name, value in connection.execute(_metadata_texts(key)):
+        found[name] = (*found.get(name, ()), value)
+    return {name: values for name, values in found.items() if 0 < len(values) <= MAX_VALUES}
+
+
+def _read(connection: Connection, statement: Select[Any]) -> tuple[str, ...]:
+    return tuple(connection.execute(statement.limit(MAX_VALUES + 1)).scalars())
+
+
+def _column(column: ColumnElement[Any], key: int) -> Select[Any]:
+    return select(column).distinct().where(_is_live(key), column.is_not(None), func.length(column) <= _MAX_VALUE_CHARS)
+
+
+def _elements(column: ColumnElement[Any], key: int) -> Select[Any]:
+    each = func.json_each(column).table_valued("value")
+    return select(each.c.value).distinct().select_from(documents).join(each, true()).where(_is_live(key))
+
+
+def _heading(name: str, key: int) -> Select[Any]:
+    column = chunks.c[name]
+    of_live = chunks.c.generation_key.in_(live_generation_keys(key))
+    return select(column).distinct().where(of_live, column.is_not(None), func.length(column) <= _MAX_VALUE_CHARS)
+
+
+def _metadata_texts(key: int) -> Select[Any]:
+    """Return the statement for the texts, single or in lists, of the documents' own keys."""
+    each = func.json_each(documents.c.metadata).table_valued("key", "value", "type")
+    listed = case((each.c.type == "array", each.c.value), else_=func.json_array(each.c.value))
+    element = func.json_each(listed).table_valued("value", "type").alias("element")
+    return (
+        select(each.c.key, element.c.value)
+        .distinct()
+        .select_from(documents)
+        .join(each, true())
+        .join(element, true())
+        .where(_is_live(key), element.c.type == "text", func.length(element.c.value) <= _MAX_VALUE_CHARS)
+        .order_by(each.c.key, element.c.value)
+        .limit(_MAX_METADATA_VALUES)
+    )
+
+
+def _is_live(key: int) -> ColumnElement[bool]:
+    return and_(documents.c.collection_key == key, documents.c.live_generation > 0)
