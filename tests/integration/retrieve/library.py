@@ -109,10 +109,13 @@ class Library:
         fields: DocumentFields | None = None,
         vectors: Vectors | None = None,
         headings: Sequence[str] | None = None,
+        pages: Sequence[tuple[int, ...]] | None = None,
         replaces: Document | None = None,
     ) -> Document:
         """Store a document with one chunk for each text, through the catalog's own two steps."""
-        pending = self.begin(source, texts, collection=collection, fields=fields, headings=headings, replaces=replaces)
+        pending = self.begin(
+            source, texts, collection=collection, fields=fields, headings=headings, pages=pages, replaces=replaces
+        )
         made = self.embedder.embed_documents(texts) if vectors is None else vectors
         self.vectors.upsert(pending.collection.engine_name, PointBatch(pending.numbers, made, pending.payloads))
         return self.documents.publish(pending)
@@ -125,6 +128,7 @@ class Library:
         collection: Collection | None = None,
         fields: DocumentFields | None = None,
         headings: Sequence[str] | None = None,
+        pages: Sequence[tuple[int, ...]] | None = None,
         replaces: Document | None = None,
     ) -> PendingGeneration:
         text = "\n".join(texts)
@@ -135,7 +139,7 @@ class Library:
             source_hash=hashlib.sha256(f"{source}{text}".encode()).hexdigest(),
             fields=fields or DocumentFields(),
             text=text,
-            chunks=_cut(text, texts, headings or ["Start"] * len(texts)),
+            chunks=_cut(text, texts, headings or ["Start"] * len(texts), pages or [()] * len(texts)),
             expected_generation=replaces.generation if replaces else 0,
         )
         return self.documents.begin(DEFAULT_TENANT, collection or self.collection, draft)
@@ -168,9 +172,9 @@ def metadata(values: Mapping[str, str | int | float | bool]) -> DocumentFields:
     return DocumentFields(metadata=dict(values))
 
 
-def _cut(text: str, texts: Sequence[str], headings: Sequence[str]) -> list[Chunk]:
+def _cut(text: str, texts: Sequence[str], headings: Sequence[str], pages: Sequence[tuple[int, ...]]) -> list[Chunk]:
     offsets, start, chunks = OffsetMap(text), 0, []
-    for number, (content, heading) in enumerate(zip(texts, headings, strict=True)):
+    for number, (content, heading, on) in enumerate(zip(texts, headings, pages, strict=True)):
         chunks.append(
             Chunk(
                 sequence_num=number,
@@ -181,6 +185,7 @@ def _cut(text: str, texts: Sequence[str], headings: Sequence[str]) -> list[Chunk
                 section=None,
                 hierarchy_path=("Chapter 1", heading),
                 level=3,
+                page_numbers=on,
             )
         )
         start += len(content) + 1
