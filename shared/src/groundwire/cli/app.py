@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from groundwire.cli import ask, chunks, config, docs, health, ingest, search, serve, verify
+from groundwire.cli import ask, build, chunks, config, docs, fsck, health, ingest, search, serve, verify
 
 app = typer.Typer(
     name="groundwire",
@@ -20,6 +20,9 @@ app.command("ask")(ask.ask)
 app.command("verify")(verify.verify)
 app.add_typer(docs.app, name="docs")
 app.add_typer(chunks.app, name="chunks")
+app.command("fsck")(fsck.fsck)
+app.command("reindex")(build.reindex)
+app.command("reembed")(build.reembed)
 app.command("health")(health.health)
 app.add_typer(config.app, name="config")
 

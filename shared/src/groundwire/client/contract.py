@@ -43,6 +43,9 @@ class Contract:
     )
     get_chunk = UnaryCall(_INGEST + "GetChunk", ingest_pb.GetChunkRequest, ingest_pb.GetChunkResponse)
     list_chunks = UnaryCall(_INGEST + "ListChunks", ingest_pb.ListChunksRequest, ingest_pb.ListChunksResponse)
+    reindex = StreamCall(_INGEST + "Reindex", ingest_pb.ReindexRequest, ingest_pb.ReindexResponse)
+    reembed = StreamCall(_INGEST + "Reembed", ingest_pb.ReembedRequest, ingest_pb.ReembedResponse)
+    check_store = StreamCall(_INGEST + "CheckStore", ingest_pb.CheckStoreRequest, ingest_pb.CheckStoreResponse)
 
     retrieve = UnaryCall(_RETRIEVE + "Retrieve", retrieve_pb.RetrieveRequest, retrieve_pb.RetrieveResponse)
 

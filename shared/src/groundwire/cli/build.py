@@ -1,0 +1,51 @@
+"""`groundwire reindex` and `groundwire reembed`: build the indexes of a collection anew."""
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import typer
+
+from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+
+if TYPE_CHECKING:
+    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+
+
+def reindex(
+    collection: CollectionOption, address: AddressOption = "127.0.0.1:50051", as_json: JsonOption = False
+) -> None:
+    """Build the indexes of a collection anew from the catalog; the old ones serve until the new ones are complete.
+
+    Stopping it changes nothing.
+    """
+    with connect(address) as client:
+        _follow(client.reindex(collection=collection), collection, as_json=as_json)
+
+
+def reembed(
+    collection: CollectionOption, address: AddressOption = "127.0.0.1:50051", as_json: JsonOption = False
+) -> None:
+    """Embed a collection with the server's model and move over to it when complete.
+
+    Stopping it changes nothing; the vectors made so far are kept for the next run.
+    """
+    with connect(address) as client:
+        _follow(client.reembed(collection=collection), collection, as_json=as_json)
+
+
+def _follow(events: "Iterable[pb.ReindexResponse | pb.ReembedResponse]", collection: str, *, as_json: bool) -> None:
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.operation_display import OperationDisplay  # noqa: PLC0415 - the same
+
+    with OperationDisplay(quiet=as_json) as display:
+        for event in events:
+            if event.HasField("result"):
+                result = event.result
+                break
+            display.show(event.progress)
+    if as_json:
+        typer.echo(json.dumps(message_json(result), ensure_ascii=False, indent=2))
+        return
+    model = f"{result.embedding.model_name}, {result.embedding.dimensions} dimensions"
+    typer.echo(f"{collection}: {result.vector_count} vectors of {model}; {result.embedded_count} texts embedded")

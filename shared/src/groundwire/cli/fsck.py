@@ -1,0 +1,65 @@
+"""`groundwire fsck`: compare the stores with the catalog, and repair them."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from groundwire.cli.options import AddressOption, JsonOption, connect
+
+if TYPE_CHECKING:
+    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+
+_PREFIX = "STORE_FINDING_KIND_"
+
+
+def fsck(
+    collection: Annotated[
+        str, typer.Option("--collection", "-c", help="Collection to check; all and what they share if not given.")
+    ] = "",
+    repair: Annotated[bool, typer.Option("--repair", help="Make vectors and indexes equal to the catalog.")] = False,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Check a running server's stores; exits with 1 if findings are left."""
+    from groundwire.cli.operation_display import OperationDisplay  # noqa: PLC0415 - --help stays fast
+
+    findings: list[dict[str, Any]] = []
+    with connect(address) as client, OperationDisplay(quiet=as_json) as display:
+        for event in client.check_store(collection=collection, repair=repair):
+            if event.HasField("report"):
+                report = event.report
+                break
+            if event.HasField("finding"):
+                findings.append(_as_dict(event.finding))
+            else:
+                display.show(event.progress)
+    left = report.finding_count - report.repaired_count
+    if as_json:
+        totals = {"checked": report.checked_count, "repaired": report.repaired_count, "left": left}
+        typer.echo(json.dumps({"consistent": report.consistent, **totals, "findings": findings}, indent=2))
+    else:
+        for finding in findings:
+            typer.echo(_line(finding))
+        told = "nothing is wrong" if not findings else f"{report.repaired_count} findings repaired, {left} left"
+        typer.echo(f"{report.checked_count} chunks compared: {told}")
+    if not report.consistent:
+        raise typer.Exit(1)
+
+
+def _as_dict(finding: "pb.StoreFinding") -> dict[str, Any]:
+    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
+
+    return {
+        "kind": pb.StoreFindingKind.Name(finding.kind).removeprefix(_PREFIX),
+        "collection": finding.collection,
+        "subject": finding.subject,
+        "message": finding.message,
+        "repaired": finding.repaired,
+    }
+
+
+def _line(finding: dict[str, Any]) -> str:
+    state = "repaired" if finding["repaired"] else "found"
+    where = " ".join(part for part in (finding["collection"], finding["subject"]) if part)
+    return f"{state:<8} {finding['kind']:<24} {where}{': ' if where else ''}{finding['message']}"
