@@ -1,5 +1,6 @@
 """The conversation of an upload: header, parts, progress, result."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -79,7 +80,11 @@ class UploadStream:
                 async for event in self._receive(messages, arrival, claim):
                     yield event
                 async for event in self._ingest(arrival):
-                    yield event
+                    if event.HasField("result"):
+                        final = event
+                    else:
+                        yield event
+        yield final  # who has it finds nothing left of the upload
 
     def _known(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> bytes | None:
         """Return the result if it can be told without any part."""
@@ -107,8 +112,8 @@ class UploadStream:
         try:
             yield _Arrival(header, request, incoming, budget)
         finally:
-            # The call's own budget may be cancelled, and what came in is to be kept all the same.
-            await self.io_workers.run(Budget(), incoming.close)
+            # The call may be cancelled, once and again, and what came in is to be kept all the same.
+            await asyncio.shield(self.io_workers.run(Budget(), incoming.close))
 
     def _open(
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, others: Mapping[str, int]
