@@ -76,9 +76,12 @@ class Stream:
     async def failure(self) -> GroundwireError:
         """Return the error the stream ends with."""
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            while await self.call.read() is not grpc.aio.EOF:
-                pass
+            await self.drain()
         return from_rpc_error(caught.value)
+
+    async def drain(self) -> None:
+        while await self.call.read() is not grpc.aio.EOF:
+            pass
 
 
 def header_of(collection: str, source: str, content: bytes, **fields: Any) -> pb.UploadHeader:
