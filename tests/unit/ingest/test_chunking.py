@@ -13,7 +13,7 @@ from groundwire.ingest.adapters.readers.source_reader import SourceReader
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
 from groundwire.ingest.domain.decoding import canonical_text
 from groundwire.ingest.domain.graphemes import is_cluster_boundary
-from groundwire.ingest.domain.parsing import ParsedChunk, ParseRules, parse_document
+from groundwire.ingest.domain.parsing import ParsedChunk, ParsedDocument, ParseRules, parse_document
 from groundwire.kernel.collection import PROFILES, ChunkingPolicy, ChunkUnit, ProfileName
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
@@ -49,8 +49,14 @@ def parse(
     document_format: DocumentFormat = DocumentFormat.MARKDOWN,
     title: str | None = None,
 ) -> list[ParsedChunk]:
+    return list(parse_whole(text, policy, document_format, title).chunks)
+
+
+def parse_whole(
+    text: str, policy: ChunkingPolicy, document_format: DocumentFormat, title: str | None = None
+) -> ParsedDocument:
     rules = ParseRules(document_format, policy, title, "file.md", "content")
-    return list(parse_document(text.encode(), rules, SourceReader(), partial(SemanticSplitter, tokenizer())).chunks)
+    return parse_document(text.encode(), rules, SourceReader(), partial(SemanticSplitter, tokenizer()))
 
 
 def contents(text: str, chunks: list[ParsedChunk]) -> list[str]:

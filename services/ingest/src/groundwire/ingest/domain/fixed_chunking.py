@@ -10,7 +10,8 @@ from groundwire.ingest.domain.outline import Outline, sections_of
 from groundwire.ingest.domain.pieces import MAX_CHARS_PER_TOKEN, Splitter
 from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
 
-_MAX_UNIT_TOKENS = 8
+_MAX_UNIT_CHARS = 64
+_MIN_PIECE_CHARS = 8
 _Window = tuple[int, int]
 
 
@@ -84,19 +85,20 @@ class _TokenWindows:
 
     @classmethod
     def of(cls, text: str, start: int, chunker: FixedChunker) -> "_TokenWindows":
-        longest = min(_MAX_UNIT_TOKENS, chunker.policy.target) * MAX_CHARS_PER_TOKEN
+        piece = min(_MAX_UNIT_CHARS, max(_MIN_PIECE_CHARS, chunker.policy.target))
         starts, sizes, tokens, begin = [start], [], 0, start
         for token in (*chunker.splitter.token_starts(text[start:]), len(text) - start):
             following = start + token
-            tokens += 1
+            tokens += following > begin
             if following <= begin or not is_cluster_boundary(text, following):
                 continue
-            while begin < following:
-                end = following if following - begin <= longest else _boundary(text, begin, begin + longest)
-                sizes.append(max(tokens if end == following else 1, -(-(end - begin) // MAX_CHARS_PER_TOKEN)))
-                starts.append(end)
-                begin = end
-            tokens = 0
+            while following - begin > _MAX_UNIT_CHARS:  # a token without end, or characters that are no tokens
+                starts.append(_boundary(text, begin, begin + piece))
+                sizes.append(-(-(starts[-1] - begin) // MAX_CHARS_PER_TOKEN))
+                begin = starts[-1]
+            starts.append(following)
+            sizes.append(tokens)
+            begin, tokens = following, 0
         return cls(text, starts, list(accumulate(sizes, initial=0)), chunker)
 
     def windows(self) -> Iterator[_Window]:

@@ -1,11 +1,12 @@
 """Cut a text into its sentences."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from groundwire.ingest.domain.cuts import Cut, trim
-from groundwire.ingest.domain.graphemes import is_cluster_boundary
+from groundwire.ingest.domain.graphemes import cut_before, is_cluster_boundary
 from groundwire.ingest.domain.outline import CHAPTER_LEVEL, Heading, Outline, Section, sections_of
 from groundwire.ingest.domain.pieces import PieceMaker, Splitter
 from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
@@ -85,7 +86,7 @@ class SentenceChunker:
                 first, size = piece_start, 0
             size += piece_size
             end = piece_end
-        trimmed = [trim(text, *piece) for piece in (*pieces, (first, end))]
+        trimmed = [_tight(text, *piece) for piece in (*pieces, (first, end))]
         return [piece for piece in trimmed if piece[0] < piece[1]]
 
 
@@ -96,12 +97,26 @@ def _sentences(text: str, start: int, end: int, verbatim: Sequence[tuple[int, in
     begin = 0
     for sentence, following in pairwise(found):
         border = _border(body, sentence.end, following.start)
-        inside = any(first < start + border < last for first, last in verbatim)
-        if inside or not is_cluster_boundary(body, border) or not body[begin:border].strip():
+        may_cut = is_cluster_boundary(body, border) and not _inside(text, start + border, verbatim)
+        if not may_cut or not body[begin:border].strip():
             continue
-        yield trim(text, start + begin, start + border)
+        yield _tight(text, start + begin, start + border)
         begin = border
-    yield trim(text, start + begin, end)
+    yield _tight(text, start + begin, end)
+
+
+def _inside(text: str, position: int, verbatim: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether a block of code or HTML goes on at `position`; `verbatim` is in ascending order."""
+    index = bisect_right(verbatim, position, key=lambda block: block[0]) - 1
+    return index >= 0 and bool(text[verbatim[index][0] : position] and text[position : verbatim[index][1]].strip())
+
+
+def _tight(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leave out white space at both ends, but for the indentation of a line."""
+    start, end = trim(text, start, end)
+    if start and text[start - 1] not in "\r\n":
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+    return cut_before(text, start), end  # a mark that stands on white space keeps it
 
 
 def _border(body: str, end: int, following: int) -> int:
