@@ -54,7 +54,7 @@ def test_a_stale_index_is_rebuilt_from_the_catalog(process: Callable[..., Harnes
     harness.ingest("tides", "b.txt", "The second text of all.")
     assert store.rebuilt == []
     store.is_stale = True
-    harness.service.housekeeping.wrote(harness.calls.use.get_collection(DEFAULT_TENANT, "tides").collection)
+    harness.service.housekeeping.wrote(harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection)
     assert eventually(lambda: not store.is_stale)
     assert store.rebuilt == harness.live_numbers("tides")
 

@@ -7,6 +7,7 @@ from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
+from groundwire.catalog.expired_generations import ExpiredGenerations
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.outbox import Outbox
@@ -19,6 +20,7 @@ from groundwire.ingest.adapters.parser_lanes import ParserLanes
 from groundwire.ingest.adapters.parser_process import ParserLimits
 from groundwire.ingest.adapters.staged_upload import StagingFolder
 from groundwire.ingest.admit_document import AdmitDocument
+from groundwire.ingest.apply_outbox import ApplyOutbox
 from groundwire.ingest.create_collection import CreateCollection
 from groundwire.ingest.delete_document import DeleteCollection, DeleteDocument
 from groundwire.ingest.domain.reading_limits import ReadingLimits
@@ -122,6 +124,7 @@ def build(
     )
     folder = catalog.path.resolve().parent
     receive = ReceiveUpload(Uploads(catalog, clock), StagingFolder(folder / STAGING_FOLDER), settings.max_staged_bytes)
+    engines = KeyedLocks()
     sweep = SweepLeftovers(
         stores.documents,
         stores.recovery,
@@ -130,9 +133,10 @@ def build(
         stores.cache,
         stores.ledger,
         receive,
-        vectors,
+        ApplyOutbox(stores.collections, stores.outbox, stores.cache, vectors, engines),
         embedder.identity.digest,
         IndexOrphans(stores.collections, stores.duplicates, stores.cache, vectors),
+        ExpiredGenerations(catalog, clock),
     )
     housekeeping = Housekeeping(sweep, RebuildIndex(vectors, stores.cache), settings.sweep_every_s)
     ingest = _ingest_document(stores, vectors, embedder, parser, settings, housekeeping)
@@ -148,7 +152,7 @@ def build(
         engine_name(vectors),
     )
     operations = OperationCalls(
-        _operations(catalog, stores, vectors, embedder, settings, housekeeping, clock),
+        _operations(catalog, stores, vectors, embedder, settings, housekeeping, engines, clock),
         use_cases.remember,
         embedder_url,
         Workers(_WAITING_OPERATIONS, "operation"),
@@ -161,8 +165,6 @@ def _parser_limits(settings: IngestSettings) -> ParserLimits:
     return ParserLimits(
         base_s=settings.parser_base_s,
         s_per_mib=settings.parser_s_per_mib,
-        memory_base_bytes=settings.parser_memory_base_mib * _MIB,
-        memory_per_byte=settings.parser_memory_per_byte,
         memory_base_bytes=settings.parser_memory_base_mib * _MIB,
         memory_per_byte=settings.parser_memory_per_byte,
         memory_bytes=settings.parser_memory_mib * _MIB,
@@ -182,6 +184,7 @@ def _operations(
     embedder: Embedder,
     settings: IngestSettings,
     housekeeping: Housekeeping,
+    engines: KeyedLocks,
     clock: Clock,
 ) -> Operations:
     parts = OperationParts(
@@ -189,7 +192,7 @@ def _operations(
         documents=stores.documents,
         vectors=vectors,
         embed_chunks=EmbedChunks(stores.cache, embedder, settings.embed_batch_tokens),
-        engines=KeyedLocks(),
+        engines=engines,
         sweep=housekeeping.sweep_now,
         nudge=housekeeping.nudge,
         clock=clock,

@@ -12,7 +12,9 @@ from groundwire.ingest.sweep_leftovers import SweepLeftovers
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import CollectionNotFoundError
 
+_TIDY_EVERY_S = 60.0
 _FORGET_EVERY_S = 3600.0
+_LONGEST_BACKOFF_S = 60.0
 _STOP_LIMIT_S = 5.0
 
 _log = structlog.get_logger(__name__)
@@ -21,7 +23,7 @@ _log = structlog.get_logger(__name__)
 class Housekeeping:
     """Sweeps after every write and on a timer, and rebuilds indexes of collections that were written to.
 
-    A failure is logged and tried again with the next turn; it never reaches a caller.
+    A failure is logged once and tried again, each time after a longer pause; it never reaches a caller.
     """
 
     def __init__(self, sweep: SweepLeftovers, rebuild: RebuildIndex, every_s: float) -> None:
@@ -31,7 +33,7 @@ class Housekeeping:
         self._wake = {name: threading.Event() for name in ("sweep", "rebuild")}
         self._closing = threading.Event()
         self._written: dict[str, Collection] = {}
-        self._forgotten_at = float("-inf")
+        self._tidied_at = self._forgotten_at = float("-inf")
         self._threads = [
             threading.Thread(target=self._loop, args=("sweep", self._sweep_turn), name="sweeper", daemon=True),
             threading.Thread(target=self._loop, args=("rebuild", self._rebuild_turn), name="rebuilder", daemon=True),
@@ -71,16 +73,33 @@ class Housekeeping:
                 thread.join(_STOP_LIMIT_S)
 
     def _loop(self, name: str, turn: Callable[[], None]) -> None:
+        failures = 0
         while not self._closing.is_set():
-            try:
-                turn()
-            except Exception:  # noqa: BLE001 - the thread must outlive any failure of a turn
-                _log.exception("housekeeping failed", turn=name)
-            self._wake[name].wait(self._every_s)
+            # Before the turn: what is noted during the turn may have come too late for it.
             self._wake[name].clear()
+            failures = 0 if self._succeeds(name, turn, failures) else failures + 1
+            if failures:
+                self._closing.wait(min(self._every_s * 2**failures, max(self._every_s, _LONGEST_BACKOFF_S)))
+            else:
+                self._wake[name].wait(self._every_s)
+
+    @staticmethod
+    def _succeeds(name: str, turn: Callable[[], None], failures: int) -> bool:
+        try:
+            turn()
+        except Exception as error:  # noqa: BLE001 - the thread must outlive any failure of a turn
+            if failures == 0:
+                _log.warning("housekeeping failed and is tried again", turn=name, exc_info=error)
+            return False
+        if failures:
+            _log.info("housekeeping works again", turn=name, failures=failures)
+        return True
 
     def _sweep_turn(self) -> None:
         self._sweep()
+        if time.monotonic() - self._tidied_at > _TIDY_EVERY_S:
+            self._sweep.tidy()
+            self._tidied_at = time.monotonic()
         if time.monotonic() - self._forgotten_at > _FORGET_EVERY_S:
             self._sweep.forget()
             self._forgotten_at = time.monotonic()

@@ -1,10 +1,13 @@
 """Bring the vector store in line with the catalog: what the catalog changed or dropped, the store follows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from groundwire.catalog.documents import Documents
+from groundwire.catalog.expired_generations import ExpiredGenerations
+from groundwire.catalog.generations import PendingGeneration
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.outbox import Outbox
@@ -38,16 +41,14 @@ class SweepLeftovers:
     apply: ApplyOutbox
     identity_digest: str
     index_orphans: IndexOrphans
+    expired: ExpiredGenerations
 
     def recover(self) -> int:
         """Take back what a dead process left half written or half built; return how much. Once, before any ingest."""
-        leftovers = self.recovery.leftovers()
-        for pending in leftovers:
-            self.documents.abandon(pending)
-        builds = self.builds.abandon_all()
-        if leftovers or builds:
-            _log.info("took back what was unfinished", generations=len(leftovers), index_builds=builds)
-        return len(leftovers) + builds
+        generations, builds = self._take_back(self.recovery.leftovers()), self.builds.abandon_all()
+        if generations or builds:
+            _log.info("took back what was unfinished", generations=generations, index_builds=builds)
+        return generations + builds
 
     def __call__(self) -> int:
         """Do what the outbox lists and index what has lost its double; return how many tasks were done.
@@ -62,8 +63,20 @@ class SweepLeftovers:
                 done += 1
         return done + self.index_orphans()
 
+    def tidy(self) -> None:
+        """Take back generations that nobody writes any more, and drop those that were kept long enough."""
+        generations = self._take_back(self.recovery.leftovers(self.documents.under_way))
+        if generations:
+            _log.warning("took back generations that nobody writes any more", generations=generations)
+        self.expired.sweep()
+
     def forget(self) -> None:
         """Drop what nobody needs any more: old answers, uploads that were given up, and vectors without a chunk."""
         self.ledger.sweep()
         self.receive.sweep()
         self.cache.sweep(self.identity_digest)
+
+    def _take_back(self, leftovers: Sequence[PendingGeneration]) -> int:
+        for pending in leftovers:
+            self.documents.abandon(pending)
+        return len(leftovers)
