@@ -102,13 +102,18 @@ class _TokenWindows:
         return cls(text, starts, list(accumulate(sizes, initial=0)), chunker)
 
     def windows(self) -> Iterator[_Window]:
-        """Iterate over the windows, trimmed; some may be blank."""
-        last, first = len(self.starts) - 1, 0
-        while first < last:
+        """Iterate over the windows, trimmed; each ends behind the one before."""
+        last, first, reached, reached_char = len(self.starts) - 1, 0, 0, 0
+        while reached < last:
             after = self._end_of(first)
-            yield trim(self.text, self.starts[first], self.starts[after])
-            if after == last:
-                return
+            if after <= reached:  # what is shared fills the window
+                first = reached
+                continue
+            start, end = trim(self.text, self.starts[first], self.starts[after])
+            if end > max(start, reached_char):
+                yield start, end
+                reached_char = end
+            reached = after
             first = self._restart(first, after)
 
     def _end_of(self, first: int) -> int:

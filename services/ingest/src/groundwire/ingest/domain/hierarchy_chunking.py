@@ -50,10 +50,11 @@ class HierarchyChunker:
     def _uppers(self, text: str, nodes: Sequence[_Node], first: int) -> list[Cut]:
         held = [text[node.start : node.end] if _is_held(node) else "" for node in nodes]
         counts = self.splitter.count_tokens(held)
-        return [
-            Cut(node.start, node.end, node.start, node.path, undersized=False, token_count=tokens, branch=_own_branch(nodes, node, first))
-            for node, tokens in zip(nodes, counts, strict=True)
-        ]
+        cuts = []
+        for node, tokens in zip(nodes, counts, strict=True):
+            branch = _own_branch(nodes, node, first)
+            cuts.append(Cut(node.start, node.end, node.start, node.path, False, tokens, branch=branch))  # noqa: FBT003 - not undersized
+        return cuts
 
 
 def _is_held(node: _Node) -> bool:
