@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from groundwire.cli import ask, build, chunks, config, docs, fsck, health, ingest, search, serve, verify
+from groundwire.cli import ask, build, chunks, config, docs, fsck, health, ingest, logs, pipeline, search, serve, verify
 
 app = typer.Typer(
     name="groundwire",
@@ -23,6 +23,8 @@ app.add_typer(chunks.app, name="chunks")
 app.command("fsck")(fsck.fsck)
 app.command("reindex")(build.reindex)
 app.command("reembed")(build.reembed)
+app.command("logs")(logs.logs)
+app.command("pipeline")(pipeline.pipeline)
 app.command("health")(health.health)
 app.add_typer(config.app, name="config")
 

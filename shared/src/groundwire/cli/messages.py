@@ -24,6 +24,34 @@ def search_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, 
     return {"results": [_hit(hit) for hit in response.results], "timings_ms": timings}
 
 
+def applied_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, Any]:
+    """Return what a search applied beside its query, with the keys that docs/command-line.md names."""
+    from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2  # noqa: PLC0415 - --help stays fast
+    from groundwire.kernel.filter_json import filter_to_json  # noqa: PLC0415 - the same
+    from groundwire.rpc.filter_messages import parse_filter_message  # noqa: PLC0415 - the same
+
+    has_filter = response.HasField("applied_filter")
+    return {
+        "filter": filter_to_json(parse_filter_message(response.applied_filter)) if has_filter else None,
+        "query_type": _value_name(search_mode_pb2.QueryType, response.query_type, "QUERY_TYPE_"),
+        "applied_query_type": _value_name(search_mode_pb2.QueryType, response.applied_query_type, "QUERY_TYPE_"),
+        "degraded": [
+            _value_name(degraded_stage_pb2.DegradedStage, stage, "DEGRADED_STAGE_")
+            for stage in response.degraded_stages
+        ],
+        "sections": [
+            {"document_id": section.document_id, "path": list(section.hierarchy_path), "score": section.score}
+            for section in response.chosen_sections
+        ],
+    }
+
+
+def _value_name(enum: Any, value: int, prefix: str) -> str:
+    """Return the name of an enum value as people write it, such as `section-based`."""
+    name: str = enum.Name(value)
+    return name.removeprefix(prefix).lower().replace("_", "-")
+
+
 def answer_json(answer: "answer_pb2.Answer") -> dict[str, Any]:
     """Return an answer with the keys that docs/command-line.md names."""
     times = answer.timings

@@ -5,10 +5,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from groundwire.cli.expansion import ExpandOption, RadiusOption, expand, passage_json
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
-from groundwire.cli.retrieval import FilterOption, MinRelevanceOption, ModeOption, TopKOption, retrieval_options
+from groundwire.cli.retrieval import (
+    FilterOption,
+    MinRelevanceOption,
+    ModeOption,
+    QueryTypeOption,
+    SelfQueryOption,
+    TopDownOption,
+    TopKOption,
+    ask_more,
+    retrieval_options,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from groundwire.api.retrieve.v1 import retrieve_service_pb2
 
 EXCERPT_CHARS = 400
@@ -21,19 +34,57 @@ def search(
     filter_json: FilterOption = None,
     mode: ModeOption = None,
     min_relevance: MinRelevanceOption = None,
+    query_types: QueryTypeOption = None,
+    self_query: SelfQueryOption = False,
+    top_down: TopDownOption = False,
+    expand_mode: ExpandOption = None,
+    radius: RadiusOption = None,
     address: AddressOption = "127.0.0.1:50051",
     as_json: JsonOption = False,
 ) -> None:
     """Show the chunks that match a text best, with their scores and places."""
-    from groundwire.cli.messages import search_json  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.messages import applied_json, search_json  # noqa: PLC0415 - --help stays fast
 
     options = retrieval_options(top_k, filter_json, mode, min_relevance)
+    ask_more(options, query_types or (), self_query=self_query, top_down=top_down)
     with connect(address) as client:
         response = client.retrieve(collection=collection, query=text, options=options)
+        chunk_ids = [hit.chunk_id for hit in response.results]
+        passages = expand(client, collection, chunk_ids, expand_mode, radius) if expand_mode else None
     if as_json:
-        typer.echo(json.dumps(search_json(response), ensure_ascii=False, indent=2))
+        found = search_json(response)
+        if self_query or top_down or query_types:
+            found["applied"] = applied_json(response)
+        if passages is not None:
+            found["passages"] = [passage_json(passage) for passage in passages]
+        typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
     else:
-        _show(response)
+        _show_applied(response)
+        _show(response) if passages is None else _show_passages(passages)
+
+
+def _show_applied(response: "retrieve_service_pb2.RetrieveResponse") -> None:
+    """Say on standard error what was applied beside the query."""
+    from groundwire.cli.messages import applied_json  # noqa: PLC0415 - --help stays fast
+
+    applied = applied_json(response)
+    if applied["degraded"]:
+        typer.echo(f"left out: {', '.join(applied['degraded'])}", err=True)
+    if applied["filter"] is not None:
+        typer.echo(f"filter: {json.dumps(applied['filter'], ensure_ascii=False)}", err=True)
+    for section in applied["sections"]:
+        typer.echo(f"searched in: {' › '.join(section['path'])}", err=True)
+
+
+def _show_passages(passages: "Sequence[retrieve_service_pb2.ExpandedPassage]") -> None:
+    if not passages:
+        typer.echo("nothing found")
+    for number, passage in enumerate(passages, start=1):
+        source = passage.chunks[0].source_uri if passage.chunks else passage.document_id
+        place = " › ".join([source, *passage.hierarchy_path])
+        cut = " · cut" if passage.truncated else ""
+        typer.echo(f"{number}  {place} · characters {passage.span.start:,}–{passage.span.end:,}{cut}")
+        typer.echo(f"{passage.content}\n")
 
 
 def _show(response: "retrieve_service_pb2.RetrieveResponse") -> None:

@@ -48,6 +48,17 @@ class Contract:
     check_store = StreamCall(_INGEST + "CheckStore", ingest_pb.CheckStoreRequest, ingest_pb.CheckStoreResponse)
 
     retrieve = UnaryCall(_RETRIEVE + "Retrieve", retrieve_pb.RetrieveRequest, retrieve_pb.RetrieveResponse)
+    batch_retrieve = UnaryCall(
+        _RETRIEVE + "BatchRetrieve", retrieve_pb.BatchRetrieveRequest, retrieve_pb.BatchRetrieveResponse
+    )
+    expand = UnaryCall(_RETRIEVE + "Expand", retrieve_pb.ExpandRequest, retrieve_pb.ExpandResponse)
+    parse_query = UnaryCall(_RETRIEVE + "ParseQuery", retrieve_pb.ParseQueryRequest, retrieve_pb.ParseQueryResponse)
+    list_query_logs = UnaryCall(
+        _RETRIEVE + "ListQueryLogs", retrieve_pb.ListQueryLogsRequest, retrieve_pb.ListQueryLogsResponse
+    )
+    pipeline_stats = UnaryCall(
+        _RETRIEVE + "GetPipelineStats", retrieve_pb.GetPipelineStatsRequest, retrieve_pb.GetPipelineStatsResponse
+    )
 
     create_session = UnaryCall(
         _ANSWER + "CreateSession", answer_pb.CreateSessionRequest, answer_pb.CreateSessionResponse

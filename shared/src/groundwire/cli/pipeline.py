@@ -1,0 +1,64 @@
+"""`groundwire pipeline`: show how fast searches are, and how many fail or find nothing."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from groundwire.cli.options import AddressOption, JsonOption, connect
+
+if TYPE_CHECKING:
+    from google.protobuf.duration_pb2 import Duration
+
+    from groundwire.api.retrieve.v1 import query_log_pb2, retrieve_service_pb2
+
+
+def pipeline(
+    collection: Annotated[str, typer.Option("--collection", "-c", help="Only searches in this collection.")] = "",
+    window: Annotated[
+        float | None, typer.Option(help="Only searches of the last so many seconds, at most 3600.")
+    ] = None,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Show the figures of the server's searches since it started, or of a recent window."""
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+
+    with connect(address) as client:
+        stats = client.pipeline_stats(collection=collection, window=_duration(window))
+    if as_json:
+        typer.echo(json.dumps(message_json(stats), ensure_ascii=False, indent=2))
+    else:
+        _show(stats)
+
+
+def _show(stats: "retrieve_service_pb2.GetPipelineStatsResponse") -> None:
+    since = stats.start_time.ToDatetime().isoformat(sep=" ", timespec="seconds")
+    typer.echo(f"since {since} UTC: {stats.request_count} searches on {stats.vector_engine}")
+    typer.echo(f"failed {stats.error_count}, without a result {stats.empty_count}", nl=False)
+    typer.echo(f", withheld candidates {stats.rejected_count}, mean relevance {stats.average_relevance:.3f}")
+    typer.echo(f"{'ms':<10}{'count':>8}{'mean':>10}{'p50':>10}{'p95':>10}{'p99':>10}{'max':>10}")
+    parts = (
+        ("total", stats.total_latency),
+        ("embedding", stats.embedding_latency),
+        ("search", stats.search_latency),
+        ("engine", stats.engine_latency),
+    )
+    for name, latency in parts:
+        typer.echo(f"{name:<10}{latency.count:>8}" + "".join(f"{value:>10.1f}" for value in _figures(latency)))
+
+
+def _figures(latency: "query_log_pb2.LatencySummary") -> list[float]:
+    from groundwire.cli.messages import milliseconds  # noqa: PLC0415 - --help stays fast
+
+    return [milliseconds(each) for each in (latency.mean, latency.p50, latency.p95, latency.p99, latency.maximum)]
+
+
+def _duration(seconds: float | None) -> "Duration | None":
+    from google.protobuf.duration_pb2 import Duration  # noqa: PLC0415 - --help stays fast
+
+    if seconds is None:
+        return None
+    message = Duration()
+    message.FromNanoseconds(int(seconds * 1e9))
+    return message
