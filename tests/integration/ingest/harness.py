@@ -96,7 +96,9 @@ class Harness:
         return self
 
     def start_without_parser_process(self) -> "Harness":
-        self.use(replace(self.calls.use.ingest_document, parser=InProcessParser(self.embedder.tokenizer)))
+        ingest = self.calls.use.ingest_document
+        parser = InProcessParser(self.embedder.tokenizer)
+        self.use(replace(ingest, prepare=replace(ingest.prepare, parser=parser)))
         self.service.housekeeping.start()
         return self
 

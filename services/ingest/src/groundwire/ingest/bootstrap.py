@@ -32,7 +32,9 @@ from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.known_sources import KnownSources
 from groundwire.ingest.list_documents import ListDocuments
 from groundwire.ingest.operations import OperationParts, Operations
+from groundwire.ingest.plan_ingest import PlanIngest
 from groundwire.ingest.ports import Parser
+from groundwire.ingest.prepare_document import PrepareDocument
 from groundwire.ingest.read_chunks import GetChunk, ListChunks
 from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
@@ -226,10 +228,12 @@ def _ingest_document(
 ) -> IngestDocument:
     embed = EmbedChunks(stores.cache, embedder, settings.embed_batch_tokens)
     return IngestDocument(
-        admit=AdmitDocument(stores.collections, embedder.identity, settings.max_document_bytes),
-        known=KnownSources(stores.documents),
-        sources=stores.sources,
-        parser=parser,
+        prepare=PrepareDocument(
+            AdmitDocument(stores.collections, embedder.identity, settings.max_document_bytes),
+            KnownSources(stores.documents),
+            stores.sources,
+            parser,
+        ),
         write_generation=WriteGeneration(
             stores.documents, vectors, embed, SkipDuplicates(stores.duplicates), embedder.tokenizer.name
         ),
@@ -241,6 +245,12 @@ def _ingest_document(
 def _use_cases(stores: _Stores, ingest: IngestDocument, housekeeping: Housekeeping, clock: Clock) -> UseCases:
     return UseCases(
         ingest_document=ingest,
+        plan_ingest=PlanIngest(
+            ingest.prepare,
+            ingest.write_generation.skip_duplicates,
+            ingest.write_generation.embed_chunks,
+            stores.chunks,
+        ),
         get_document=GetDocument(stores.collections, stores.documents, stores.chunks, stores.texts),
         list_documents=ListDocuments(stores.documents),
         read_document_text=ReadDocumentText(stores.collections, stores.documents, stores.texts),

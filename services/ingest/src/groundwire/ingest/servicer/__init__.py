@@ -69,6 +69,10 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
             async for event in events:
                 yield event
 
+    async def PlanIngest(self, request: pb.PlanIngestRequest, context: Any) -> pb.PlanIngestResponse:
+        """Say what ingesting a document would do."""
+        return await self.ingest_workers.run(request_context.current().budget, self.calls.plan_ingest, request)
+
     async def GetDocument(self, request: pb.GetDocumentRequest, context: Any) -> pb.GetDocumentResponse:
         """Return a document."""
         return await self._run(self.calls.get_document, request)

@@ -11,10 +11,12 @@ from groundwire.ingest.domain.ingesting import IngestResult, Progress
 from groundwire.ingest.domain.reading import TextSlice
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.list_documents import ListDocuments
+from groundwire.ingest.plan_ingest import PlanIngest
 from groundwire.ingest.read_chunks import GetChunk, ListChunks
 from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.paging import next_token, page_size_of
+from groundwire.ingest.wire.plans import parse_plan_ingest, to_plan_response
 from groundwire.ingest.wire.queries import parse_chunk_query, parse_chunk_reference, refuse_unavailable_listing
 from groundwire.ingest.wire.requests import parse_ingest_document, request_key
 from groundwire.ingest.wire.responses import (
@@ -34,6 +36,7 @@ class UseCases:
     """What the calls use."""
 
     ingest_document: IngestDocument
+    plan_ingest: PlanIngest
     get_document: GetDocument
     list_documents: ListDocuments
     read_document_text: ReadDocumentText
@@ -65,6 +68,12 @@ class Calls:
             encode,
         )
         return pb.IngestDocumentResponse.FromString(answer)
+
+    def plan_ingest(self, request: pb.PlanIngestRequest) -> pb.PlanIngestResponse:
+        """Say what ingesting a document would do."""
+        current = request_context.current()
+        wanted, original = parse_plan_ingest(request, current.tenant)
+        return to_plan_response(self.use.plan_ingest(wanted, original, current.budget))
 
     def get_document(self, request: pb.GetDocumentRequest) -> pb.GetDocumentResponse:
         """Return a document."""

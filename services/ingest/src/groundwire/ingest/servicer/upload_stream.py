@@ -67,7 +67,7 @@ class UploadStream:
             ExhaustedError: the tenant has too many bytes on their way in.
         """
         header = await _header(messages)
-        request = parse_upload_header(header, tenant, self.ingest_document.admit.max_bytes)
+        request = parse_upload_header(header, tenant, self.ingest_document.prepare.admit.max_bytes)
         upload_id = header.upload_id or str(uuid.uuid4())
         async with self.claims.hold(upload_id, tenant, header.total_bytes, budget) as claim:
             known = await self.io_workers.run(budget, self._known, header, request, upload_id)
@@ -98,7 +98,7 @@ class UploadStream:
         earlier = self.remember.find(request.tenant, key)
         if earlier is not None or header.upload_id:
             return earlier
-        unchanged = self.ingest_document.unchanged(request)
+        unchanged = self.ingest_document.prepare.unchanged(request)
         if unchanged is None:
             return None
         return self.remember(request.tenant, key if header.request_id else None, lambda _: unchanged, _encode)
@@ -120,7 +120,7 @@ class UploadStream:
     ) -> IncomingUpload:
         tenant, receive = request.tenant, self.receive
         if not header.upload_id:
-            self.ingest_document.admit(request, header.total_bytes)
+            self.ingest_document.prepare.admit(request, header.total_bytes)
             receive.begin(tenant, upload_id, header_bytes(header), header.total_bytes, others)
         return receive.open(tenant, receive.uploads.get(tenant, upload_id))
 

@@ -1,5 +1,7 @@
 """Translate what the use cases return into the messages of the contract."""
 
+from collections.abc import Mapping
+
 from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, record_pb2, span_pb2
 from groundwire.api.ingest.v1 import deletion_pb2, document_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -49,29 +51,32 @@ def to_ingest_result(result: IngestResult) -> document_pb2.IngestResult:
             reused_embedding_count=result.reused if wrote else result.document.chunk_count,
             skipped_duplicate_count=result.skipped,
         ),
-        warnings=_to_warnings(result),
+        warnings=to_warnings(result.undersized, result.beyond_model, result.warnings),
     )
 
 
-def _to_warnings(result: IngestResult) -> list[document_pb2.IngestWarning]:
+def to_warnings(
+    undersized: int, beyond_model: int, of_source: Mapping[SourceWarning, int]
+) -> list[document_pb2.IngestWarning]:
+    """Return the messages of what the caller should know; the counts are those of an `IngestResult`."""
     warnings = []
-    if result.undersized:
+    if undersized:
         warnings.append(
             document_pb2.IngestWarning(
                 kind=document_pb2.INGEST_WARNING_KIND_CHUNK_UNDERSIZED,
                 message="chunks are shorter than the minimum and could not be merged",
-                occurrence_count=result.undersized,
+                occurrence_count=undersized,
             )
         )
-    if result.beyond_model:
+    if beyond_model:
         warnings.append(
             document_pb2.IngestWarning(
                 kind=document_pb2.INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL,
                 message="the model does not read the end of these chunks",
-                occurrence_count=result.beyond_model,
+                occurrence_count=beyond_model,
             )
         )
-    for kind, count in result.warnings.items():
+    for kind, count in of_source.items():
         warnings.append(
             document_pb2.IngestWarning(
                 kind=document_pb2.IngestWarningKind.Value(f"INGEST_WARNING_KIND_{kind.value}"),
