@@ -65,10 +65,10 @@ def mine(harness: Harness, fuse: Fuse) -> None:
     """Put the fuse between the ingest use case and everything durable."""
     use = harness.calls.use.ingest_document
     write = use.write_generation
-    documents = fuse.wrap("documents", use.documents)
+    documents = fuse.wrap("documents", write.documents)
     embed = replace(write.embed_chunks, cache=fuse.wrap("cache", write.embed_chunks.cache))
     write = replace(write, documents=documents, vectors=fuse.wrap("vectors", write.vectors), embed_chunks=embed)
-    harness.use(replace(use, documents=documents, write_generation=write, after_write=lambda _: None))
+    harness.use(replace(use, write_generation=write, after_write=lambda _: None))
 
 
 @pytest.mark.requirement("S4-27")

@@ -13,6 +13,7 @@ from groundwire.answer.ask_in_session import AskInSession
 from groundwire.answer.ask_question import AskQuestion
 from groundwire.answer.create_session import CreateSession
 from groundwire.answer.end_session import EndSession
+from groundwire.answer.expire_sessions import ExpireSessions
 from groundwire.answer.get_session import GetSession
 from groundwire.answer.list_sessions import ListSessions
 from groundwire.answer.ports import Generator, SessionStore
@@ -34,14 +35,15 @@ class AnswerService:
     """The built service; `start` and `close` are quick and are called from a worker thread."""
 
     servicer: AnswerServicer
-    expired_sessions: Sessions
+    expire_sessions: ExpireSessions
 
     def start(self) -> None:
-        """Remove sessions that closed long ago."""
-        self.expired_sessions.expire()
+        """Remove sessions that closed long ago, now and on a timer."""
+        self.expire_sessions.start()
 
     def close(self) -> None:
-        """Release nothing: what the service uses belongs to the process."""
+        """End the timer; what else the service uses belongs to the process."""
+        self.expire_sessions.close()
 
 
 def build(
@@ -70,7 +72,7 @@ def build(
     servicer = AnswerServicer(  # type: ignore[abstract]  # calls it does not define answer NotAvailableError
         _use_cases(ask_question, sessions, texts, settings, time), page_tokens, settings.max_question_chars
     )
-    return AnswerService(servicer, Sessions(catalog, time))
+    return AnswerService(servicer, ExpireSessions(Sessions(catalog, time).expire))
 
 
 def _use_cases(
