@@ -9,7 +9,7 @@ from groundwire.kernel.filters import Value
 
 
 class DocumentFormat(StrEnum):
-    """File format of the source; the value is the stored spelling (requirements S1-64 and C07, ADR 0007)."""
+    """File format of the source; the value is the stored spelling (requirements S1-64 and C07, ADR 0008)."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
