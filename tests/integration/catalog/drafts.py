@@ -14,7 +14,6 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.full_text import LexicalMatch
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipt
 from groundwire.catalog.integrity import Integrity
 from groundwire.catalog.ledger import Ledger
@@ -50,6 +49,14 @@ class ManualClock:
         self.moment += timedelta(**by)
 
 
+@dataclass(frozen=True)
+class LexicalMatch:
+    """A chunk with its score."""
+
+    number: int
+    score: float
+
+
 class FullText:
     """The words of one collection, each call on a view of its own."""
 
@@ -60,7 +67,8 @@ class FullText:
         self, tenant: str, collection: str, terms: Sequence[str], phrases: Sequence[str], limit: int
     ) -> Sequence[LexicalMatch]:
         with self._views.open(tenant, collection) as view:
-            return view.lexical(terms, phrases, limit)
+            found = view.lexical(terms, phrases, limit)
+        return [LexicalMatch(*pair) for pair in zip(found.numbers.tolist(), found.scores.tolist(), strict=True)]
 
     def document_frequencies(self, tenant: str, collection: str, terms: Sequence[str]) -> Mapping[str, int]:
         with self._views.open(tenant, collection) as view:

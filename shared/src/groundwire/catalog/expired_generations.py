@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
 from groundwire.catalog.snapshots import expiry
 from groundwire.catalog.tables import chunks, collections, generations
@@ -33,7 +34,7 @@ def _sweep(connection: Connection, now: datetime) -> int:
     """Sweep some generations of the first collection that has any."""
     kept = select(generations.c.collection_key).where(generations.c.superseded_time.is_not(None))
     for row in connection.execute(select(collections).where(collections.c.collection_key.in_(kept))).mappings():
-        if found := _expired(connection, row[collections.c.collection_key], expiry(row, now)):
+        if found := _expired(connection, row[collections.c.collection_key], expiry(to_collection(row), now)):
             _forget(connection, row[collections.c.collection_key], found)
             return len(found)
     return 0

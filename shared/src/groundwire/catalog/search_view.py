@@ -10,15 +10,15 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, text
 
 from groundwire.catalog.chunk_rows import to_stored_chunk
 from groundwire.catalog.chunks import live_chunks
 from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
-from groundwire.catalog.full_text import FullText, LexicalMatch, live_part, superseded_part
+from groundwire.catalog.full_text import FullText, LexicalMatches, live_part, superseded_part
 from groundwire.catalog.metadata_fields import metadata_fields
-from groundwire.catalog.snapshots import check_snapshot
+from groundwire.catalog.snapshots import check_snapshot, oldest_snapshot
 from groundwire.catalog.superseded_rows import select_chunks_then
 from groundwire.catalog.tables import chunks, collections, documents
 from groundwire.catalog.view_filters import estimated_share, matching_among, matching_numbers, superseded_numbers
@@ -37,6 +37,15 @@ Params = ParamSpec("Params")
 ResultT = TypeVar("ResultT")
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
+_FURTHER = 4
+"""How much further words are followed when too few chunks were visible at the snapshot."""
+_FIND = text(
+    """
+    SELECT collection_key, changed_position, readable_from,
+        (SELECT value FROM counters WHERE name = 'position') AS position
+    FROM collections WHERE tenant = :tenant AND name = :name
+    """
+)
 
 
 def _by_turns(
@@ -58,6 +67,7 @@ class _Figures:
 
     chunk_count: BoundedCache[tuple[int, int], int]
     fields: BoundedCache[tuple[int, int], Mapping[str, FieldKind]]
+    collections: BoundedCache[tuple[int, int], Collection]
 
 
 class SearchViews:
@@ -67,7 +77,7 @@ class SearchViews:
         self._database = database
         self._clock = clock or SystemClock()
         self._full_text = FullText()
-        self._figures = _Figures(BoundedCache(_CACHED_FIGURES), BoundedCache(_CACHED_FIGURES))
+        self._figures = _Figures(*(BoundedCache(_CACHED_FIGURES) for _ in range(3)))
 
     @contextmanager
     def open(self, tenant: str, name: str, snapshot: int | None = None) -> Iterator["SearchView"]:
@@ -79,15 +89,24 @@ class SearchViews:
             InvalidRequestError: `snapshot` is ahead of the catalog.
         """
         with self._database.read() as connection:
-            statement = select(collections).where(collections.c.tenant == tenant, collections.c.name == name)
-            row = connection.execute(statement).mappings().first()
+            row = connection.execute(_FIND, {"tenant": tenant, "name": name}).one_or_none()
             if row is None:
                 raise CollectionNotFoundError(name)
-            collection, position = to_collection(row), self._database.position(connection)
+            key, changed, readable_from, position = row
+            collection = self._collection(connection, key, changed)
             if snapshot is not None:
-                check_snapshot(connection, row, snapshot, position, self._clock.now())
-            key, changed = row[collections.c.collection_key], row[collections.c.changed_position]
+                oldest = oldest_snapshot(connection, key, readable_from, collection, self._clock.now())
+                check_snapshot(snapshot, oldest, position)
             yield SearchView(connection, collection, key, (position, changed), snapshot, self._full_text, self._figures)
+
+    def _collection(self, connection: Connection, key: int, changed: int) -> Collection:
+        """Return the collection; every change of its settings moves the position at which it changed."""
+        known = self._figures.collections.get((key, changed))
+        if known is None:
+            row = connection.execute(select(collections).where(collections.c.collection_key == key)).mappings().one()
+            known = to_collection(row)
+            self._figures.collections.put((key, changed), known)
+        return known
 
 
 class SearchView:
@@ -149,15 +168,27 @@ class SearchView:
         return self._full_text.frequencies(self._connection, part, self.changed_position, terms)
 
     @_by_turns
-    def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> Sequence[LexicalMatch]:
+    def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
         """Return the best chunks that contain any term or phrase, best first, ties by number."""
-        found = self._full_text.search(self._connection, live_part(self._key), terms, phrases, limit)
         if self.snapshot is None:
-            return found
-        part = superseded_part(self._key)
-        found += self._full_text.search(self._connection, part, terms, phrases, limit)
-        seen = self.among(None, [match.number for match in found])
-        return sorted((match for match in found if match.number in seen), key=lambda each: (-each.score, each.number))
+            return self._full_text.search(self._connection, live_part(self._key), terms, phrases, limit)
+        asked = limit
+        while True:
+            parts = [
+                self._full_text.search(self._connection, part(self._key), terms, phrases, asked)
+                for part in (live_part, superseded_part)
+            ]
+            visible = self._visible(parts)
+            if len(visible.numbers) >= limit or all(len(part.numbers) < asked for part in parts):
+                return LexicalMatches(visible.numbers[:limit], visible.scores[:limit])
+            asked *= _FURTHER
+
+    def _visible(self, parts: Sequence[LexicalMatches]) -> LexicalMatches:
+        numbers = np.concatenate([part.numbers for part in parts])
+        scores = np.concatenate([part.scores for part in parts])
+        kept = np.isin(numbers, list(self.among(None, numbers.tolist())))
+        order = np.lexsort((numbers[kept], -scores[kept]))
+        return LexicalMatches(numbers[kept][order], scores[kept][order])
 
     @_by_turns
     def matching(self, where: Filter | None) -> Numbers:

@@ -1,51 +1,44 @@
 """Whether the catalog still holds all that was visible at an earlier position."""
 
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy import Connection, func, select
 
-from groundwire.catalog.collection_rows import to_collection
-from groundwire.catalog.tables import collections, generations
+from groundwire.catalog.tables import generations
 from groundwire.kernel.clock import epoch_ms
+from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import InvalidRequestError, SnapshotExpiredError
 
 
-def check_snapshot(connection: Connection, row: RowMapping, snapshot: int, position: int, now: datetime) -> None:
-    """Return if a collection can be read as of a position.
-
-    Args:
-        connection: of the read.
-        row: of the collection.
-        snapshot: the position asked for.
-        position: the position of the catalog.
-        now: what the retention counts from.
+def check_snapshot(snapshot: int, oldest: int, position: int) -> None:
+    """Return if a position can be read.
 
     Raises:
-        SnapshotExpiredError: something that was visible was deleted, overwritten, or kept long enough.
-        InvalidRequestError: the position is not reached yet.
+        SnapshotExpiredError: it is before the oldest one.
+        InvalidRequestError: it is beyond `position`, where the catalog is.
     """
     if snapshot > position:
         raise InvalidRequestError.of("options.snapshot", f"is ahead of the catalog, which is at {position}")
-    oldest = max(row[collections.c.readable_from], _expired_up_to(connection, row, now))
     if snapshot < oldest:
-        raise SnapshotExpiredError(
-            f"position {snapshot} cannot be read any more; the oldest one that can is {oldest}",
-            snapshot=snapshot,
-            oldest=oldest,
-        )
+        message = f"position {snapshot} cannot be read any more; the oldest one that can is {oldest}"
+        raise SnapshotExpiredError(message, snapshot=snapshot, oldest=oldest)
 
 
-def expiry(row: RowMapping, now: datetime) -> int:
-    """Return the time in milliseconds up to which superseded generations of a collection have been kept long enough."""
-    return epoch_ms(now - to_collection(row).settings.generation_retention)
+def oldest_snapshot(
+    connection: Connection, collection_key: int, readable_from: int, collection: Collection, now: datetime
+) -> int:
+    """Return the oldest position whose contents are all kept: nothing deleted, overwritten or kept long enough.
 
-
-def _expired_up_to(connection: Connection, row: RowMapping, now: datetime) -> Any:
-    """Return the first position that needs no generation whose retention has passed, swept or not."""
+    What was superseded longer ago than the retention counts as gone whether the sweeper has come by or not.
+    """
     statement = select(func.coalesce(func.max(generations.c.live_to), 0)).where(
-        generations.c.collection_key == row[collections.c.collection_key],
+        generations.c.collection_key == collection_key,
         generations.c.state == "SUPERSEDED",
-        generations.c.superseded_time <= expiry(row, now),
+        generations.c.superseded_time <= expiry(collection, now),
     )
-    return connection.execute(statement).scalar_one()
+    return max(readable_from, int(connection.execute(statement).scalar_one()))
+
+
+def expiry(collection: Collection, now: datetime) -> int:
+    """Return the time, in milliseconds, up to which superseded generations have been kept long enough."""
+    return epoch_ms(now - collection.settings.generation_retention)

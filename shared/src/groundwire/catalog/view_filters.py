@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, bindparam, func, literal_column, select, table, text, true
+from sqlalchemy import Connection, bindparam, func, select, text, true
 
 from groundwire.catalog.filter_split import chunks_matching
 from groundwire.catalog.filters_sql import to_sql
@@ -18,12 +17,7 @@ from groundwire.kernel.filters import Filter
 SAMPLE = 600
 """Chunks that an estimate looks at: two standard errors are 4 % of all chunks at most, and 0.8 % at a share of 1 %."""
 
-_sizes = table("chunks_fts_docsize")
-_FIRST_AND_LAST: Select[Any] = (  # type: ignore[assignment] # columns without a type
-    select(func.min(literal_column("id")), func.max(literal_column("id")))
-    .select_from(_sizes)
-    .where(text("id BETWEEN :first AND :last"))
-)
+_FIRST_AND_LAST = text("SELECT min(id), max(id) FROM chunks_fts_docsize WHERE id BETWEEN :first AND :last")
 
 
 def matching_numbers(
@@ -60,6 +54,7 @@ def matching_among(
             IS_INDEXED,
             generations.c.collection_key == collection_key,
             visible_at(snapshot),
+            IS_INDEXED,
             true() if where is None else to_sql(where, chunks.c.payload),
         )
     )

@@ -5,19 +5,17 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, text
 
-from groundwire.catalog.bookkeeping_tables import embeddings
-from groundwire.catalog.tables import chunks
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 
-_VECTORS = (
-    select(chunks.c.chunk_number, embeddings.c.vector)
-    .join_from(chunks, embeddings, chunks.c.embedding_hash == embeddings.c.embedding_hash)
-    .where(
-        embeddings.c.identity_digest == bindparam("identity"),
-        chunks.c.chunk_number.in_(select(func.json_each(bindparam("numbers")).table_valued("value").c.value)),
-    )
+# CROSS JOIN keeps the order: without it SQLite may begin with all vectors of the model.
+_VECTORS = text(
+    """
+    SELECT chunk_number, vector FROM json_each(:numbers) AS given
+    CROSS JOIN chunks ON chunk_number = given.value
+    CROSS JOIN embeddings ON identity_digest = :identity AND embeddings.embedding_hash = chunks.embedding_hash
+    """
 )
 
 

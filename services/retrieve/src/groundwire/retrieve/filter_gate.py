@@ -1,15 +1,15 @@
 """Which chunks a search may return: its filter, answered once for all chunks or only for those that turn up."""
 
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import NDArray
 
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
 from groundwire.retrieve.ports import Numbers, SearchView
 
-_BYTES_PER_NUMBER = 8
+_LOOKED_UP = 400
+"""Chunks that are looked up at a time: about a millisecond."""
 _ESTIMATES = 10_000
 _SHIFT = 1.2
 """An estimate holds while the collection has not grown or shrunk by more than this factor."""
@@ -26,10 +26,15 @@ class FilterSets:
         self.numbers: BoundedCache[tuple[str, int, str], Numbers] = BoundedCache(max_bytes // 2)
         self.vectors: BoundedCache[tuple[str, int, str], tuple[Numbers, Vectors]] = BoundedCache(max_bytes // 2)
         self.shares: BoundedCache[tuple[str, str], tuple[int, float]] = BoundedCache(_ESTIMATES)
+        self.asked: BoundedCache[tuple[str, int, str], bool] = BoundedCache(_ESTIMATES)
 
 
 class FilterGate:
-    """The filter of one search on its view; None lets every visible chunk pass."""
+    """The filter of one search on its view; None lets every visible chunk pass.
+
+    Which chunks pass is worked out for all of them when a filter is used for the second time since the collection
+    changed, before that only for those that turn up: while much is written, nothing is worked out in vain.
+    """
 
     def __init__(self, view: SearchView, where: Filter | None, sets: FilterSets) -> None:
         self.where = where
@@ -38,6 +43,7 @@ class FilterGate:
         # Not the filter itself: True == 1 == 1.0 in Python, and not in filters.
         self._key = (view.collection.uid, view.changed_position, repr(where))
         self._keeps = view.snapshot is None
+        self._numbers: Numbers | None = None
 
     def share(self) -> float:
         """Return the share of chunks that pass: exact when they are known, else judged by a sample.
@@ -59,11 +65,7 @@ class FilterGate:
     def numbers(self) -> Numbers:
         """Return the numbers of all chunks that pass, ascending."""
         known = self._known()
-        if known is None:
-            known = self._view.matching(self.where)
-            if self._keeps:
-                self._sets.numbers.put(self._key, known, _BYTES_PER_NUMBER * len(known) + 1)
-        return known
+        return self._work_out() if known is None else known
 
     def vectors(self) -> tuple[Numbers, Vectors]:
         """Return the stored vectors of all chunks that pass and have one: numbers, float32 rows."""
@@ -74,13 +76,38 @@ class FilterGate:
                 self._sets.vectors.put(self._key, known, known[0].nbytes + known[1].nbytes + 1)
         return known
 
-    def passing(self, numbers: Sequence[int]) -> set[int]:
-        """Return those of the chunks that pass."""
+    def first_passing(self, numbers: Numbers, limit: int) -> NDArray[np.bool_]:
+        """Tell of each chunk whether it passes; only the first `limit` that do are sought."""
         known = self._known()
-        if known is None:
-            return self._view.among(self.where, numbers)
-        given = np.asarray(numbers, dtype=np.int64)
-        return set(given[np.isin(given, known, assume_unique=True)].tolist())
+        if known is not None:
+            return _contains(known, numbers)
+        passing = np.zeros(len(numbers), dtype=np.bool_)
+        for start in range(0, len(numbers), _LOOKED_UP):
+            part = numbers[start : start + _LOOKED_UP].tolist()
+            found = self._view.among(self.where, part)
+            passing[start : start + len(part)] = [number in found for number in part]
+            if int(passing.sum()) >= limit:
+                break
+        return passing
 
     def _known(self) -> Numbers | None:
-        return self._sets.numbers.get(self._key) if self._keeps else None
+        if self._numbers is None and self._keeps:
+            self._numbers = self._sets.numbers.get(self._key)
+            if self._numbers is None and self._sets.asked.get(self._key):
+                self._work_out()
+            self._sets.asked.put(self._key, value=True)
+        return self._numbers
+
+    def _work_out(self) -> Numbers:
+        self._numbers = self._view.matching(self.where)
+        if self._keeps:
+            self._sets.numbers.put(self._key, self._numbers, self._numbers.nbytes + 1)
+        return self._numbers
+
+
+def _contains(held: Numbers, numbers: Numbers) -> NDArray[np.bool_]:
+    """Tell of each number whether it is among those held, which ascend."""
+    if len(held) == 0:
+        return np.zeros(len(numbers), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(held, numbers), len(held) - 1)
+    return np.asarray(held[at] == numbers)

@@ -120,17 +120,17 @@ class Legs:
     def _timed_words(self, depth: int) -> WordsFound:
         started = time.perf_counter()
         if self._lexical is None or self.words is None:
-            return WordsFound((), is_all=True)
+            return WordsFound({}, is_all=True)
         found = self._lexical(self.words, depth)
         elapsed = time.perf_counter() - started
-        self.trace[StageKind.LEXICAL] = StageTrace(StageKind.LEXICAL, len(found.matches), elapsed)
+        self.trace[StageKind.LEXICAL] = StageTrace(StageKind.LEXICAL, len(found.scores), elapsed)
         return found
 
     def _matches(self, depth: int) -> tuple[dict[int, float], bool]:
         if self._matched is None or self._matched[0] < depth:
             self._matched = (depth, self._timed_words(depth))
         found = self._matched[1]
-        return {match.number: match.score for match in found.matches}, found.is_all
+        return dict(found.scores), found.is_all
 
     def _timed_vectors(self, vector: Vectors, limit: int) -> DenseFound:
         started = time.perf_counter()

@@ -17,17 +17,17 @@ Numbers: TypeAlias = NDArray[np.int64]
 """Chunk numbers."""
 
 
-class LexicalMatch(Protocol):
-    """A chunk that contains at least one of the terms."""
+class LexicalMatches(Protocol):
+    """Chunks that contain at least one of the terms, best first, ties by number; column by column."""
 
     @property
-    def number(self) -> int:
-        """Return the chunk number."""
+    def numbers(self) -> Numbers:
+        """Return the chunk numbers."""
         ...
 
     @property
-    def score(self) -> float:
-        """Return the BM25 score: positive, higher is better, comparable within one query only."""
+    def scores(self) -> NDArray[np.float64]:
+        """Return the BM25 scores: positive, higher is better, comparable within one query only."""
         ...
 
 
@@ -66,8 +66,8 @@ class SearchView(Protocol):
         """Return the number of live chunks that contain each term or phrase, 0 for none."""
         ...
 
-    def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> Sequence[LexicalMatch]:
-        """Return the best chunks that contain any term or phrase, best first, ties by number."""
+    def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
+        """Return the best chunks that contain any term or phrase."""
         ...
 
     def matching(self, where: Filter | None) -> Numbers:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -102,8 +103,8 @@ class SearchVectors:
     def _overfetch(self, vector: Vectors, limit: int, share: float) -> DenseFound:
         asked = neighbours_for(limit, share)
         points = self._engine.search(self._name, vector, asked)
-        passing = self._gate.passing([point.number for point in points])
-        kept = [point for point in points if point.number in passing]
+        numbers = np.array([point.number for point in points], dtype=np.int64)
+        kept = list(compress(points, self._gate.first_passing(numbers, limit)))
         is_all = len(points) < asked
         if len(kept) < limit and not is_all:
             return self._scan(vector, limit)

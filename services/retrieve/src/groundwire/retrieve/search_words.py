@@ -1,14 +1,14 @@
 """The lexical leg: the chunks with the query's telling words and phrases that may be returned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from groundwire.retrieve.domain.query_terms import MAX_MATCHES, QueryTerms, parse_query, select_terms
 from groundwire.retrieve.filter_gate import FilterGate
-from groundwire.retrieve.ports import LexicalMatch, SearchView
+from groundwire.retrieve.ports import SearchView
 
-_SPARE = 4
-"""Matches are asked for as if so much fewer of them passed the filter."""
+_FURTHER = 8
+"""How much further the words are followed when too few of the chunks found pass the filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class WordsFound:
-    """Best first. `is_all`: no other chunk matches."""
+    """Numbers of the chunks with their scores, best first. `is_all`: no other chunk matches."""
 
-    matches: Sequence[LexicalMatch]
+    scores: Mapping[int, float]
     is_all: bool
 
 
@@ -74,16 +74,16 @@ class SearchWords:
     def __call__(self, words: Words, limit: int) -> WordsFound:
         """Return the best `limit` chunks that match and may be returned, or all."""
         if not words.terms and not words.phrases:
-            return WordsFound((), is_all=True)
-        if self._gate.where is None:
-            matches = self._view.lexical(words.terms, words.phrases, limit)
-            return WordsFound(matches[:limit], len(matches) < limit)
-        asked = _SPARE * limit
+            return WordsFound({}, is_all=True)
+        asked = limit if self._gate.where is None else max(limit, MAX_MATCHES)
         while True:
-            matches = self._view.lexical(words.terms, words.phrases, asked)
-            passing = self._gate.passing([match.number for match in matches])
-            kept = [match for match in matches if match.number in passing]
-            is_all = len(matches) < asked
-            if is_all or len(kept) >= limit:
-                return WordsFound(kept[:limit], is_all and len(kept) <= limit)
-            asked = max(MAX_MATCHES, _SPARE * asked)
+            found = self._view.lexical(words.terms, words.phrases, asked)
+            numbers, scores = found.numbers, found.scores
+            is_all = len(numbers) < asked
+            if self._gate.where is not None:
+                passing = self._gate.first_passing(numbers, limit)
+                numbers, scores = numbers[passing], scores[passing]
+            if is_all or len(numbers) >= limit:
+                best = dict(zip(numbers[:limit].tolist(), scores[:limit].tolist(), strict=True))
+                return WordsFound(best, is_all and len(numbers) <= limit)
+            asked *= _FURTHER

@@ -1,13 +1,11 @@
 """Which candidates repeat better ones: the same words, or a part of a document that is mostly there already."""
 
-import re
 from collections import defaultdict
 
 from groundwire.kernel.hit import StoredChunk
 
 COVERED = 0.8
 """Share of a chunk's characters that better ones of its document must hold for it to be a repetition."""
-_WORD = re.compile(r"[^\W_]+")
 
 
 class Repetitions:
@@ -20,10 +18,10 @@ class Repetitions:
     def of(self, stored: StoredChunk) -> int | None:
         """Return the number of the better chunk that this one repeats, else None and count it as seen.
 
-        A chunk repeats another when both have the same words in the same order, whatever the case, the spaces and the
-        punctuation (requirement C06), or when better ones of its document cover most of it (S1-55).
+        A chunk repeats another when both have the same words in the same order, whatever the case and the
+        spaces (requirement C06), or when better ones of its document cover most of it (S1-55).
         """
-        words = " ".join(_WORD.findall(stored.chunk.content.casefold())) or stored.chunk.content
+        words = " ".join(stored.chunk.content.casefold().split())
         repeated = self._words.get(words) or self._covering(stored)
         if repeated is None:
             self._words[words] = stored.chunk_number
