@@ -210,7 +210,7 @@ def test_fields_of_single_chunks_are_fields_too(catalog: Catalog, docs: Collecti
     own = replace(draft.chunks[1], tags=("mine",), metadata={"reviewed": True})
     _, pending = catalog.put(docs, replace(draft, chunks=[draft.chunks[0], own]))
     assert catalog.chunks.fields(TENANT, "docs") == {"reviewed": FieldKind.BOOLEAN}
-    found = catalog.chunks.matching(TENANT, "docs", Comparison("reviewed", Comparator.EQ, True), None)
+    found = catalog.chunks.matching(TENANT, "docs", Comparison("reviewed", Comparator.EQ, value=True), None)
     assert found == [pending.numbers[1]]
     assert catalog.chunks.matching(TENANT, "docs", Containment("tags", "mine"), None) == found
     stored = catalog.chunks.get(TENANT, pending.numbers[1])

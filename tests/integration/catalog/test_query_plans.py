@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable
 
-from groundwire.catalog import chunks, documents
+from groundwire.catalog import chunks, document_rows, documents
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
 LARGE_TABLES = {"chunks", "documents", "generations", "text_segments", "embeddings", "document_aliases"}
@@ -45,7 +45,7 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         (chunks._BY_NUMBER, {"tenant": TENANT, "wanted": 3}),
         (chunks._BY_ID, {"tenant": TENANT, "wanted": "doc-1#chunk_000"}),
         (chunks._OF_DOCUMENT, {"document": 3, "after": 0, "limit": 10}),
-        (documents._BY_ID, IN_COLLECTION | {"wanted": "doc-1"}),
+        (document_rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"wanted": "doc-1"}),
         (documents._BY_ID_ALONE, {"tenant": TENANT, "wanted": "doc-1"}),
         (documents._BY_SOURCE, IN_COLLECTION | {"wanted": "a.md"}),
         (documents._BY_ALIAS, IN_COLLECTION | {"wanted": "a.md"}),

@@ -49,7 +49,7 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
     """Write document (hidden when new), generation, text and the first chunks; return the pending generation."""
     draft, pending = prepared.draft, prepared.pending
     collection_key = _collection_key(connection, pending.collection)
-    row = _document_row(connection, pending, collection_key)
+    row = _document_row(connection, pending, collection_key, draft.source_uri)
     if draft.expected_generation != (0 if row is None else row["live_generation"]):
         raise changed(pending.document_id)
     if draft.expected_generation == 0:
@@ -119,13 +119,18 @@ def _collection_key(connection: Connection, collection: Collection) -> int:
     return int(key)
 
 
-def _document_row(connection: Connection, pending: PendingGeneration, collection_key: int) -> Mapping[str, Any] | None:
+def _document_row(
+    connection: Connection, pending: PendingGeneration, collection_key: int, source_uri: str
+) -> Mapping[str, Any] | None:
     of_this = documents.c.tenant == pending.tenant, documents.c.document_id == pending.document_id
     columns = ("document_key", "collection_key", "live_generation", "deleted_generation", "source_path")
     statement = select(*(documents.c[name] for name in columns)).where(*of_this)
     row = connection.execute(statement).first()
     if row is not None and row.collection_key != collection_key:
         message = f"document {pending.document_id!r} exists in another collection"
+        raise AlreadyExistsError(message, resource=pending.document_id)
+    if row is not None and row.deleted_generation and row.source_path != source_uri:
+        message = f"document {pending.document_id!r} was deleted and can be restored; its source is another one"
         raise AlreadyExistsError(message, resource=pending.document_id)
     return None if row is None else row._asdict()
 

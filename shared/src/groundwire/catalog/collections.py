@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from groundwire.catalog.audit import append_audit
 from groundwire.catalog.collection_rows import (
@@ -17,12 +17,11 @@ from groundwire.catalog.collection_rows import (
     to_collection,
 )
 from groundwire.catalog.database import Database
-from groundwire.catalog.embedding_rows import forget_embeddings_of
+from groundwire.catalog.delete_collection import DeletedCollection, delete_collection
 from groundwire.catalog.generations import Receipted
 from groundwire.catalog.ledger import settle
-from groundwire.catalog.outbox import queue_dropped_collection
 from groundwire.catalog.positions import advance_position
-from groundwire.catalog.tables import collections, documents, generations
+from groundwire.catalog.tables import collections, documents
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError
@@ -130,19 +129,18 @@ class Collections:
 
         return self._database.write(work)
 
-    def delete(self, tenant: str, name: str, receipt: Receipted[Collection] = None) -> Collection:
+    def delete(self, tenant: str, name: str, receipt: Receipted[DeletedCollection] = None) -> DeletedCollection:
         """Remove a collection with everything in it; its engine collection is queued to be dropped.
 
         Raises:
             CollectionNotFoundError: the tenant has none of this name.
         """
 
-        def work(connection: Connection) -> Collection:
-            found = require_collection(connection, tenant, name)
-            request_id = settle(connection, self._clock, tenant, receipt, found)
-            _delete(connection, collection_key(connection, tenant, name), found)
+        def work(connection: Connection) -> DeletedCollection:
+            deleted = delete_collection(connection, require_collection(connection, tenant, name))
+            request_id = settle(connection, self._clock, tenant, receipt, deleted)
             append_audit(connection, self._clock, tenant, "delete_collection", name, request_id)
-            return found
+            return deleted
 
         return self._database.write(work)
 
@@ -170,14 +168,6 @@ class Collections:
 
 def _settings(collection: Collection) -> tuple[Any, ...]:
     return (collection.profile, collection.identity, collection.settings)
-
-
-def _delete(connection: Connection, key: int, collection: Collection) -> None:
-    queue_dropped_collection(connection, collection)
-    of_all = select(generations.c.generation_key).where(generations.c.collection_key == key)
-    forget_embeddings_of(connection, collection.identity.digest, of_all)
-    connection.execute(delete(collections).where(collections.c.collection_key == key))
-    advance_position(connection, key)
 
 
 def _totals(rows: Sequence[Sequence[Any]], group: int) -> dict[Any, int]:

@@ -3,14 +3,14 @@
 from sqlalchemy import Connection, RowMapping, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from groundwire.catalog.deletion_traces import DeletionTraces
+from groundwire.catalog.deletion_traces import trace_document
 from groundwire.catalog.document_rows import field_values
-from groundwire.catalog.embedding_rows import forget_embeddings, unneeded_embeddings
-from groundwire.catalog.generation_keys import numbers_of
+from groundwire.catalog.embedding_rows import forget_embeddings
 from groundwire.catalog.generations import DeletedCounts, GenerationState
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.publish_generation import drop_empty_document
+from groundwire.catalog.quoting_messages import forget_quoting_messages
 from groundwire.catalog.tables import (
     document_aliases,
     document_tags,
@@ -28,31 +28,29 @@ def delete_document(connection: Connection, tenant: str, collection: str, docume
     A document that was deleted softly goes as well.
     Pending generations stay until who writes them finds the document changed and takes them back.
     """
-    hidden = hidden_row(connection, tenant, collection, document_id)
-    row = hidden or visible_row(connection, tenant, collection, document_id)
+    row = hidden_row(connection, tenant, collection, document_id) or visible_row(
+        connection, tenant, collection, document_id
+    )
     key = row["document_key"]
     leaving = select(generations.c.generation_key).where(
         generations.c.document_key == key, generations.c.state != GenerationState.PENDING.value
     )
-    numbers, keys = numbers_of(connection, leaving), list(connection.execute(leaving).scalars())
-    tasks = queue_deleted_points(connection, tenant, row["engine_name"], numbers)
+    traces = trace_document(connection, row, leaving, permanent=True)
+    tasks = queue_deleted_points(connection, tenant, row["engine_name"], traces.numbers)
     _bury(connection, row, now)
-    hashes = unneeded_embeddings(connection, row["identity_digest"], leaving)
-    embeddings = forget_embeddings(connection, row["identity_digest"], hashes)
-    removed = connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving))).rowcount
+    connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving)))
     _hide(connection, key)
     drop_empty_document(connection, key)
     return DeletedCounts(
         document_id=document_id,
         source_uri=row["source_path"],
         last_generation=row["live_generation"] or row["deleted_generation"],
-        generations=removed,
-        chunks=len(numbers),
+        generations=len(traces.generation_keys),
+        chunks=len(traces.numbers),
         total_chars=row["total_chars"],
-        traces=DeletionTraces(
-            row["collection_key"], [key], keys, numbers, row["identity_digest"], hashes, permanent=True
-        ),
-        embeddings=embeddings,
+        traces=traces,
+        embeddings=forget_embeddings(connection, row["identity_digest"], traces.embedding_hashes),
+        messages=forget_quoting_messages(connection, tenant, [document_id]),
         tasks=tuple(tasks),
     )
 

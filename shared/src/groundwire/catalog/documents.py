@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, select, tuple_
+from sqlalchemy import Connection, Select, bindparam, delete, select, tuple_
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.audit import append_audit
@@ -28,11 +28,13 @@ from groundwire.catalog.document_rows import (
     to_document,
 )
 from groundwire.catalog.embedding_rows import embedding_times
+from groundwire.catalog.generation_keys import key_of
 from groundwire.catalog.generations import DeletedCounts, GenerationDraft, PendingGeneration, Receipted
 from groundwire.catalog.ledger import settle
 from groundwire.catalog.publish_generation import publish_generation, take_back_generation
 from groundwire.catalog.segments import check_chunks, measure
 from groundwire.catalog.tables import collections, document_aliases, documents
+from groundwire.catalog.visible_rows import IS_HIDDEN, IS_VISIBLE
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
@@ -212,12 +214,20 @@ class Documents:
         request_id = settle(connection, self._clock, tenant, receipt, result)
         append_audit(connection, self._clock, tenant, action, resource, request_id)
 
+    def _hidden_id(self, collection: Collection, source_uri: str) -> str | None:
+        """Return the id of the document that was deleted softly and gets a new generation with its source."""
+        statement = select(documents.c.document_id).where(
+            documents.c.collection_key == key_of(collection), documents.c.source_path == source_uri, IS_HIDDEN
+        )
+        with self._database.read() as connection:
+            return connection.execute(statement.limit(1)).scalar()
+
     def _embedding_times(self, collection: Collection, draft: GenerationDraft) -> dict[str, int]:
         with self._database.read() as connection:
             return embedding_times(connection, collection.identity, [chunk.embedding_hash for chunk in draft.chunks])
 
     def _number(self, tenant: str, collection: Collection, draft: GenerationDraft, now: datetime) -> PendingGeneration:
-        document_id = draft.document_id or new_document_id()
+        document_id = draft.document_id or self._hidden_id(collection, draft.source_uri) or new_document_id()
         numbers: Sequence[int] = self._database.chunk_numbers.take(len(draft.chunks))
         chunk_ids = [prefixed_chunk_id(document_id, chunk.sequence_num) for chunk in draft.chunks]
         return PendingGeneration(
@@ -253,10 +263,11 @@ def _add_alias(connection: Connection, tenant: str, collection: str, document_id
         raise DocumentNotFoundError(document_id)
     refuse_taken_source(connection, key, source_uri, document_id)
     values = {"collection_key": key, "source_path": source_uri, "document_key": document.document_key}
+    invisible = select(documents.c.document_key).where(documents.c.collection_key == key, ~IS_VISIBLE)
+    same_alias = (document_aliases.c.collection_key == key, document_aliases.c.source_path == source_uri)
+    connection.execute(delete(document_aliases).where(*same_alias, document_aliases.c.document_key.in_(invisible)))
     if source_uri != document.source_path:
         connection.execute(insert(document_aliases).values(values).on_conflict_do_nothing())
-    owner = select(document_aliases.c.document_key).where(
-        document_aliases.c.collection_key == key, document_aliases.c.source_path == source_uri
-    )
+    owner = select(document_aliases.c.document_key).where(*same_alias)
     if connection.execute(owner).scalar() not in {None, values["document_key"]}:
         raise changed(document_id)

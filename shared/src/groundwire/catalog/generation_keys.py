@@ -49,3 +49,9 @@ def numbers_of(connection: Connection, generation_keys: Select[tuple[int]]) -> l
     numbers = func.json_group_array(chunks.c.chunk_number)
     stored = connection.execute(select(numbers).where(chunks.c.generation_key.in_(generation_keys))).scalar_one()
     return sorted(json.loads(stored))
+
+
+def count_indexed(connection: Connection, generation_keys: Select[tuple[int]]) -> int:
+    """Return how many chunks of generations searches may find."""
+    statement = select(func.count()).where(chunks.c.generation_key.in_(generation_keys), IS_INDEXED)
+    return int(connection.execute(statement).scalar_one())

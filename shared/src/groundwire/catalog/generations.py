@@ -73,7 +73,8 @@ class PendingGeneration:
 class DeletedCounts:
     """What a deletion removed; `last_generation` is the one that was live.
 
-    Of a soft deletion `generations` and `embeddings` are 0: texts and vectors are kept. `tasks` are those of the outbox
+    Of a soft deletion `generations`, `embeddings` and `messages`
+    are 0: texts, vectors and the answers that quote them are kept. `tasks` are those of the outbox
     that bring the engine up to it, `traces` what a final search looks for.
     """
 
@@ -85,6 +86,7 @@ class DeletedCounts:
     total_chars: int
     traces: DeletionTraces
     embeddings: int = 0
+    messages: int = 0
     tasks: tuple[int, ...] = ()
 
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import TypeVar
 
-from sqlalchemy import Connection, RowMapping, delete, select
+from sqlalchemy import Connection, RowMapping, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.bookkeeping_tables import requests
@@ -48,6 +48,16 @@ class Ledger:
             return receipt.response if earlier is None else earlier
 
         return self._database.write(work)
+
+    def revise(self, tenant: str, receipt: Receipt) -> None:
+        """Replace the remembered answer of a call that found out more after its transaction, before it answered."""
+        statement = update(requests).where(
+            requests.c.tenant == tenant,
+            requests.c.request_id == receipt.request_id,
+            requests.c.method == receipt.method,
+            requests.c.body_digest == receipt.body_digest,
+        )
+        self._database.write(lambda connection: connection.execute(statement.values(response=receipt.response)))
 
     def sweep(self) -> int:
         """Forget answers older than a day; return how many."""

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, delete, exists, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
 
 from groundwire.catalog.begin_generation import changed, refuse_taken_source
 from groundwire.catalog.collection_rows import find_collection

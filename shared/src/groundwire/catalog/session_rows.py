@@ -82,7 +82,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message to be added; `answer` is the serialised answer as it was given, for replays."""
+    """A message to be added.
+
+    `answer` is the serialised answer as it was given, for replays, `cited` the ids of the documents that it quotes.
+    """
 
     message_id: str
     role: MessageRole
@@ -91,6 +94,7 @@ class NewMessage:
     related_message_id: str = ""
     state: MessageState = MessageState.COMPLETE
     answer: bytes | None = None
+    cited: tuple[str, ...] = ()
 
     def values(self, session: Session, session_key: int, sequence: int) -> dict[str, Any]:
         """Return the columns of the message at a place of a session."""
@@ -105,6 +109,7 @@ class NewMessage:
             "content": self.content,
             "time": epoch_ms(self.time),
             "answer": self.answer,
+            "cited": list(self.cited),
         }
 
 
@@ -204,5 +209,6 @@ def to_message(row: RowMapping) -> SessionMessage:
         related_message_id=row["related_message_id"],
         state=MessageState(row["state"]),
         answer=row["answer"],
+        cited=tuple(row["cited"]),
         sequence=row["sequence"],
     )

@@ -44,6 +44,7 @@ messages = Table(
     words("content"),
     number("time"),
     Column("answer", LargeBinary, nullable=True),
+    json_text("cited"),
     UniqueConstraint("session_key", "sequence"),
     UniqueConstraint("session_key", "message_id"),
     CheckConstraint("role IN ('user', 'assistant')"),

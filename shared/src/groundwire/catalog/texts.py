@@ -99,6 +99,7 @@ def _find(connection: Connection, tenant: str, collection: str, document_id: str
         .where(
             documents.c.tenant == tenant,
             documents.c.document_id == document_id,
+            documents.c.live_generation > 0,
             collections.c.name == collection,
             generations.c.generation == wanted,
             generations.c.state != GenerationState.PENDING.value,

@@ -34,16 +34,21 @@ class AdmitDocument:
                 like this.
         """
         collection = self.collections.get(request.tenant, request.collection)
-        if collection.identity != self.identity:
-            expected, got = _name(collection.identity), _name(self.identity)
-            message = f"collection {collection.name!r} was embedded by {expected}, this server has {got}"
-            raise EmbeddingMismatchError(message, expected=expected, got=got)
+        refuse_other_model(collection, self.identity)
         check_source(request.source_uri, collection.settings)
         request.chunking.over(collection.settings.chunking, "chunking")
         if size_bytes is not None:
             own = collection.settings.limits.max_document_bytes
             check_size(size_bytes, min(self.max_bytes, own or self.max_bytes), request.content_field)
         return collection
+
+
+def refuse_other_model(collection: Collection, identity: EmbeddingIdentity) -> None:
+    """Raise EmbeddingMismatchError when the vectors of a collection are another model's."""
+    if collection.identity != identity:
+        expected, got = _name(collection.identity), _name(identity)
+        message = f"collection {collection.name!r} was embedded by {expected}, this server has {got}"
+        raise EmbeddingMismatchError(message, expected=expected, got=got)
 
 
 def _name(identity: EmbeddingIdentity) -> str:

@@ -21,8 +21,8 @@ from groundwire.ingest.adapters.parser_process import ParserLimits
 from groundwire.ingest.adapters.staged_upload import StagingFolder
 from groundwire.ingest.admit_document import AdmitDocument
 from groundwire.ingest.apply_outbox import ApplyOutbox
+from groundwire.ingest.changes import ChangeParts, Changes
 from groundwire.ingest.create_collection import CreateCollection
-from groundwire.ingest.delete_document import DeleteCollection, DeleteDocument
 from groundwire.ingest.domain.reading_limits import ReadingLimits
 from groundwire.ingest.embed_chunks import EmbedChunks
 from groundwire.ingest.housekeeping import Housekeeping
@@ -43,6 +43,7 @@ from groundwire.ingest.receive_upload import ReceiveUpload
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer import IngestServicer
 from groundwire.ingest.servicer.calls import Calls, UseCases
+from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.upload_stream import UploadStream
@@ -126,7 +127,7 @@ def build(
     )
     folder = catalog.path.resolve().parent
     receive = ReceiveUpload(Uploads(catalog, clock), StagingFolder(folder / STAGING_FOLDER), settings.max_staged_bytes)
-    engines = KeyedLocks()
+    apply = ApplyOutbox(stores.collections, stores.outbox, stores.cache, vectors, KeyedLocks())
     sweep = SweepLeftovers(
         stores.documents,
         stores.recovery,
@@ -135,31 +136,35 @@ def build(
         stores.cache,
         stores.ledger,
         receive,
-        ApplyOutbox(stores.collections, stores.outbox, stores.cache, vectors, engines),
+        apply,
         embedder.identity.digest,
         IndexOrphans(stores.collections, stores.duplicates, stores.cache, vectors),
         ExpiredGenerations(catalog, clock),
     )
     housekeeping = Housekeeping(sweep, RebuildIndex(vectors, stores.cache), settings.sweep_every_s)
     ingest = _ingest_document(stores, vectors, embedder, parser, settings, housekeeping)
-    use_cases = _use_cases(stores, ingest, housekeeping, clock)
+    changes = ChangeParts(
+        catalog, apply, ingest.write_generation.embed_chunks, vectors, ingest.locks, housekeeping.nudge, clock
+    ).assemble()
+    use_cases = _use_cases(stores, ingest, changes)
     ingest_workers = Workers(settings.concurrent_documents, "ingest")
     upload = UploadStream(ingest, use_cases.remember, receive, workers, ingest_workers)
     tokens = PageTokens(load_key(folder / PAGE_TOKEN_KEY_FILE))
     calls = Calls(use_cases, tokens)
     collection_calls = CollectionCalls(
-        _collection_use_cases(stores, vectors, embedder, housekeeping, clock),
+        _collection_use_cases(stores, vectors, embedder, changes, clock),
         tokens,
         SettingsReader(settings.max_document_bytes),
         engine_name(vectors),
     )
+    change_calls = ChangeCalls(changes, use_cases.remember)
     operations = OperationCalls(
-        _operations(catalog, stores, vectors, embedder, settings, housekeeping, engines, clock),
+        _operations(catalog, stores, vectors, embedder, settings, housekeeping, apply.engines, clock),
         use_cases.remember,
         embedder_url,
         Workers(_WAITING_OPERATIONS, "operation"),
     )
-    servicer = IngestServicer(calls, collection_calls, operations, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
+    servicer = IngestServicer(calls, collection_calls, change_calls, operations, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
     return IngestService(servicer, use_cases, housekeeping, parser, ingest_workers, operations)
 
 
@@ -242,7 +247,7 @@ def _ingest_document(
     )
 
 
-def _use_cases(stores: _Stores, ingest: IngestDocument, housekeeping: Housekeeping, clock: Clock) -> UseCases:
+def _use_cases(stores: _Stores, ingest: IngestDocument, changes: Changes) -> UseCases:
     return UseCases(
         ingest_document=ingest,
         plan_ingest=PlanIngest(
@@ -254,7 +259,7 @@ def _use_cases(stores: _Stores, ingest: IngestDocument, housekeeping: Housekeepi
         get_document=GetDocument(stores.collections, stores.documents, stores.chunks, stores.texts),
         list_documents=ListDocuments(stores.documents),
         read_document_text=ReadDocumentText(stores.collections, stores.documents, stores.texts),
-        delete_document=DeleteDocument(stores.collections, stores.documents, clock, housekeeping.nudge),
+        delete_document=changes.delete_document,
         get_chunk=GetChunk(stores.collections, stores.chunks, stores.cache),
         list_chunks=ListChunks(stores.collections, stores.chunks, stores.cache),
         remember=RememberRequest(stores.ledger),
@@ -262,13 +267,13 @@ def _use_cases(stores: _Stores, ingest: IngestDocument, housekeeping: Housekeepi
 
 
 def _collection_use_cases(
-    stores: _Stores, vectors: VectorStore, embedder: Embedder, housekeeping: Housekeeping, clock: Clock
+    stores: _Stores, vectors: VectorStore, embedder: Embedder, changes: Changes, clock: Clock
 ) -> CollectionUseCases:
     return CollectionUseCases(
         create=CreateCollection(stores.collections, vectors, embedder.identity, clock),
         get=GetCollection(stores.collections),
         list=ListCollections(stores.collections),
         update=UpdateCollection(stores.collections),
-        delete=DeleteCollection(stores.collections, clock, housekeeping.nudge),
+        delete=changes.delete_collection,
         remember=RememberRequest(stores.ledger),
     )

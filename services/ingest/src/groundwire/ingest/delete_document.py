@@ -1,16 +1,16 @@
-"""Delete documents and collections for good."""
+"""Delete a document, for good or so that it can be restored."""
 
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import DeletedCounts, Receipt
-from groundwire.ingest.domain.changing import Deletion
-from groundwire.kernel.clock import Clock
+from groundwire.catalog.soft_deletes import SoftDeletes
+from groundwire.ingest.complete_deletion import CompleteDeletion, DeletedParts, new_deletion_id
+from groundwire.ingest.domain.deletions import Deletion
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName
-from groundwire.kernel.errors import NotAvailableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class DeleteDocument:
 
     collections: Collections
     documents: Documents
-    clock: Clock
+    soft_deletes: SoftDeletes
+    complete: CompleteDeletion
     after_delete: Callable[[], None]
 
     def __call__(
@@ -28,48 +29,32 @@ class DeleteDocument:
         collection: str,
         document_id: str,
         permanent: bool | None,
+        budget: Budget,
         remember: Callable[[Deletion], Receipt] | None = None,
     ) -> Deletion:
         """Return what was deleted; no reader finds any part of it afterwards.
 
+        A document that was deleted softly can still be deleted for good. `permanent` None leaves it to the profile:
+        softly in the memory profile.
+
         Raises:
             CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document.
-            NotAvailableError: soft deletion was asked for, or is what the profile does unless told otherwise.
         """
         found = self.collections.get(tenant, collection)
-        if not (found.profile is not ProfileName.MEMORY if permanent is None else permanent):
-            raise NotAvailableError("documents can only be deleted for good yet", feature="permanent=false")
+        if permanent is None:
+            permanent = found.profile is not ProfileName.MEMORY
+        deletion_id = new_deletion_id()
 
-        deletion_id, now = str(uuid.uuid4()), self.clock.now()
+        def begin(counts: DeletedCounts) -> Deletion:
+            return self.complete.begin(_parts(counts), deletion_id)
 
-        def deletion_of(counts: DeletedCounts) -> Deletion:
-            return Deletion(deletion_id, 1, counts.chunks, counts.generations, now)
-
-        receipt = None if remember is None else lambda counts: remember(deletion_of(counts))
-        counts = self.documents.delete(tenant, collection, document_id, receipt)
+        receipt = None if remember is None else lambda counts: remember(begin(counts))
+        delete = self.documents.delete if permanent else self.soft_deletes.hide
+        counts = delete(tenant, collection, document_id, receipt)
         self.after_delete()
-        return deletion_of(counts)
+        return self.complete(tenant, found, _parts(counts), begin(counts), budget, remember)
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteCollection:
-    """Deletes a collection with everything in it."""
-
-    collections: Collections
-    clock: Clock
-    after_delete: Callable[[], None]
-
-    def __call__(self, tenant: str, name: str, remember: Callable[[Deletion], Receipt] | None = None) -> Deletion:
-        """Return what was deleted.
-
-        Raises:
-            CollectionNotFoundError: no such collection.
-        """
-        counts = self.collections.counts(tenant, name)
-        deletion = Deletion(str(uuid.uuid4()), counts.documents, counts.chunks, counts.documents, self.clock.now())
-
-        receipt = None if remember is None else remember(deletion)
-        self.collections.delete(tenant, name, receipt)
-        self.after_delete()
-        return deletion
+def _parts(counts: DeletedCounts) -> DeletedParts:
+    return DeletedParts(1, counts.generations, counts.embeddings, counts.messages, counts.traces, counts.tasks)

@@ -92,6 +92,7 @@ def _to_message(row: session_rows.NewMessage) -> Message:
 
 
 def _to_row(message: Message) -> session_rows.NewMessage:
+    citations = () if message.answer is None else message.answer.citations
     return session_rows.NewMessage(
         message_id=message.message_id,
         role=session_rows.MessageRole(message.role.value),
@@ -99,4 +100,5 @@ def _to_row(message: Message) -> session_rows.NewMessage:
         time=message.time,
         related_message_id=message.related_message_id,
         answer=None if message.answer is None else to_answer(message.answer).SerializeToString(),
+        cited=tuple(sorted({citation.document_id for citation in citations})),
     )

@@ -1,7 +1,6 @@
 """What changing calls ask and return."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from groundwire.kernel.collection import CollectionSettings, ProfileName
 
@@ -23,14 +22,3 @@ class NewCollection:
     name: str
     profile: ProfileName
     settings: CollectionSettings
-
-
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """What was deleted. The catalog is clean at once; the points of `chunks` chunks are removed afterwards."""
-
-    deletion_id: str
-    documents: int
-    chunks: int
-    texts: int
-    hidden_time: datetime

@@ -10,6 +10,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.ingest.domain.reading import TextSlice
 from groundwire.ingest.servicer.calls import Calls
+from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.upload_stream import UploadStream
@@ -30,6 +31,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
 
     calls: Calls
     collection_calls: CollectionCalls
+    change_calls: ChangeCalls
     operation_calls: OperationCalls
     upload: UploadStream
     workers: Workers
@@ -98,6 +100,18 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Any) -> pb.DeleteDocumentResponse:
         """Delete a document."""
         return await self._run(self.calls.delete_document, request)
+
+    async def UpdateDocument(self, request: pb.UpdateDocumentRequest, context: Any) -> pb.UpdateDocumentResponse:
+        """Change what was said about a document."""
+        return await self._run(self.change_calls.update_document, request)
+
+    async def RestoreDocument(self, request: pb.RestoreDocumentRequest, context: Any) -> pb.RestoreDocumentResponse:
+        """Bring back a document that was deleted softly."""
+        return await self._run(self.change_calls.restore_document, request)
+
+    async def UpdateChunk(self, request: pb.UpdateChunkRequest, context: Any) -> pb.UpdateChunkResponse:
+        """Change tags and metadata of a chunk."""
+        return await self._run(self.change_calls.update_chunk, request)
 
     async def GetChunk(self, request: pb.GetChunkRequest, context: Any) -> pb.GetChunkResponse:
         """Return a chunk."""

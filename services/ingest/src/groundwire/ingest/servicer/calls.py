@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.generations import Receipt
 from groundwire.ingest.delete_document import DeleteDocument
-from groundwire.ingest.domain.changing import Deletion
+from groundwire.ingest.domain.deletions import Deletion
 from groundwire.ingest.domain.ingesting import IngestResult, Progress
 from groundwire.ingest.domain.reading import TextSlice
 from groundwire.ingest.ingest_document import IngestDocument
@@ -120,7 +120,7 @@ class Calls:
 
     def delete_document(self, request: pb.DeleteDocumentRequest) -> pb.DeleteDocumentResponse:
         """Delete a document."""
-        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        current, collection = request_context.current(), parse_collection_name(request.collection)
         permanent = request.permanent if request.HasField("permanent") else None
 
         def encode(deletion: Deletion) -> bytes:
@@ -129,9 +129,11 @@ class Calls:
             )
 
         def work(receipt: Callable[[Deletion], Receipt] | None) -> Deletion:
-            return self.use.delete_document(tenant, collection, request.document_id, permanent, receipt)
+            return self.use.delete_document(
+                current.tenant, collection, request.document_id, permanent, current.budget, receipt
+            )
 
-        answer = self.use.remember(tenant, request_key("DeleteDocument", request), work, encode)
+        answer = self.use.remember(current.tenant, request_key("DeleteDocument", request), work, encode)
         return pb.DeleteDocumentResponse.FromString(answer)
 
     def get_chunk(self, request: pb.GetChunkRequest) -> pb.GetChunkResponse:
@@ -140,9 +142,7 @@ class Calls:
         found = self.use.get_chunk(
             tenant, collection, parse_chunk_reference(request), include_embedding=request.include_embedding
         )
-        return pb.GetChunkResponse(
-            chunk=to_chunk_message(found), document=to_document_message(found.stored.document)
-        )
+        return pb.GetChunkResponse(chunk=to_chunk_message(found), document=to_document_message(found.stored.document))
 
     def list_chunks(self, request: pb.ListChunksRequest) -> pb.ListChunksResponse:
         """Return a page of chunks."""

@@ -7,8 +7,8 @@ from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.generations import Receipt
 from groundwire.ingest.create_collection import CreateCollection
-from groundwire.ingest.delete_document import DeleteCollection
-from groundwire.ingest.domain.changing import Deletion
+from groundwire.ingest.delete_collection import DeleteCollection
+from groundwire.ingest.domain.deletions import Deletion
 from groundwire.ingest.domain.reading import CollectionFigures
 from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.remember_request import RememberRequest
@@ -91,7 +91,7 @@ class CollectionCalls:
 
     def delete(self, request: pb.DeleteCollectionRequest) -> pb.DeleteCollectionResponse:
         """Delete a collection."""
-        tenant, name = request_context.current().tenant, parse_collection_name(request.collection)
+        current, name = request_context.current(), parse_collection_name(request.collection)
 
         def encode(deletion: Deletion) -> bytes:
             return pb.DeleteCollectionResponse(receipt=to_deletion_receipt(deletion)).SerializeToString(
@@ -99,7 +99,9 @@ class CollectionCalls:
             )
 
         key = request_key("DeleteCollection", request)
-        answer = self.use.remember(tenant, key, lambda receipt: self.use.delete(tenant, name, receipt), encode)
+        answer = self.use.remember(
+            current.tenant, key, lambda receipt: self.use.delete(current.tenant, name, current.budget, receipt), encode
+        )
         return pb.DeleteCollectionResponse.FromString(answer)
 
     def _message(self, found: CollectionFigures) -> collection_pb2.Collection:

@@ -15,13 +15,13 @@ from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
 from groundwire.kernel.filters import Scalar, Value
+from groundwire.kernel.languages import ISO_639_1
 
 _MAX_TITLE_CHARS = 1024
 _MAX_TEXT_CHARS = 8192
 _MAX_ENTRIES = 64
 _MAX_LIST = 256
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_ISO_639_1 = re.compile(r"[a-z]{2}")
 _ALLOWED_CONTROLS = "\t\n\r"
 
 
@@ -61,8 +61,8 @@ class _Checks:
 
     def language(self, field: str, value: str) -> str:
         """Return the ISO 639-1 code, `en` for empty."""
-        if value and _ISO_639_1.fullmatch(value) is None:
-            self.refuse(field, "must be an ISO 639-1 code of two lower-case letters")
+        if value and value not in ISO_639_1:
+            self.refuse(field, "must be a code of ISO 639-1, two lower-case letters such as 'en'")
         return value or "en"
 
     def time(self, field: str, value: Timestamp) -> datetime | None:
@@ -99,6 +99,26 @@ def parse_fields(message: document_pb2.DocumentFields, path: str = "fields") -> 
     if checks.violations:
         raise InvalidRequestError(checks.violations)
     return parsed
+
+
+def parse_own_fields(
+    tags: Sequence[str], metadata: Mapping[str, metadata_value_pb2.MetadataValue], path: str
+) -> tuple[tuple[str, ...], dict[str, Value]]:
+    """Return tags and metadata of a chunk itself; `path` is where the request has them.
+
+    Raises:
+        InvalidRequestError: naming every field that breaks a rule.
+    """
+    checks = _Checks()
+    parsed = (checks.tags(f"{path}.tags", tags), _parse_metadata(checks, f"{path}.metadata", metadata))
+    if checks.violations:
+        raise InvalidRequestError(checks.violations)
+    return parsed
+
+
+def is_metadata_key(key: str) -> bool:
+    """Tell whether a caller may use the key: it is well formed and no name or alias of a built-in field."""
+    return _KEY.fullmatch(key) is not None and key not in BUILT_IN_FIELDS and key not in ALIASES
 
 
 def _parse_metadata(

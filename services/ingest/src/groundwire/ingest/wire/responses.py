@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, record_pb2, span_pb2
 from groundwire.api.ingest.v1 import deletion_pb2, document_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.ingest.domain.changing import Deletion
+from groundwire.ingest.domain.deletions import Deletion
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress
 from groundwire.ingest.domain.reading import ChunkWithVector, TextSlice
 from groundwire.ingest.domain.source_text import SourceWarning
 from groundwire.ingest.wire.fields import to_fields_message, to_metadata, to_timestamp
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document
-from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
 
 _WARNINGS = {SourceWarning.PAGE_WITHOUT_TEXT: "pages have no text layer and cannot be searched"}
@@ -164,22 +163,23 @@ def _to_text_of_chunk(chunk: Chunk) -> chunk_pb2.Chunk:
 
 
 def to_deletion_receipt(deletion: Deletion) -> deletion_pb2.DeletionReceipt:
-    """Return the receipt of a deletion: catalog stores are clean, the vectors follow."""
-    store = deletion_pb2.StoreDeletion
-    removed = {
-        "catalog": deletion.documents,
-        "texts": deletion.texts,
-        "full_text": deletion.chunks,
-    }
+    """Return the receipt of a deletion."""
+    completed = deletion.completed_time
     return deletion_pb2.DeletionReceipt(
         receipt_id=deletion.deletion_id,
-        state=deletion_pb2.DELETION_STATE_HIDDEN,
-        permanent=True,
+        state=deletion_pb2.DELETION_STATE_HIDDEN if completed is None else deletion_pb2.DELETION_STATE_COMPLETE,
+        permanent=deletion.permanent,
         document_count=deletion.documents,
         chunk_count=deletion.chunks,
         stores=[
-            *(store(store=name, removed_count=count, complete=True) for name, count in removed.items()),
-            store(store="vectors", removed_count=0, leftover_count=deletion.chunks, complete=deletion.chunks == 0),
+            deletion_pb2.StoreDeletion(
+                store=each.store,
+                removed_count=each.removed,
+                leftover_count=each.left,
+                complete=each.left == 0,
+            )
+            for each in deletion.stores
         ],
         hidden_time=to_timestamp(deletion.hidden_time),
+        completed_time=None if completed is None else to_timestamp(completed),
     )

@@ -206,6 +206,7 @@ CREATE TABLE messages (
     content TEXT NOT NULL,
     time INTEGER NOT NULL,
     answer BLOB,
+    cited JSON NOT NULL,
     UNIQUE (session_key, sequence),
     UNIQUE (session_key, message_id),
     CHECK (role IN ('user', 'assistant')),

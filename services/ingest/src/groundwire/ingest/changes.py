@@ -1,0 +1,69 @@
+"""Composition of what changes, deletes and restores documents and chunks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.database import Database
+from groundwire.catalog.deletion_traces import Leftovers
+from groundwire.catalog.document_changes import DocumentChanges
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.ledger import Ledger
+from groundwire.catalog.soft_deletes import SoftDeletes
+from groundwire.ingest.apply_outbox import ApplyOutbox
+from groundwire.ingest.complete_deletion import CompleteDeletion
+from groundwire.ingest.delete_collection import DeleteCollection
+from groundwire.ingest.delete_document import DeleteDocument
+from groundwire.ingest.embed_chunks import EmbedChunks
+from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.restore_document import RestoreDocument
+from groundwire.ingest.update_chunk import UpdateChunk
+from groundwire.ingest.update_document import UpdateDocument
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.vector_store import VectorStore
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changes, deletes and restores."""
+
+    update_document: UpdateDocument
+    update_chunk: UpdateChunk
+    delete_document: DeleteDocument
+    delete_collection: DeleteCollection
+    restore_document: RestoreDocument
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeParts:
+    """What changes are made of; `sources` are the locks of the ingests, `nudge` wakes the sweeper."""
+
+    catalog: Database
+    apply: ApplyOutbox
+    embed_chunks: EmbedChunks
+    vectors: VectorStore
+    sources: KeyedLocks
+    nudge: Callable[[], None]
+    clock: Clock
+
+    def assemble(self) -> Changes:
+        """Return the use cases."""
+        collections, documents = Collections(self.catalog, self.clock), Documents(self.catalog, self.clock)
+        changes, soft_deletes = DocumentChanges(self.catalog, self.clock), SoftDeletes(self.catalog, self.clock)
+        ledger = Ledger(self.catalog, self.clock)
+        complete = CompleteDeletion(self.apply, Leftovers(self.catalog), self.vectors, ledger, self.clock)
+        return Changes(
+            update_document=UpdateDocument(collections, documents, changes, self.apply, self.sources),
+            update_chunk=UpdateChunk(collections, changes, self.apply),
+            delete_document=DeleteDocument(collections, documents, soft_deletes, complete, self.nudge),
+            delete_collection=DeleteCollection(collections, complete, self.nudge),
+            restore_document=RestoreDocument(
+                collections,
+                documents,
+                soft_deletes,
+                self.embed_chunks,
+                self.vectors,
+                self.apply.engines,
+                self.nudge,
+            ),
+        )

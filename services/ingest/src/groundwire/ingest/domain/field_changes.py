@@ -1,0 +1,67 @@
+"""Changes of what callers say about documents and chunks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.filters import Value
+
+MAX_KEYS = 64
+"""Keys of its own that a document or a chunk may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataChange:
+    """New values of keys, keys that go, and whether those that are not named go as well."""
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+    removed: frozenset[str] = frozenset()
+    replaces: bool = False
+
+    def __call__(self, before: Mapping[str, Value], name: str) -> dict[str, Value]:
+        """Return the keys as they are afterwards.
+
+        Raises:
+            InvalidRequestError: there would be too many; `name` is the field of the request.
+        """
+        kept = {} if self.replaces else {key: value for key, value in before.items() if key not in self.removed}
+        after = {**kept, **self.values}
+        if len(after) > MAX_KEYS:
+            raise InvalidRequestError.of(name, f"would have {len(after)} keys, at most {MAX_KEYS} are allowed")
+        return after
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """New values of a document's fields by their names in `DocumentFields`, without its metadata."""
+
+    values: Mapping[str, Any]
+    metadata: MetadataChange
+
+    def __call__(self, before: DocumentFields) -> DocumentFields:
+        """Return the fields as they are afterwards.
+
+        Raises:
+            InvalidRequestError: there would be too many metadata keys.
+        """
+        return replace(before, **self.values, metadata=self.metadata(before.metadata, "fields.metadata"))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkChange:
+    """New tags of a chunk itself, None for the ones it has, and what happens to its own keys."""
+
+    tags: tuple[str, ...] | None
+    metadata: MetadataChange
+
+    def __call__(self, before: Chunk) -> Chunk:
+        """Return the chunk as it is afterwards.
+
+        Raises:
+            InvalidRequestError: there would be too many metadata keys.
+        """
+        tags = before.tags if self.tags is None else self.tags
+        return replace(before, tags=tags, metadata=self.metadata(before.metadata, "changes.metadata"))

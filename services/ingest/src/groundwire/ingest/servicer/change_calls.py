@@ -1,0 +1,85 @@
+"""The calls that change, delete and restore documents and chunks: message in, message out, blocking."""
+
+from dataclasses import dataclass
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.changes import Changes
+from groundwire.ingest.domain.reading import ChunkWithVector
+from groundwire.ingest.remember_request import RememberRequest
+from groundwire.ingest.wire.changes import parse_chunk_change, parse_document_change
+from groundwire.ingest.wire.requests import request_key
+from groundwire.ingest.wire.responses import to_chunk_message, to_document_message
+from groundwire.kernel.document import Document
+from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.rpc import request_context
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCalls:
+    """Checks, runs and answers; the tenant and the budget are those of the current call."""
+
+    use: Changes
+    remember: RememberRequest
+
+    def update_document(self, request: pb.UpdateDocumentRequest) -> pb.UpdateDocumentResponse:
+        """Change what was said about a document."""
+        current, collection = request_context.current(), parse_collection_name(request.collection)
+        change = parse_document_change(request)
+
+        def encode(document: Document) -> bytes:
+            message = to_document_message(document)
+            return pb.UpdateDocumentResponse(document=message).SerializeToString(deterministic=True)
+
+        answer = self.remember(
+            current.tenant,
+            request_key("UpdateDocument", request),
+            lambda receipt: self.use.update_document(
+                current.tenant,
+                collection,
+                request.document_id,
+                change,
+                request.expected_generation or None,
+                current.budget,
+                receipt,
+            ),
+            encode,
+        )
+        return pb.UpdateDocumentResponse.FromString(answer)
+
+    def restore_document(self, request: pb.RestoreDocumentRequest) -> pb.RestoreDocumentResponse:
+        """Bring back a document that was deleted softly."""
+        current, collection = request_context.current(), parse_collection_name(request.collection)
+
+        def encode(document: Document) -> bytes:
+            message = to_document_message(document)
+            return pb.RestoreDocumentResponse(document=message).SerializeToString(deterministic=True)
+
+        answer = self.remember(
+            current.tenant,
+            request_key("RestoreDocument", request),
+            lambda receipt: self.use.restore_document(
+                current.tenant, collection, request.document_id, current.budget, receipt
+            ),
+            encode,
+        )
+        return pb.RestoreDocumentResponse.FromString(answer)
+
+    def update_chunk(self, request: pb.UpdateChunkRequest) -> pb.UpdateChunkResponse:
+        """Change tags and metadata of a chunk."""
+        current, collection = request_context.current(), parse_collection_name(request.collection)
+        change = parse_chunk_change(request)
+
+        def encode(stored: StoredChunk) -> bytes:
+            message = to_chunk_message(ChunkWithVector(stored))
+            return pb.UpdateChunkResponse(chunk=message).SerializeToString(deterministic=True)
+
+        answer = self.remember(
+            current.tenant,
+            request_key("UpdateChunk", request),
+            lambda receipt: self.use.update_chunk(
+                current.tenant, collection, request.chunk_id, change, current.budget, receipt
+            ),
+            encode,
+        )
+        return pb.UpdateChunkResponse.FromString(answer)

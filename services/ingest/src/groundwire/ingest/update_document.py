@@ -1,0 +1,52 @@
+"""Change what was said about a document, on all its chunks, without embedding anything again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.document_changes import DocumentChanges
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.generations import Receipt
+from groundwire.ingest.apply_outbox import ApplyOutbox
+from groundwire.ingest.domain.field_changes import DocumentChange
+from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDocument:
+    """Changes fields of a document; `locks` are those of the ingests, which read fields and write them later."""
+
+    collections: Collections
+    documents: Documents
+    changes: DocumentChanges
+    apply: ApplyOutbox
+    locks: KeyedLocks
+
+    def __call__(
+        self,
+        tenant: str,
+        collection: str,
+        document_id: str,
+        change: DocumentChange,
+        expected_generation: int | None,
+        budget: Budget,
+        remember: Callable[[Document], Receipt] | None = None,
+    ) -> Document:
+        """Return the document as it is now; every search sees it whole, before or after the change.
+
+        The engine gets the new filter keys before this returns, if it can; until then searches ask the catalog.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            DocumentNotFoundError: the collection has no such document.
+            DocumentChangedError: another generation is live than the expected one.
+            InvalidRequestError: the document would have too many metadata keys.
+        """
+        uid = self.collections.get(tenant, collection).uid
+        source_uri = self.documents.get(tenant, collection, document_id).source_uri
+        with self.locks.hold(("source", uid, source_uri), budget):
+            changed = self.changes.document(tenant, collection, document_id, change, expected_generation, remember)
+        self.apply.finish(changed.tasks, budget)
+        return changed.result

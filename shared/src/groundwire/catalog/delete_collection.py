@@ -1,0 +1,50 @@
+"""Removes a collection with everything in it."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, select
+
+from groundwire.catalog.deletion_traces import DeletionTraces, trace_collection
+from groundwire.catalog.embedding_rows import forget_embeddings
+from groundwire.catalog.generation_keys import key_of
+from groundwire.catalog.outbox import queue_dropped_collection
+from groundwire.catalog.positions import advance_position
+from groundwire.catalog.quoting_messages import forget_quoting_messages
+from groundwire.catalog.tables import collections
+from groundwire.kernel.collection import Collection
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedCollection:
+    """What went with a collection; `documents` includes those that were deleted softly before.
+
+    `tasks` are those of the outbox that bring the engine up to it, `traces` what a final search looks for.
+    """
+
+    collection: Collection
+    documents: int
+    chunks: int
+    generations: int
+    embeddings: int
+    messages: int
+    traces: DeletionTraces
+    tasks: tuple[int, ...]
+
+
+def delete_collection(connection: Connection, collection: Collection) -> DeletedCollection:
+    """Remove rows, texts and unused vectors; queue the engine collection to be dropped."""
+    key = connection.execute(select(key_of(collection))).scalar_one()
+    traces = trace_collection(connection, key, collection)
+    task = queue_dropped_collection(connection, collection)
+    connection.execute(delete(collections).where(collections.c.collection_key == key))
+    advance_position(connection, key)
+    return DeletedCollection(
+        collection=collection,
+        documents=len(traces.document_keys),
+        chunks=len(traces.numbers),
+        generations=len(traces.generation_keys),
+        embeddings=forget_embeddings(connection, collection.identity.digest, traces.embedding_hashes),
+        messages=forget_quoting_messages(connection, collection.tenant, traces.document_ids),
+        traces=traces,
+        tasks=(task,),
+    )
