@@ -62,6 +62,7 @@ class DurableVectorStoreContract:
         reopened.close()
         reopened.close()
 
+    @pytest.mark.requirement("T14")
     def test_a_second_opener_is_refused_with_the_owner_named(self, tmp_path: Path) -> None:
         store = self.open(tmp_path)
         with pytest.raises(StoreOwnedError) as refused:

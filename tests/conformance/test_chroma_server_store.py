@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.kernel.errors import StoreUnavailableError
+from groundwire.kernel.errors import StoreMismatchError, StoreUnavailableError
 from groundwire.kernel.filters import Comparator, Comparison, Filter
 from groundwire.kernel.vector_store import VectorStore
+from groundwire.vectorstores.chroma.server_client import close_server, open_server, parse_options
 from groundwire.vectorstores.factory import open_vector_store
 from tests.conformance.chroma_server import ChromaServer, chroma_server
 from tests.conformance.engine_limits import is_unsupported_by_chroma, orders_under_negation
@@ -75,6 +76,21 @@ def test_an_outage_is_unavailable_and_everything_is_there_afterwards(tmp_path: P
         assert store.search(NAME, vectors[9], 20, where=where) == before
         assert list(store.numbers(NAME)) == [n for n in range(1, 301) if n not in {5, 6}]
         store.close()
+
+
+@pytest.mark.requirement("S1-27")
+@pytest.mark.requirement("T08")
+def test_a_collection_with_another_metric_is_refused(server: ChromaServer) -> None:
+    options = parse_options(server.url, None)
+    client = open_server(options)
+    client.create_collection(NAME, embedding_function=None)
+    store = open_vector_store(server.url, data_dir=Path())
+    with pytest.raises(StoreMismatchError) as refused:
+        store.create_collection(NAME, DIMENSIONS)
+    assert refused.value.metadata == {"setting": "metric", "expected": "cosine", "got": "l2"}
+    client.delete_collection(NAME)
+    close_server(client)
+    store.close()
 
 
 def test_a_prefix_keeps_installations_apart(server: ChromaServer) -> None:

@@ -161,6 +161,8 @@ class VectorStoreContract:
         with pytest.raises(InvalidRequestError):
             books.search(NAME, unit_vectors(1)[0], 0)
 
+    @pytest.mark.requirement("T26")
+    @pytest.mark.requirement("T28")
     def test_writing_a_number_again_replaces_vector_and_payload(self, books: VectorStore) -> None:
         vectors = unit_vectors(3)
         books.upsert(NAME, batch([1], vectors[:1], [{"title": "old", "chapter": "one", "size": 1}]))
@@ -174,6 +176,7 @@ class VectorStoreContract:
         assert found(books, vectors[1], where=Comparison("title", Comparator.EQ, "new")) == []
         assert found(books, vectors[1]) == [1]
 
+    @pytest.mark.requirement("T28")
     def test_deleting_removes_and_ignores_unknown_numbers(self, books: VectorStore) -> None:
         vectors = unit_vectors(5)
         books.upsert(NAME, batch(range(1, 6), vectors))
@@ -184,6 +187,8 @@ class VectorStoreContract:
         assert list(books.numbers(NAME)) == [1, 3, 5]
 
     @pytest.mark.requirement("S4-27")
+    @pytest.mark.requirement("C03")
+    @pytest.mark.requirement("T27")
     def test_numbers_up_to_two_to_the_53_are_kept_exactly(self, books: VectorStore) -> None:
         numbers = [1, 2**53 - 2, 2**53 - 1]
         vectors = unit_vectors(3)
@@ -191,6 +196,7 @@ class VectorStoreContract:
         assert list(books.numbers(NAME)) == numbers
         assert found(books, vectors[2], 1) == [2**53 - 1]
 
+    @pytest.mark.requirement("T29")
     def test_points_come_back_as_they_were_written(self, books: VectorStore) -> None:
         rng = random.Random(31)
         numbers = [3, 7, 11, 2**53 - 1]
@@ -229,6 +235,8 @@ class VectorStoreContract:
         assert books.search(NAME, unit_vectors(1)[0], 5) == []
         assert list(books.numbers(NAME)) == []
 
+    @pytest.mark.requirement("S1-28")
+    @pytest.mark.requirement("T05")
     def test_similarity_is_one_for_the_same_and_zero_for_the_opposite_direction(self, books: VectorStore) -> None:
         vector = unit_vectors(1)
         across = np.zeros_like(vector[0])
@@ -298,6 +306,9 @@ class VectorStoreContract:
 
     @pytest.mark.requirement("S1-31")
     @pytest.mark.parametrize("seed", [11, 12, 13])
+    @pytest.mark.requirement("S1-29")
+    @pytest.mark.requirement("T24")
+    @pytest.mark.requirement("T25")
     def test_random_filters_agree_with_the_reference_evaluator(self, books: VectorStore, seed: int) -> None:
         rng = random.Random(seed)
         payloads = [random_payload(rng) for _ in range(60)]
@@ -330,13 +341,16 @@ class VectorStoreContract:
             expected = [number for number, payload in enumerate(payloads, 1) if matches(clause, payload)]
             assert sorted(found(books, query, where=clause)) == expected, clause
 
+    @pytest.mark.requirement("T39")
     def test_a_batch_of_thousands_is_accepted(self, books: VectorStore) -> None:
-        vectors = unit_vectors(3000)
-        books.upsert(NAME, batch(range(1, 3001), vectors))
-        assert books.count(NAME) == 3000
-        assert list(books.numbers(NAME)) == list(range(1, 3001))
-        assert found(books, vectors[2999], 1) == [3000]
-        books.delete(NAME, range(1, 2001))
+        vectors = unit_vectors(6000)
+        books.upsert(NAME, batch(range(1, 6001), vectors))
+        assert books.count(NAME) == 6000
+        assert list(books.numbers(NAME)) == list(range(1, 6001))
+        assert found(books, vectors[5999], 1) == [6000]
+        assert len(books.fetch(NAME, range(1, 6001)).numbers) == 6000
+        assert found(books, vectors[5999], 1, within=range(1, 6001)) == [6000]
+        books.delete(NAME, range(1, 5001))
         assert books.count(NAME) == 1000
 
     def test_searches_go_on_while_points_are_written(self, books: VectorStore) -> None:

@@ -34,6 +34,7 @@ def test_the_metric_is_cosine_and_is_what_chroma_says(engine: Engine, tmp_path: 
 
 
 @pytest.mark.requirement("S1-27")
+@pytest.mark.requirement("T08")
 def test_a_collection_with_another_metric_is_refused_at_the_start(tmp_path: Path) -> None:
     client = open_client(str(tmp_path))
     client.create_collection("gw-old", embedding_function=None)
@@ -43,6 +44,7 @@ def test_a_collection_with_another_metric_is_refused_at_the_start(tmp_path: Path
     assert refused.value.metadata == {"setting": "metric", "expected": "cosine", "got": "l2"}
 
 
+@pytest.mark.requirement("T31")
 def test_only_vectors_ids_and_filter_keys_are_stored(engine: Engine) -> None:
     engine.create("gw-books", 4)
     engine.upsert("gw-books", [7], VECTORS[:1], [{"chapter": "One", "tags": ["a"]}])
@@ -54,6 +56,7 @@ def test_only_vectors_ids_and_filter_keys_are_stored(engine: Engine) -> None:
 
 
 @pytest.mark.requirement("R26")
+@pytest.mark.requirement("T31")
 def test_nothing_connects_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object, **_: object) -> NoReturn:
         raise AssertionError(f"a connection was tried: {arguments}")
