@@ -58,6 +58,8 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
     document_key = _insert_document(connection, prepared, shared) if row is None else int(row["document_key"])
     shared |= {"document_key": document_key}
     generation = _next_generation(connection, pending, document_key)
+    if draft.chunk_ids is not None:
+        _refuse_taken_ids(connection, pending, document_key)
     key = _insert_row(connection, prepared, shared | {"generation": generation})
     _insert_text(connection, draft, key)
     written = replace(pending, key=key, generation=generation)
@@ -107,6 +109,19 @@ def refuse_taken_source(connection: Connection, collection_key: int, source_uri:
     )
     if connection.execute(statement).first() is not None:
         raise changed(document_id)
+
+
+def _refuse_taken_ids(connection: Connection, pending: PendingGeneration, document_key: int) -> None:
+    """Raise AlreadyExistsError when another document has a chunk of one of the ids, visible or not yet."""
+    given = func.json_each(encode_json(list(pending.chunk_ids))).table_valued("value").c.value
+    taken = select(chunks.c.chunk_id).where(
+        chunks.c.tenant == pending.tenant,
+        chunks.c.chunk_id.in_(select(given)),
+        chunks.c.document_key != document_key,
+    )
+    found = connection.execute(taken.limit(1)).scalar()
+    if found is not None:
+        raise AlreadyExistsError(f"chunk id {found!r} belongs to another document", resource=found)
 
 
 def _collection_key(connection: Connection, collection: Collection) -> int:

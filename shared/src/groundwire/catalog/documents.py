@@ -136,7 +136,7 @@ class Documents:
         Raises:
             CollectionNotFoundError: the collection was deleted.
             DocumentChangedError: the live generation is not the expected one, or a visible document has the source.
-            AlreadyExistsError: the document id is in use in another collection.
+            AlreadyExistsError: the document id is in use in another collection, or a chunk id in another document.
             ValueError: a chunk is not exactly the text of its span (a bug of ours).
         """
         check_chunks(draft.text, draft.chunks)
@@ -229,7 +229,7 @@ class Documents:
     def _number(self, tenant: str, collection: Collection, draft: GenerationDraft, now: datetime) -> PendingGeneration:
         document_id = draft.document_id or self._hidden_id(collection, draft.source_uri) or new_document_id()
         numbers: Sequence[int] = self._database.chunk_numbers.take(len(draft.chunks))
-        chunk_ids = [prefixed_chunk_id(document_id, chunk.sequence_num) for chunk in draft.chunks]
+        chunk_ids = draft.chunk_ids or [prefixed_chunk_id(document_id, chunk.sequence_num) for chunk in draft.chunks]
         return PendingGeneration(
             key=0,
             document_id=document_id,

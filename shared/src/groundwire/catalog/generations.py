@@ -35,6 +35,7 @@ class GenerationDraft:
     a document that did not exist. `source_hash` is the SHA-256 of the original bytes in lower-case hex.
     `pages` are those of the source in order, `properties` what the source says about itself. `rules_digest`
     identifies the rules that the chunks were made by, `tokenizer` is the name of the counter of their tokens.
+    `chunk_ids` are those the caller made, None for ids in the scheme of the server.
     """
 
     document_id: str | None
@@ -49,6 +50,7 @@ class GenerationDraft:
     properties: DocumentFields = field(default_factory=DocumentFields)
     rules_digest: str = ""
     tokenizer: str = ""
+    chunk_ids: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

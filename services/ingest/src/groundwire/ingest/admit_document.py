@@ -38,9 +38,12 @@ class AdmitDocument:
         check_source(request.source_uri, collection.settings)
         request.chunking.over(collection.settings.chunking, "chunking")
         if size_bytes is not None:
-            own = collection.settings.limits.max_document_bytes
-            check_size(size_bytes, min(self.max_bytes, own or self.max_bytes), request.content_field)
+            check_size(size_bytes, self.limit(collection), request.content_field)
         return collection
+
+    def limit(self, collection: Collection) -> int:
+        """Return the most bytes that a document of the collection may have."""
+        return min(self.max_bytes, collection.settings.limits.max_document_bytes or self.max_bytes)
 
 
 def refuse_other_model(collection: Collection, identity: EmbeddingIdentity) -> None:

@@ -35,6 +35,7 @@ from groundwire.ingest.operations import OperationParts, Operations
 from groundwire.ingest.plan_ingest import PlanIngest
 from groundwire.ingest.ports import Parser
 from groundwire.ingest.prepare_document import PrepareDocument
+from groundwire.ingest.put_chunks import PutChunks
 from groundwire.ingest.read_chunks import GetChunk, ListChunks
 from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
@@ -46,6 +47,7 @@ from groundwire.ingest.servicer.calls import Calls, UseCases
 from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
 from groundwire.ingest.servicer.operation_calls import OperationCalls
+from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.skip_duplicates import SkipDuplicates
@@ -164,7 +166,10 @@ def build(
         embedder_url,
         Workers(_WAITING_OPERATIONS, "operation"),
     )
-    servicer = IngestServicer(calls, collection_calls, change_calls, operations, upload, workers, ingest_workers)  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
+    put_chunks = PutChunksCall(_put_chunks(stores, embedder, ingest), use_cases.remember)
+    servicer = IngestServicer(
+        calls, collection_calls, change_calls, operations, put_chunks, upload, workers, ingest_workers
+    )  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
     return IngestService(servicer, use_cases, housekeeping, parser, ingest_workers, operations)
 
 
@@ -244,6 +249,18 @@ def _ingest_document(
         ),
         locks=KeyedLocks(),
         after_write=housekeeping.wrote,
+    )
+
+
+def _put_chunks(stores: _Stores, embedder: Embedder, ingest: IngestDocument) -> PutChunks:
+    return PutChunks(
+        admit=ingest.prepare.admit,
+        known=ingest.prepare.known,
+        cache=stores.cache,
+        write_generation=ingest.write_generation,
+        locks=ingest.locks,
+        tokenizer=embedder.tokenizer,
+        after_write=ingest.after_write,
     )
 
 

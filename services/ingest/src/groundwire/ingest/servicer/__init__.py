@@ -13,6 +13,7 @@ from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
+from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.wire.responses import to_text_message
 from groundwire.rpc import request_context
@@ -33,6 +34,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     collection_calls: CollectionCalls
     change_calls: ChangeCalls
     operation_calls: OperationCalls
+    put_chunks: PutChunksCall
     upload: UploadStream
     workers: Workers
     ingest_workers: Workers
@@ -74,6 +76,10 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     async def PlanIngest(self, request: pb.PlanIngestRequest, context: Any) -> pb.PlanIngestResponse:
         """Say what ingesting a document would do."""
         return await self.ingest_workers.run(request_context.current().budget, self.calls.plan_ingest, request)
+
+    async def PutChunks(self, request: pb.PutChunksRequest, context: Any) -> pb.PutChunksResponse:
+        """Store a document with its chunks."""
+        return await self.ingest_workers.run(request_context.current().budget, self.put_chunks, request)
 
     async def GetDocument(self, request: pb.GetDocumentRequest, context: Any) -> pb.GetDocumentResponse:
         """Return a document."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from dataclasses import replace
 
 from google.protobuf.message import Message
 
@@ -69,7 +70,8 @@ def parse_ingest_document(request: pb.IngestDocumentRequest, tenant: str) -> tup
     if body == "text" and request.text.startswith(_BYTE_ORDER_MARK):
         raise InvalidRequestError.of("text", "must not begin with a byte order mark; send the bytes as content")
     content = request.text.encode("utf-8") if body == "text" else request.content
-    return _parse(request, tenant, body), Original(len(content), content)
+    wanted = replace(parse_described(request, tenant, body), chunking=parse_chunking(request.chunking, "chunking"))
+    return wanted, Original(len(content), content)
 
 
 def parse_upload_header(header: pb.UploadHeader, tenant: str, limit_bytes: int) -> IngestRequest:
@@ -82,10 +84,20 @@ def parse_upload_header(header: pb.UploadHeader, tenant: str, limit_bytes: int) 
     if header.total_bytes == 0:
         raise InvalidRequestError.of("header.total_bytes", "must be at least 1")
     check_size(header.total_bytes, limit_bytes, "header.total_bytes")
-    return _parse(header, tenant, "part.data")
+    described = parse_described(header, tenant, "part.data")
+    return replace(described, chunking=parse_chunking(header.chunking, "chunking"))
 
 
-def _parse(message: pb.IngestDocumentRequest | pb.UploadHeader, tenant: str, content_field: str) -> IngestRequest:
+def parse_described(
+    message: pb.IngestDocumentRequest | pb.UploadHeader | pb.PutChunksRequest,
+    tenant: str,
+    content_field: str,
+) -> IngestRequest:
+    """Return what a request says about a document but for its content.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
+    """
     if message.format not in FORMATS:
         raise InvalidRequestError.of("format", f"unknown value {message.format}")
     if message.duplicate_policy not in _POLICIES:
@@ -100,7 +112,6 @@ def _parse(message: pb.IngestDocumentRequest | pb.UploadHeader, tenant: str, con
         fields=parse_fields(message.fields) if message.HasField("fields") else None,
         duplicate_policy=_POLICIES[message.duplicate_policy],
         content_field=content_field,
-        chunking=parse_chunking(message.chunking, "chunking"),
     )
 
 

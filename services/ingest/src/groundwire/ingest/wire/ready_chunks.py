@@ -1,0 +1,164 @@
+"""Check chunks that the caller has made."""
+
+import hashlib
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.domain.ingesting import IngestRequest
+from groundwire.ingest.domain.ready_chunks import SLACK_CHARS, ReadyChunk, ReadyDocument
+from groundwire.ingest.wire.fields import parse_own_fields
+from groundwire.ingest.wire.requests import parse_described
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.identifiers import parse_caller_id, prefixed_chunk_id
+
+_MAX_CHUNKS = 10_000
+_MAX_HEADING_CHARS = 1024
+_MAX_PATH = 64
+_MAX_LEVEL = 3
+_ALLOWED_CONTROLS = "\t\n\r"
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_OF_SERVER = re.compile(r".*#chunk_\d{3,}|\d+")
+"""Ids that the server makes itself, and numbers, which stand for chunk numbers."""
+
+
+def parse_put_chunks(request: pb.PutChunksRequest, tenant: str) -> tuple[IngestRequest, ReadyDocument]:
+    """Return what is to be stored; lengths of vectors and contents are checked once the collection is known.
+
+    Raises:
+        InvalidRequestError: naming the fields of the first chunk that breaks a rule.
+    """
+    described = parse_described(request, tenant, "text" if request.text else "chunks")
+    if not 1 <= len(request.chunks) <= _MAX_CHUNKS:
+        raise InvalidRequestError.of("chunks", f"must have 1 to {_MAX_CHUNKS} entries")
+    text = request.text or None
+    _refuse("", {"text must not be blank": text is None or bool(text.strip()), **_controls("text", text or "")})
+    chunks = [_parse_chunk(chunk, number, described.document_id) for number, chunk in enumerate(request.chunks)]
+    _check_together(chunks)
+    return described, ReadyDocument(text, chunks, request.embedding_probe_digest)
+
+
+def _parse_chunk(message: pb.ReadyChunk, number: int, document_id: str | None) -> ReadyChunk:
+    path = f"chunks[{number}]"
+    _refuse(f"{path}.", dict(_rules(message, number)))
+    tags, metadata = parse_own_fields(message.tags, message.metadata, path)
+    return ReadyChunk(
+        content=message.content,
+        start=message.char_start if message.HasField("char_start") else None,
+        end=message.char_end if message.HasField("char_end") else None,
+        chunk_id=_parse_id(message.chunk_id, f"{path}.chunk_id", document_id, number),
+        chapter=message.chapter or None,
+        section=message.section or None,
+        heading=message.section_heading or None,
+        path=tuple(message.hierarchy_path),
+        level=message.level if message.HasField("level") else _MAX_LEVEL,
+        pages=_parse_pages(message.page_numbers, f"{path}.page_numbers"),
+        vector=np.array(message.embedding, dtype=np.float32) if message.embedding else None,
+        tags=tags,
+        metadata=metadata,
+    )
+
+
+def _rules(message: pb.ReadyChunk, number: int) -> Iterator[tuple[str, bool]]:
+    start, end = message.char_start, message.char_end
+    content, span = len(message.content), end - start
+    together = message.HasField("char_start") == message.HasField("char_end")
+    spanned = message.HasField("char_start") and message.HasField("char_end")
+    computed = hashlib.sha256(message.content.encode()).hexdigest()
+    yield f"sequence_num must be {number}: numbers rise from 0 without gaps", message.sequence_num == number
+    yield "content must not be blank", bool(message.content.strip())
+    yield from _controls("content", message.content).items()
+    yield "char_start must be given together with char_end", together
+    yield "char_start must be at least 0", not spanned or start >= 0
+    yield "char_end must be greater than char_start", not spanned or end > start
+    yield (
+        f"char_end makes the span {span} characters long, the content has {content}; {SLACK_CHARS} may differ",
+        not spanned or abs(span - content) <= SLACK_CHARS,
+    )
+    yield (
+        "content_hash must be 64 hexadecimal digits",
+        not message.content_hash or bool(_SHA256.fullmatch(message.content_hash)),
+    )
+    yield f"content_hash differs: the content has {computed}", message.content_hash.lower() in {"", computed}
+    yield f"level must be 0 to {_MAX_LEVEL}", 0 <= message.level <= _MAX_LEVEL
+    yield "embedding must have finite numbers that are not all 0", not message.embedding or _is_vector(message)
+    yield from _headings(message)
+
+
+def _headings(message: pb.ReadyChunk) -> Iterator[tuple[str, bool]]:
+    for name in ("chapter", "section", "section_heading"):
+        value = getattr(message, name)
+        yield f"{name} must have at most {_MAX_HEADING_CHARS} characters", len(value) <= _MAX_HEADING_CHARS
+        yield f"{name} must not be blank", not value or bool(value.strip())
+        yield from _controls(name, value).items()
+    path = message.hierarchy_path
+    yield f"hierarchy_path must have at most {_MAX_PATH} parts", len(path) <= _MAX_PATH
+    yield (
+        f"hierarchy_path must have parts of 1 to {_MAX_HEADING_CHARS} characters, not blank",
+        all(part.strip() and len(part) <= _MAX_HEADING_CHARS for part in path),
+    )
+    yield from _controls("hierarchy_path", "".join(path)).items()
+
+
+def _is_vector(message: pb.ReadyChunk) -> bool:
+    return all(map(math.isfinite, message.embedding)) and any(message.embedding)
+
+
+def _controls(name: str, value: str) -> dict[str, bool]:
+    sound = not any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in value)
+    return {f"{name} must not contain NUL or control characters except tab, newline and return": sound}
+
+
+def _parse_pages(pages: Sequence[int], field: str) -> tuple[int, ...]:
+    """Return the pages without repetitions."""
+    unique = tuple(dict.fromkeys(pages))
+    if any(page < 1 for page in unique):
+        raise InvalidRequestError.of(field, "must be at least 1")
+    for before, after in pairwise(unique):
+        if after < before:
+            raise InvalidRequestError.of(field, f"must rise: page {after} stands after page {before}")
+        if after > before + 1:
+            raise InvalidRequestError.of(field, f"must have no gap: page {after} stands after page {before}")
+    return unique
+
+
+def _parse_id(value: str, field: str, document_id: str | None, number: int) -> str | None:
+    if not value:
+        return None
+    parse_caller_id(value, field)
+    own = document_id is not None and value == prefixed_chunk_id(document_id, number)
+    if _OF_SERVER.fullmatch(value) and not own:
+        raise InvalidRequestError.of(field, "is of a form that the server keeps for ids and numbers of its own")
+    return value
+
+
+def _check_together(chunks: Sequence[ReadyChunk]) -> None:
+    """Check what concerns several chunks."""
+    for name, given in (
+        ("chunk_id", [chunk.chunk_id is not None for chunk in chunks]),
+        ("embedding", [chunk.vector is not None for chunk in chunks]),
+    ):
+        if any(given) and not all(given):
+            number = given.index(False)
+            raise InvalidRequestError.of(f"chunks[{number}].{name}", "must be given for all chunks or for none")
+    seen: set[str] = set()
+    lowest = 0
+    for number, chunk in enumerate(chunks):
+        if chunk.chunk_id in seen:
+            raise InvalidRequestError.of(f"chunks[{number}].chunk_id", f"{chunk.chunk_id!r} is given twice")
+        if chunk.start is not None and chunk.start < lowest:
+            found = f"{chunk.start} lies before the start of the chunk before, {lowest}"
+            raise InvalidRequestError.of(f"chunks[{number}].char_start", found)
+        lowest = chunk.start if chunk.start is not None else lowest
+        seen |= {chunk.chunk_id} if chunk.chunk_id else set()
+
+
+def _refuse(path: str, rules: dict[str, bool]) -> None:
+    broken = [rule.partition(" ") for rule, is_met in rules.items() if not is_met]
+    if broken:
+        raise InvalidRequestError([FieldViolation(f"{path}{name}", said) for name, _, said in broken])
