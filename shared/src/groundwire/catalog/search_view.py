@@ -16,6 +16,7 @@ from groundwire.catalog.chunk_rows import to_stored_chunk
 from groundwire.catalog.chunks import live_chunks
 from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
+from groundwire.catalog.engine_rewrites import EngineRewrites
 from groundwire.catalog.full_text import FullText, LexicalMatches, live_part, superseded_part
 from groundwire.catalog.metadata_fields import metadata_fields
 from groundwire.catalog.snapshots import check_snapshot, oldest_snapshot
@@ -97,7 +98,9 @@ class SearchViews:
             if snapshot is not None:
                 oldest = oldest_snapshot(connection, key, readable_from, collection, self._clock.now())
                 check_snapshot(snapshot, oldest, position)
-            yield SearchView(connection, collection, key, (position, changed), snapshot, self._full_text, self._figures)
+            rewrites = EngineRewrites(self._database, connection, collection.engine_name, key, position)
+            places = (position, changed)
+            yield SearchView(connection, collection, key, places, snapshot, self._full_text, self._figures, rewrites)
 
     def _collection(self, connection: Connection, key: int, changed: int) -> Collection:
         """Return the collection; every change of its settings moves the position at which it changed."""
@@ -129,6 +132,7 @@ class SearchView:
         snapshot: int | None,
         full_text: FullText,
         figures: _Figures,
+        rewrites: EngineRewrites,
     ) -> None:
         self.collection = collection
         self.position = positions[0] if snapshot is None else snapshot
@@ -139,6 +143,12 @@ class SearchView:
         self._key = key
         self._full_text = full_text
         self._figures = figures
+        self._rewrites = rewrites
+
+    @_by_turns
+    def engine_keeps_up(self) -> bool:
+        """Tell whether the engine, which has just finished a search, filtered by what this view says."""
+        return not self._rewrites.may_show()
 
     @_by_turns
     def chunk_count(self) -> int:

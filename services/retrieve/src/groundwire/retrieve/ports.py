@@ -54,6 +54,10 @@ class SearchView(Protocol):
         """Return the earlier position that is read, None for now."""
         ...
 
+    def engine_keeps_up(self) -> bool:
+        """Tell whether the engine, which has just finished a search, filtered by what this view says."""
+        ...
+
     def chunk_count(self) -> int:
         """Return the number of live chunks of the collection."""
         ...

@@ -78,7 +78,7 @@ class SearchVectors:
         return {point.number: point.similarity for point in self._compare(vector, *self._stored(numbers), len(numbers))}
 
     def _run(self, plan: DensePlan, vector: Vectors, limit: int) -> DenseFound | None:
-        """Take one path; None when the engine does not know the filter."""
+        """Take one path; None when the engine does not know the filter, or not what it is about yet."""
         match plan.path:
             case DensePath.EXACT | DensePath.SCAN:
                 return self._scan(vector, limit)
@@ -98,6 +98,8 @@ class SearchVectors:
                 raise
             self.resolved_clause = error.metadata.get("clause", "")
             return None
+        if self._gate.where is not None and not self._view.engine_keeps_up():
+            return None  # filter keys are being changed; the catalog has all of them or none
         return DenseFound(points, len(points) < limit)
 
     def _overfetch(self, vector: Vectors, limit: int, share: float) -> DenseFound:
