@@ -197,7 +197,6 @@ async def test_bad_settings_are_named(stub: Any) -> None:
 
 async def test_what_is_not_there_yet_says_so(stub: Any, collection: str) -> None:
     calls = [
-        stub.PlanIngest(pb.PlanIngestRequest(collection=collection)),
         stub.GetStats(pb.GetStatsRequest()),
         stub.DeleteDocument(pb.DeleteDocumentRequest(collection=collection, document_id="x", permanent=False)),
         stub.ListDocuments(pb.ListDocumentsRequest(collection=collection, include_deleted=True)),
