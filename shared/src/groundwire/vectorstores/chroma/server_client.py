@@ -1,7 +1,8 @@
 """Connects to a Chroma server, with every wait bounded and nothing sent to anybody else."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from groundwire.vectorstores.server_url import Parse, ServerUrl, name_prefix, parse_server_url, whole_number
 
@@ -10,6 +11,14 @@ _PORT = 8000
 _TIMEOUT_S = 30
 _BUSY = 429
 _SERVER_ERROR = 500
+
+OPTIONS: Final[Mapping[str, Parse]] = {
+    "tenant": str,
+    "database": str,
+    "prefix": name_prefix,
+    "timeout_s": whole_number(1, 3600),
+}
+"""Options of the URL and what they may be; docs/vector-stores.md describes each."""
 
 
 @dataclass(frozen=True, slots=True)
