@@ -66,10 +66,10 @@ class MetadataFilter(_message.Message):
 
     Fields are the built-in ones (`document_id`, `chunk_id`, `chunk_number`, `source`, `format`, `title`,
     `creators`, `subjects`, `date_created`, `language`, `category`, `tags`, `project`, `chapter`, `section`,
-    `section_title`, `level`, `sequence_num`, `page_numbers`, `char_start`, `char_end`), their aliases, and the
-    metadata keys that occur in the collection. Filters fail closed: an unknown field, an unknown operator, an
-    unset node, more than 8 levels or more than 256 leaves is INVALID_ARGUMENT with INVALID_FILTER, naming the
-    node by its path.
+    `section_title`, `level`, `sequence_num`, `page_numbers`, `page_start`, `page_end`, `char_start`, `char_end`,
+    `ingested_at`), their aliases, and the metadata keys that occur in the collection. Filters fail closed: an
+    unknown field, an unknown operator, an unset node, more than 8 levels, more than 256 leaves or more than 4,096
+    values in all is INVALID_ARGUMENT with INVALID_FILTER, naming the node by its path.
 
     A field that a chunk does not have satisfies only the negative conditions (`NE`, `$nin`, `$not_contains`,
     absence, a negation). Values of different types are never equal, except whole and fractional numbers.
@@ -176,14 +176,15 @@ class ComparisonFilter(_message.Message):
     OPERATOR_FIELD_NUMBER: _builtins.int
     VALUE_FIELD_NUMBER: _builtins.int
     field: _builtins.str
-    """Required. Name or alias of a field."""
+    """Required. Name or alias of a field, at most 64 code points."""
     operator: Global___ComparisonOperator.ValueType
     """Required. How to compare."""
     @_builtins.property
     def value(self) -> _metadata_value_pb2.MetadataValue:
-        """Required. A single value, not a list. The four orderings take a number or a time; on time fields also an
-        ISO 8601 text with an offset. On a list field one element that satisfies the comparison is enough, and
-        for `NE` none may be equal.
+        """Required. A single value, not a list. The four orderings take a number or a time, and on metadata keys that
+        hold only texts a text, compared by code points. Time fields also take an ISO 8601 text with an offset, or
+        a plain date `2026-02-10`, which is the whole day in UTC. On a list field one element that satisfies the
+        comparison is enough, and for `NE` none may be equal. A text has at most 8,192 code points and no NUL.
         """
 
     def __init__(
@@ -211,7 +212,7 @@ class MembershipFilter(_message.Message):
     VALUES_FIELD_NUMBER: _builtins.int
     NEGATED_FIELD_NUMBER: _builtins.int
     field: _builtins.str
-    """Required. Name or alias of a field."""
+    """Required. Name or alias of a field, at most 64 code points."""
     negated: _builtins.bool
     """Optional. False is `$in`, true is `$nin`; `$nin` is also true for a chunk without the field."""
     @_builtins.property
@@ -245,7 +246,7 @@ class ContainmentFilter(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     NEGATED_FIELD_NUMBER: _builtins.int
     field: _builtins.str
-    """Required. Name or alias of a field."""
+    """Required. Name or alias of a field, at most 64 code points."""
     negated: _builtins.bool
     """Optional. False is `$contains`, true is `$not_contains`; the latter is also true without the field."""
     @_builtins.property
@@ -276,7 +277,7 @@ class LikeFilter(_message.Message):
     FIELD_FIELD_NUMBER: _builtins.int
     PATTERN_FIELD_NUMBER: _builtins.int
     field: _builtins.str
-    """Required. Name or alias of a field."""
+    """Required. Name or alias of a field, at most 64 code points."""
     pattern: _builtins.str
     """Required. `%` stands for any run of characters, `_` for one; a backslash makes the next character
     literal. Case matters. At most 256 code points.
@@ -304,7 +305,7 @@ class ExistsFilter(_message.Message):
     FIELD_FIELD_NUMBER: _builtins.int
     PRESENT_FIELD_NUMBER: _builtins.int
     field: _builtins.str
-    """Required. Name or alias of a field."""
+    """Required. Name or alias of a field, at most 64 code points."""
     present: _builtins.bool
     """Optional. Unset means true."""
     def __init__(
