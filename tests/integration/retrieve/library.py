@@ -4,8 +4,10 @@ import hashlib
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -83,8 +85,15 @@ class Library:
         )
         self.collection = self.create("docs")
 
-    def create(self, name: str, identity: EmbeddingIdentity = IDENTITY) -> Collection:
-        profile = PROFILES[ProfileName.DOCUMENTS]
+    def create(
+        self,
+        name: str,
+        identity: EmbeddingIdentity = IDENTITY,
+        profile_name: ProfileName = ProfileName.DOCUMENTS,
+        **settings: Any,
+    ) -> Collection:
+        """Create a collection; `settings` replace those of the profile."""
+        profile = PROFILES[profile_name]
         uid = f"uid-{name}"
         collection = Collection(
             uid=uid,
@@ -93,7 +102,7 @@ class Library:
             engine_name=engine_collection_name(DEFAULT_TENANT, uid, identity.digest),
             profile=profile.name,
             identity=identity,
-            settings=profile.settings,
+            settings=replace(profile.settings, **settings),
             created_time=datetime(2026, 1, 1, tzinfo=UTC),
             updated_time=datetime(2026, 1, 1, tzinfo=UTC),
         )
@@ -110,11 +119,19 @@ class Library:
         vectors: Vectors | None = None,
         headings: Sequence[str] | None = None,
         pages: Sequence[tuple[int, ...]] | None = None,
+        places: Sequence[tuple[str, str | None]] | None = None,
         replaces: Document | None = None,
     ) -> Document:
         """Store a document with one chunk for each text, through the catalog's own two steps."""
         pending = self.begin(
-            source, texts, collection=collection, fields=fields, headings=headings, pages=pages, replaces=replaces
+            source,
+            texts,
+            collection=collection,
+            fields=fields,
+            headings=headings,
+            pages=pages,
+            places=places,
+            replaces=replaces,
         )
         made = self.embedder.embed_documents(texts) if vectors is None else vectors
         self.vectors.upsert(pending.collection.engine_name, PointBatch(pending.numbers, made, pending.payloads))
@@ -129,9 +146,13 @@ class Library:
         fields: DocumentFields | None = None,
         headings: Sequence[str] | None = None,
         pages: Sequence[tuple[int, ...]] | None = None,
+        places: Sequence[tuple[str, str | None]] | None = None,
         replaces: Document | None = None,
     ) -> PendingGeneration:
         text = "\n".join(texts)
+        chunks = _cut(text, texts, headings or ["Start"] * len(texts), pages or [()] * len(texts))
+        if places:
+            chunks = [_placed(chunk, *place) for chunk, place in zip(chunks, places, strict=True)]
         draft = GenerationDraft(
             document_id=replaces.document_id if replaces else None,
             source_uri=source,
@@ -139,7 +160,7 @@ class Library:
             source_hash=hashlib.sha256(f"{source}{text}".encode()).hexdigest(),
             fields=fields or DocumentFields(),
             text=text,
-            chunks=_cut(text, texts, headings or ["Start"] * len(texts), pages or [()] * len(texts)),
+            chunks=chunks,
             expected_generation=replaces.generation if replaces else 0,
         )
         return self.documents.begin(DEFAULT_TENANT, collection or self.collection, draft)
@@ -190,6 +211,11 @@ def _cut(text: str, texts: Sequence[str], headings: Sequence[str], pages: Sequen
         )
         start += len(content) + 1
     return chunks
+
+
+def _placed(chunk: Chunk, chapter: str, section: str | None) -> Chunk:
+    path = (chapter, section) if section else (chapter,)
+    return replace(chunk, chapter=chapter, section=section, hierarchy_path=path, level=3 if section else 2)
 
 
 def _direction(word: str) -> Vectors:

@@ -1,0 +1,120 @@
+"""What the type of a query changes in the ranking, and how the reply says so."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.retrieve.domain.adjusting import SECTION_SHARE
+from tests.integration.retrieve.library import DIMENSIONS, Library, contents
+from tests.integration.retrieve.serving import refused
+
+if TYPE_CHECKING:
+    from tests.integration.retrieve.serving import Stub
+
+_FACTUAL = search_mode_pb2.QUERY_TYPE_FACTUAL
+_CONCEPTUAL = search_mode_pb2.QUERY_TYPE_CONCEPTUAL
+_SECTION = search_mode_pb2.QUERY_TYPE_SECTION_BASED
+
+
+def _request(query: str, *types: int, **options: object) -> pb.RetrieveRequest:
+    request = pb.RetrieveRequest(collection="docs", query=query)
+    request.options.query_types.extend(types)  # type: ignore[arg-type]  # also wrong ones
+    for name, value in options.items():
+        setattr(request.options, name, value)
+    return request
+
+
+@pytest.mark.requirement("S3-03")
+async def test_the_reply_states_the_class_of_each_question(stub: "Stub") -> None:
+    expected = {
+        "Why does the moon cause tides?": _CONCEPTUAL,
+        "How many tides are there in a day?": _FACTUAL,
+        "What does chapter 3 say about tides?": _SECTION,
+    }
+    for query, kind in expected.items():
+        response = await stub.Retrieve(_request(query))
+        assert response.query_type == response.applied_query_type == kind, query
+
+
+@pytest.mark.requirement("S3-17")
+@pytest.mark.requirement("C19")
+async def test_the_first_preferred_type_applies_when_the_own_one_is_not_listed(stub: "Stub") -> None:
+    query = "Why does the moon cause tides?"
+    for given, applied in (
+        ((), _CONCEPTUAL),
+        ((_CONCEPTUAL, _FACTUAL), _CONCEPTUAL),
+        ((_FACTUAL, _CONCEPTUAL), _CONCEPTUAL),
+        ((_FACTUAL, _SECTION), _FACTUAL),
+        ((_SECTION,), _SECTION),
+    ):
+        response = await stub.Retrieve(_request(query, *given))
+        assert (response.query_type, response.applied_query_type) == (_CONCEPTUAL, applied), given
+
+
+@pytest.mark.requirement("S3-17")
+async def test_a_bad_type_is_named(stub: "Stub") -> None:
+    _, _, fields = await refused(stub.Retrieve(_request("alpha", _FACTUAL, 0, 99)))
+    assert fields == ["options.query_types[1]", "options.query_types[2]"]
+
+
+@pytest.mark.requirement("C19")
+async def test_words_count_more_for_facts_and_vectors_more_for_concepts(library: Library, stub: "Stub") -> None:
+    axis = np.eye(DIMENSIONS, dtype=np.float32)
+    library.put(
+        "a.txt",
+        ["the word itself and nothing near", "nearest to the question", *[f"filler word {n}" for n in range(30)]],
+        vectors=np.stack([0.3 * axis[0] + axis[1], axis[0], *[axis[2 + n % 40] for n in range(30)]]),
+    )
+    shares = {}
+    for kind in (_FACTUAL, _CONCEPTUAL):
+        request = _request("itself", kind, top_k=2, explain=True)
+        request.query_vector.extend(axis[0].tolist())
+        response = await stub.Retrieve(request)
+        shares[kind] = response.explain_plan.dense_weight
+    assert shares[_FACTUAL] < shares[_CONCEPTUAL] or shares[_FACTUAL] == shares[_CONCEPTUAL] == 0.4
+
+
+@pytest.mark.requirement("C19")
+async def test_a_weight_of_the_request_is_not_shifted(library: Library, stub: "Stub") -> None:
+    library.put("a.txt", ["alpha one", "beta two"])
+    response = await stub.Retrieve(_request("why alpha and beta", dense_weight=0.5, explain=True))
+    assert response.explain_plan.dense_weight == 0.5
+
+
+@pytest.mark.requirement("C19")
+async def test_chunks_of_the_named_section_come_first(library: Library, stub: "Stub") -> None:
+    library.put(
+        "a.md",
+        ["tides and the moon and the sea", "tides in short", "bread and salt"],
+        places=[("Chapter 1: Tides", None), ("Chapter 2: Coasts", None), ("Chapter 2: Coasts", "Bread")],
+    )
+    plain = await stub.Retrieve(_request("moon tides"))
+    named = await stub.Retrieve(_request("What does chapter 2 say about moon tides?", explain=True))
+    assert plain.results[0].chapter == "Chapter 1: Tides"
+    assert named.results[0].chapter == "Chapter 2: Coasts"
+    assert [hit.chapter for hit in named.results][-1] == "Chapter 1: Tides" or len(named.results) == 3
+    scores = [hit.relevance_score for hit in named.results]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0.0 <= score <= 1.0 for score in scores)
+    for candidate in named.explain_plan.candidates:
+        before = candidate.relevance_score - candidate.query_type_bonus
+        expected = SECTION_SHARE * (1 - before) if "Coasts" in candidate.place else 0.0
+        assert candidate.query_type_bonus == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.requirement("C19")
+async def test_for_concepts_a_chunk_follows_its_better_neighbour(library: Library, stub: "Stub") -> None:
+    axis = np.eye(DIMENSIONS, dtype=np.float32)
+    far = [0.20 * axis[0] + axis[2 + number] for number in range(4)]
+    texts = ["far before", "the hit", "right behind it", "apart", "more apart"]
+    library.put("a.txt", texts, vectors=np.stack([far[0], axis[0], far[1], far[2], 1.1 * far[3]]))
+    ranks = {}
+    for kind in (_FACTUAL, _CONCEPTUAL):
+        request = _request("zzz", kind, mode=search_mode_pb2.SEARCH_MODE_VECTOR)
+        request.query_vector.extend(axis[0].tolist())
+        ranks[kind] = contents(await stub.Retrieve(request))
+    assert ranks[_CONCEPTUAL][0] == ranks[_FACTUAL][0] == "the hit"
+    assert set(ranks[_CONCEPTUAL][1:3]) == {"far before", "right behind it"}

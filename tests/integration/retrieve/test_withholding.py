@@ -1,0 +1,107 @@
+"""Sources that are not approved and chunks without required metadata never come back, and are counted."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pysqlite3
+import pytest
+
+from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.approved_sources import is_approved
+from groundwire.retrieve.settings import RetrieveSettings
+from tests.integration.retrieve.library import Library, contents
+from tests.integration.retrieve.serving import refused, serving
+
+if TYPE_CHECKING:
+    from tests.integration.retrieve.serving import Stub
+
+_GOOD, _BAD = "https://docs.example/a", "https://elsewhere.example/a"
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Library]:
+    opened = Library(tmp_path, settings=RetrieveSettings(approved_source_prefixes=("https://docs.example",)))
+    yield opened
+    opened.close()
+
+
+async def _search(stub: "Stub", collection: str = "docs", **options: object) -> pb.RetrieveResponse:
+    request = pb.RetrieveRequest(collection=collection, query="alpha")
+    for name, value in options.items():
+        setattr(request.options, name, value)
+    return await stub.Retrieve(request)
+
+
+@pytest.mark.requirement("S3-34")
+@pytest.mark.requirement("C30")
+async def test_unapproved_sources_are_withheld_and_counted_whoever_set_the_list(library: Library) -> None:
+    limited = library.create("limited", approved_source_prefixes=("https://docs.example/",))
+    library.put(_BAD, [f"alpha bad {number}" for number in range(40)], collection=limited)
+    library.put(_GOOD, ["alpha good one", "alpha good two", "alpha good three"], collection=limited)
+    async with serving(library) as stub:
+        for mode in (search_mode_pb2.SEARCH_MODE_HYBRID, search_mode_pb2.SEARCH_MODE_VECTOR):
+            response = await _search(stub, "limited", mode=mode, top_k=3)
+            assert len(response.results) == 3, "approved ones are found behind those that are not"
+            assert {hit.source_uri for hit in response.results} == {_GOOD}
+            assert response.quality.rejected_count > 0
+        stats = await stub.GetPipelineStats(pb.GetPipelineStatsRequest(collection="limited"))
+        assert stats.rejected_count > 0
+
+
+@pytest.mark.requirement("S3-34")
+async def test_the_list_of_the_server_holds_for_every_collection(guarded: Library) -> None:
+    bad = guarded.put(_BAD, ["alpha bad"])
+    guarded.put(_GOOD, ["alpha good"])
+    async with serving(guarded) as stub:
+        response = await _search(stub)
+        assert contents(response) == ["alpha good"]
+        assert response.quality.rejected_count == 1
+        reference = pb.ChunkReference(chunk_id=f"{bad.document_id}#chunk_000")
+        request = pb.ExpandRequest(collection="docs", chunks=[reference], mode=pb.EXPAND_MODE_PARENT)
+        _, info, _ = await refused(stub.Expand(request))
+        assert info.reason == "CHUNK_NOT_FOUND", "expanding shows no more than searching"
+
+
+@pytest.mark.requirement("S3-36")
+@pytest.mark.requirement("S3-19")
+async def test_a_chunk_without_required_metadata_is_withheld_and_counted(
+    library: Library, stub: "Stub", tmp_path: Path
+) -> None:
+    library.put("a.txt", ["alpha one", "alpha two"])
+    connection = pysqlite3.connect(str(tmp_path / "catalog.db"))
+    connection.execute(
+        "UPDATE chunks SET section_heading = '', chapter = '', hierarchy_path = '[]' WHERE sequence_num = 0"
+    )
+    connection.commit()
+    connection.close()
+    response = await _search(stub)
+    assert contents(response) == ["alpha two"]
+    assert response.quality.incomplete_count == 1
+    for hit in response.results:
+        assert hit.source_uri
+        assert hit.section_heading
+        assert hit.sequence_num == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "prefixes", "expected"),
+    [
+        ("anything", (), True),
+        ("docs/a.md", ("docs/",), True),
+        ("docsecret/a.md", ("docs/",), False),
+        ("https://docs.example/a", ("https://docs.example",), True),
+        ("https://docs.example", ("https://docs.example",), True),
+        ("https://docs.example.evil.org/a", ("https://docs.example",), False),
+        ("https://docs.example:8443/a", ("https://docs.example",), False),
+        ("https://docs.example/team/a", ("https://docs.example/team",), True),
+        ("b/x", ("a/", "b/"), True),
+        ("HTTPS://docs.example/a", ("https://docs.example",), False),
+    ],
+)
+@pytest.mark.requirement("C30")
+def test_a_prefix_approves_what_begins_with_it_and_no_other_host(
+    source: str, prefixes: tuple[str, ...], expected: bool
+) -> None:
+    assert is_approved(source, prefixes) is expected
