@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from groundwire.ingest.domain.graphemes import is_cluster_boundary
 from groundwire.ingest.domain.making_chunks import chunks_of
-from groundwire.ingest.domain.parsing import ParsedDocument
+from groundwire.ingest.domain.parsing import ParsedChunk, ParsedDocument
 from groundwire.kernel.chunk import MAX_UPPER_CONTENT_CHARS
 from groundwire.kernel.collection import PROFILES, ChunkerKind, ChunkingPolicy, ChunkUnit, ProfileName
 from groundwire.kernel.document import DocumentFormat
@@ -277,5 +277,5 @@ def test_each_profile_keeps_its_limits_on_long_and_short_texts(
     assert short.undersized == (policy.minimum > 2 or min_chars > 4)
 
 
-def _pairs(parsed: ParsedDocument) -> list[tuple[object, str]]:
+def _pairs(parsed: ParsedDocument) -> list[tuple[ParsedChunk, str]]:
     return list(zip(parsed.chunks, contents(parsed), strict=True))
