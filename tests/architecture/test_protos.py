@@ -18,7 +18,7 @@ from groundwire.api.answer.v1 import answer_service_pb2
 from groundwire.api.common.v1 import error_reason_pb2, metadata_value_pb2, record_pb2, retrieval_options_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
-from groundwire.kernel import errors
+from groundwire.kernel import document_errors, errors
 
 ROOT = Path(__file__).resolve().parents[2]
 PROTOS = ROOT / "protos"
@@ -259,7 +259,7 @@ def test_error_reasons_are_those_of_the_kernel() -> None:
 
 def subclasses(kind: type[errors.GroundwireError]) -> Iterator[type[errors.GroundwireError]]:
     for child in kind.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__ in {errors.__name__, document_errors.__name__}:
             yield child
             yield from subclasses(child)
 

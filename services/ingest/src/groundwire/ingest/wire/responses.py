@@ -14,7 +14,11 @@ from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document
 from groundwire.kernel.spans import Span
 
-_WARNINGS = {SourceWarning.PAGE_WITHOUT_TEXT: "pages have no text layer and cannot be searched"}
+_WARNINGS = {
+    "CHUNK_UNDERSIZED": "chunks are shorter than the minimum and could not be merged",
+    "CHUNK_BEYOND_MODEL": "the model does not read the end of these chunks",
+    SourceWarning.PAGE_WITHOUT_TEXT.value: "pages have no text layer and cannot be searched",
+}
 
 
 def to_document_message(document: Document) -> document_pb2.Document:
@@ -58,32 +62,20 @@ def to_warnings(
     undersized: int, beyond_model: int, of_source: Mapping[SourceWarning, int]
 ) -> list[document_pb2.IngestWarning]:
     """Return the messages of what the caller should know; the counts are those of an `IngestResult`."""
-    warnings = []
-    if undersized:
-        warnings.append(
-            document_pb2.IngestWarning(
-                kind=document_pb2.INGEST_WARNING_KIND_CHUNK_UNDERSIZED,
-                message="chunks are shorter than the minimum and could not be merged",
-                occurrence_count=undersized,
-            )
+    counts = {
+        "CHUNK_UNDERSIZED": undersized,
+        "CHUNK_BEYOND_MODEL": beyond_model,
+        **{warning.value: count for warning, count in of_source.items()},
+    }
+    return [
+        document_pb2.IngestWarning(
+            kind=document_pb2.IngestWarningKind.Value(f"INGEST_WARNING_KIND_{kind}"),
+            message=_WARNINGS[kind],
+            occurrence_count=count,
         )
-    if beyond_model:
-        warnings.append(
-            document_pb2.IngestWarning(
-                kind=document_pb2.INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL,
-                message="the model does not read the end of these chunks",
-                occurrence_count=beyond_model,
-            )
-        )
-    for kind, count in of_source.items():
-        warnings.append(
-            document_pb2.IngestWarning(
-                kind=document_pb2.IngestWarningKind.Value(f"INGEST_WARNING_KIND_{kind.value}"),
-                message=_WARNINGS[kind],
-                occurrence_count=count,
-            )
-        )
-    return warnings
+        for kind, count in counts.items()
+        if count
+    ]
 
 
 def to_progress(progress: Progress) -> progress_pb2.Progress:
