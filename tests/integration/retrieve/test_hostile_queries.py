@@ -92,7 +92,7 @@ def test_control_characters_are_refused(library: Library, query: str) -> None:
 
 def test_hostile_filter_values_match_nothing_but_themselves(engine_library: Library) -> None:
     engine_library.put("mine.txt", ["alpha one"])
-    for value in [*_HOSTILE[:32], "a\0b"]:
+    for value in _HOSTILE[:32]:
         for condition in (
             {"source": value},
             {"source": {"$in": [value, value + "x"]}},

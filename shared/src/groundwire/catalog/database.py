@@ -37,7 +37,7 @@ class Database:
         self._lock = lock
         self._writing = writing
         self._reading = reading
-        self._writer = Writer(writing)
+        self._writer = Writer(writing, self.position)
         self._closing = threading.Lock()
         self._closed = False
         self.chunk_numbers = ChunkNumbers(self.read)
@@ -79,6 +79,11 @@ class Database:
         An exception of `work` rolls back and leaves unchanged.
         """
         return self._writer.run(work)
+
+    @property
+    def latest_position(self) -> int:
+        """Return the position of the last transaction that was committed, without asking the file."""
+        return self._writer.position
 
     @staticmethod
     def position(connection: Connection) -> int:

@@ -14,10 +14,17 @@ T = TypeVar("T")
 
 
 class Writer:
-    """Runs units of work one after the other, each in one immediate transaction."""
+    """Runs units of work one after the other, each in one immediate transaction.
 
-    def __init__(self, engine: Engine) -> None:
+    Attributes:
+        position: what `read_position` returned at the end of the last transaction that was committed.
+    """
+
+    def __init__(self, engine: Engine, read_position: Callable[[Connection], int]) -> None:
         self._engine = engine
+        self._read_position = read_position
+        with engine.begin() as connection:
+            self.position = read_position(connection)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="catalog-writer")
         self._inside = threading.local()
 
@@ -45,6 +52,9 @@ class Writer:
         self._inside.active = True
         try:
             with translated_failures(), self._engine.begin() as connection:
-                return work(connection)
+                result = work(connection)
+                position = self._read_position(connection)
+            self.position = position
+            return result
         finally:
             self._inside.active = False

@@ -24,6 +24,7 @@ from groundwire.retrieve.list_query_logs import ListQueryLogs
 from groundwire.retrieve.parse_question import ParseQuestion
 from groundwire.retrieve.plan_search import PlanSearch
 from groundwire.retrieve.query_recorder import QueryRecorder
+from groundwire.retrieve.query_vectors import QueryVectors
 from groundwire.retrieve.rank_candidates import RankCandidates
 from groundwire.retrieve.record_search import RecordSearch
 from groundwire.retrieve.retrieve_chunks import RetrieveChunks
@@ -33,6 +34,7 @@ from groundwire.retrieve.servicer import RetrieveServicer
 from groundwire.retrieve.servicer.expand_calls import ExpandCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
 from groundwire.retrieve.servicer.question_calls import QuestionCalls
+from groundwire.retrieve.servicer.result_cache import ResultCache
 from groundwire.retrieve.servicer.search_calls import SearchCalls
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.retrieve.wire.requests import RequestLimits
@@ -86,6 +88,7 @@ def build(
         embedder,
         RequestLimits(settings.max_query_chars, settings.max_top_k),
         time,
+        ResultCache(settings.result_cache_mib << 20, catalog, search_chunks.views),
     )
     tokens = PageTokens(load_key(catalog.path.resolve().parent / PAGE_TOKEN_KEY_FILE))
     list_logs = ListQueryLogs(logs, recorder)
@@ -117,7 +120,7 @@ def _search_chunks(
         views=SearchViews(catalog, clock),
         vectors=vectors,
         engine=engine_name(vectors),
-        embedder=embedder,
+        query_vectors=QueryVectors(embedder, settings.query_cache_entries),
         plan_search=PlanSearch(tuning, settings.approved_source_prefixes),
         rank_candidates=RankCandidates(settings.pool_size),
         filter_sets=FilterSets(settings.filter_cache_mib << 20),

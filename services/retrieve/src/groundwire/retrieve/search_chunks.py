@@ -9,7 +9,7 @@ import numpy as np
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import Collection, SearchMode
-from groundwire.kernel.embedder import Embedder, Vectors
+from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DimensionMismatchError, EmbeddingMismatchError, GroundwireError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import VectorStore
@@ -34,6 +34,7 @@ from groundwire.retrieve.filter_gate import FilterGate, FilterSets
 from groundwire.retrieve.legs import Legs
 from groundwire.retrieve.plan_search import PlanSearch
 from groundwire.retrieve.ports import SearchView, ViewOpener
+from groundwire.retrieve.query_vectors import QueryVectors
 from groundwire.retrieve.rank_candidates import RankCandidates, Ranked
 from groundwire.retrieve.search_vectors import SearchVectors
 from groundwire.retrieve.search_words import SearchWords
@@ -47,7 +48,7 @@ class SearchChunks:
     views: ViewOpener
     vectors: VectorStore
     engine: str
-    embedder: Embedder
+    query_vectors: QueryVectors
     plan_search: PlanSearch
     rank_candidates: RankCandidates
     filter_sets: FilterSets
@@ -135,7 +136,7 @@ class SearchChunks:
         if request.vector is not None:
             _check_length(len(request.vector), expected.dimensions)
             return request.vector, 0.0
-        got = self.embedder.identity
+        got = self.query_vectors.identity
         if got != expected:
             raise EmbeddingMismatchError(
                 f"collection {collection.name!r} was embedded by {expected.model_name!r}, "
@@ -145,9 +146,7 @@ class SearchChunks:
             )
         if request.prepared is not None:
             return request.prepared.vector, request.prepared.elapsed_s
-        started = time.perf_counter()
-        vector = self.embedder.embed_query(request.query)
-        return vector, time.perf_counter() - started
+        return self.query_vectors(request.query)
 
     def _select(self, plan: SearchPlan, ranked: Ranked, view: SearchView) -> list[Selected]:
         passed = [pair for pair in ranked.ranking.candidates if pair[0].relevance >= plan.min_relevance]

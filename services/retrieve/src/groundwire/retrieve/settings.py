@@ -25,6 +25,8 @@ class RetrieveSettings(BaseSettings):
     max_term_share: float = Field(default=0.25, gt=0, le=1)
     dense_weight: float | None = Field(default=None, ge=0, le=1)
     filter_cache_mib: int = Field(default=64, ge=0, le=65_536)
+    query_cache_entries: int = Field(default=4096, ge=0, le=10_000_000)
+    result_cache_mib: int = Field(default=64, ge=0, le=65_536)
     approved_source_prefixes: Annotated[tuple[str, ...], NoDecode] = ()
     query_log: QueryLogMode = QueryLogMode.AUTO
     self_query: str = "rules:"

@@ -32,6 +32,9 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     async def Retrieve(self, request: pb.RetrieveRequest, context: Any) -> pb.RetrieveResponse:
         """Return the most relevant chunks."""
         started = time.perf_counter()
+        repeated = self.search_calls.repeat(request, started)
+        if repeated is not None:
+            return repeated
         return await self._run(lambda message: self.search_calls.retrieve(message, started), request)
 
     async def BatchRetrieve(self, request: pb.BatchRetrieveRequest, context: Any) -> pb.BatchRetrieveResponse:

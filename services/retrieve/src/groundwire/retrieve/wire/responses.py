@@ -41,26 +41,19 @@ _FORMATS = {
 
 def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, order: ResultOrder) -> pb.RetrieveResponse:
     """Return the response; `query_text` is the query exactly as it was sent."""
-    received, processed = result.times.states[0][1], result.times.states[-1][1]
-    asked = _asked(request, received)
     response = pb.RetrieveResponse(
         results=[_to_hit(hit, result.plan.mode) for hit in result.hits],
         query_text=request.query,
         retrieval_count=len(result.hits),
-        query_embedding_time=to_duration(result.times.embedding_s),
-        search_time=to_duration(result.times.search_s),
-        total_time=to_duration(result.times.total_s),
         mode=_MODES[result.plan.mode],
         order_by=_ORDERS[order],
         query_type=QUERY_TYPE_VALUES[result.plan.query_type],
         applied_query_type=QUERY_TYPE_VALUES[result.plan.applied_type],
         quality=_to_quality(result),
-        states=_to_states(result.times),
-        query_time=to_timestamp(asked),
-        processed_time=to_timestamp(max(processed, asked)),
         embedding_model=result.plan.collection.identity.model_name,
         snapshot=result.position,
     )
+    set_times(response, request, result.times)
     if result.explanation is not None:
         response.explain_plan.CopyFrom(to_explain_plan(result.explanation, result.plan, order))
     if request.options.include_flat_view:
@@ -68,6 +61,19 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
     if result.plan.where is not None:
         response.applied_filter.CopyFrom(to_filter_message(result.plan.where))
     return response
+
+
+def set_times(response: pb.RetrieveResponse, request: pb.RetrieveRequest, times: SearchTimes) -> None:
+    """Replace all times of a response."""
+    received, processed = times.states[0][1], times.states[-1][1]
+    asked = _asked(request, received)
+    response.query_embedding_time.CopyFrom(to_duration(times.embedding_s))
+    response.search_time.CopyFrom(to_duration(times.search_s))
+    response.total_time.CopyFrom(to_duration(times.total_s))
+    response.query_time.CopyFrom(to_timestamp(asked))
+    response.processed_time.CopyFrom(to_timestamp(max(processed, asked)))
+    del response.states[:]
+    response.states.extend(_to_states(times))
 
 
 def _asked(request: pb.RetrieveRequest, received: datetime) -> datetime:
