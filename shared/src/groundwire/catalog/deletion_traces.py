@@ -69,7 +69,7 @@ def trace_document(
         document_ids=[row["document_id"]],
         collection_key=row["collection_key"],
         document_keys=[row["document_key"]],
-        generation_keys=[int(row[0]) for row in connection.execute(leaving)],
+        generation_keys=_keys(connection, leaving),
         numbers=numbers_of(connection, leaving),
         indexed=count_indexed(connection, leaving),
         identity_digest=digest,
@@ -89,7 +89,7 @@ def trace_collection(connection: Connection, key: int, collection: Collection) -
         document_ids=[row.document_id for row in found],
         collection_key=key,
         document_keys=[row.document_key for row in found],
-        generation_keys=[int(row[0]) for row in connection.execute(of_all)],
+        generation_keys=_keys(connection, of_all),
         numbers=numbers_of(connection, of_all),
         indexed=count_indexed(connection, of_all),
         identity_digest=digest,
@@ -115,6 +115,10 @@ class Leftovers:
                 "embedding_cache": _vectors(connection, traces),
                 "sessions": _messages(connection, traces),
             }
+
+
+def _keys(connection: Connection, statement: Select[Any]) -> list[int]:
+    return [int(key) for key in connection.execute(statement).scalars()]
 
 
 def _rows(connection: Connection, traces: DeletionTraces) -> int:

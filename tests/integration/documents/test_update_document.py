@@ -1,0 +1,232 @@
+"""UpdateDocument: fields change everywhere at once, and nothing is embedded again."""
+
+import random
+import threading
+import uuid
+from typing import Any
+
+import pytest
+
+from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.kernel.errors import (
+    DocumentChangedError,
+    DocumentNotFoundError,
+    InvalidRequestError,
+    RequestIdReusedError,
+)
+from groundwire.kernel.vector_store import PointBatch
+from tests.integration.documents.store import Store, number, story, text
+
+
+@pytest.fixture
+def document(store: Store) -> document_pb2.Document:
+    return store.ingest(
+        "a.md",
+        story(random.Random(1)),
+        title="Old",
+        creators=["Ada", "Bob"],
+        tags=["x"],
+        project="apollo",
+        metadata={"department": text("law"), "grade": number(2)},
+    )
+
+
+@pytest.mark.requirement("S1-35")
+def test_fields_change_on_document_chunks_and_hits_without_embedding(engine_store: Store) -> None:
+    before = engine_store.ingest("a.md", story(random.Random(1)), project="apollo", tags=["x"])
+    chunks = engine_store.chunks(before.document_id)
+    engine_store.harness.embedder.texts.clear()
+    after = engine_store.update(before.document_id, project="gemini", tags=["y"], metadata={"state": text("done")})
+    assert (after.fields.project, list(after.fields.tags)) == ("gemini", ["y"])
+    assert engine_store.harness.embedder.texts == []
+    hits = engine_store.search("tide", {"project": "gemini", "tags": {"$contains": "y"}, "state": "done"})
+    assert {hit.chunk_id for hit in hits} == {chunk.chunk_id for chunk in chunks}
+    assert {hit.project for hit in hits} == {"gemini"}
+    assert engine_store.search("tide", {"project": "apollo"}) == []
+    for chunk in chunks:
+        changed = engine_store.chunk(chunk.chunk_id)
+        assert list(changed.tags) == ["y"]
+        assert changed.embedding_time == chunk.embedding_time
+
+
+@pytest.mark.requirement("S1-69")
+def test_an_update_moves_the_change_but_not_the_day_of_ingestion(store: Store, document: document_pb2.Document) -> None:
+    after = store.update(document.document_id, title="New")
+    assert after.last_modified_time.ToNanoseconds() >= document.last_modified_time.ToNanoseconds()
+    assert after.ingestion_time == document.ingestion_time
+    assert after.generation == document.generation
+    assert store.get(document.document_id) == after
+
+
+def test_what_changes_nothing_leaves_everything_as_it_was(store: Store, document: document_pb2.Document) -> None:
+    assert store.update(document.document_id, "title", title="Old") == document
+
+
+@pytest.mark.requirement("S1-36")
+def test_without_a_mask_keys_that_are_not_named_stay(store: Store, document: document_pb2.Document) -> None:
+    after = store.update(document.document_id, metadata={"grade": number(3)})
+    assert dict(after.fields.metadata) == {"department": text("law"), "grade": number(3)}
+    assert (after.fields.title, list(after.fields.creators)) == ("Old", ["Ada", "Bob"])
+
+
+@pytest.mark.parametrize(
+    ("paths", "fields", "expected"),
+    [
+        (["metadata.grade"], {"metadata": {"grade": number(9)}}, {"department": text("law"), "grade": number(9)}),
+        (["metadata.grade"], {}, {"department": text("law")}),
+        (["metadata"], {"metadata": {"only": text("this")}}, {"only": text("this")}),
+        (
+            ["metadata.a.b"],
+            {"metadata": {"a.b": number(1)}},
+            {"department": text("law"), "grade": number(2), "a.b": number(1)},
+        ),
+        (["title"], {"metadata": {"grade": number(9)}, "title": "N"}, {"department": text("law"), "grade": number(2)}),
+        (["*"], {"title": "N"}, {}),
+    ],
+)
+def test_a_mask_says_which_keys_change(
+    store: Store, document: document_pb2.Document, paths: list[str], fields: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert dict(store.update(document.document_id, *paths, **fields).fields.metadata) == expected
+
+
+def test_a_mask_clears_what_the_fields_leave_out(store: Store, document: document_pb2.Document) -> None:
+    after = store.update(document.document_id, "title", "tags", "creators", "project").fields
+    assert (after.title, list(after.tags), list(after.creators), after.project) == ("", [], [], "")
+    assert after.language == "en"
+    assert not store.search("tide", {"tags": {"$contains": "x"}})
+
+
+def test_a_star_replaces_everything(store: Store, document: document_pb2.Document) -> None:
+    after = store.update(document.document_id, "*", title="Only this")
+    assert after.fields == document_pb2.DocumentFields(title="Only this", language="en")
+
+
+@pytest.mark.parametrize(
+    "path", ["titel", "metadata.", "metadata.doc_type", "fields.title", "", "source_uri", "metadata.ä"]
+)
+def test_an_unknown_path_is_refused_by_name(store: Store, document: document_pb2.Document, path: str) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        store.update(document.document_id, "title", path, title="New")
+    assert [violation.field for violation in refused.value.violations] == ["update_mask.paths[1]"]
+    assert store.get(document.document_id) == document
+
+
+@pytest.mark.requirement("S1-02")
+@pytest.mark.parametrize(
+    ("field", "fields"),
+    [
+        ("fields.language", {"language": "english"}),
+        ("fields.language", {"language": "zz"}),
+        ("fields.tags[0]", {"tags": ["a,b"]}),
+        ("fields.tags[1]", {"tags": ["a", " "]}),
+        ("fields.title", {"title": "x" * 1025}),
+        ("fields.title", {"title": "a\x00b"}),
+        ("fields.metadata['url']", {"metadata": {"url": text("x")}}),
+        ("fields.metadata['timestamp']", {"metadata": {"timestamp": text("x")}}),
+        ("fields.creators", {"creators": ["c"] * 65}),
+    ],
+)
+def test_a_bad_value_changes_nothing_and_is_named(
+    store: Store, document: document_pb2.Document, field: str, fields: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        store.update(document.document_id, project="other", **fields)
+    assert field in [violation.field for violation in refused.value.violations]
+    assert store.get(document.document_id) == document
+    assert store.search("tide", {"project": "apollo"})
+
+
+def test_more_keys_than_a_document_may_have_are_refused_also_in_two_updates(
+    store: Store, document: document_pb2.Document
+) -> None:
+    store.update(document.document_id, metadata={f"k{index}": number(index) for index in range(62)})
+    with pytest.raises(InvalidRequestError) as refused:
+        store.update(document.document_id, metadata={"one_more": number(1)})
+    assert refused.value.violations[0].field == "fields.metadata"
+
+
+def test_fields_must_be_given(store: Store, document: document_pb2.Document) -> None:
+    with pytest.raises(InvalidRequestError, match="fields"):
+        store.changes.update_document(pb.UpdateDocumentRequest(collection="docs", document_id=document.document_id))
+
+
+def test_an_update_of_another_generation_than_expected_is_refused(
+    store: Store, document: document_pb2.Document
+) -> None:
+    assert store.update(document.document_id, title="New", expected_generation=1).fields.title == "New"
+    store.ingest("a.md", story(random.Random(2)))
+    with pytest.raises(DocumentChangedError):
+        store.update(document.document_id, title="Newer", expected_generation=1)
+    assert store.get(document.document_id).generation == 2
+
+
+def test_an_unknown_document_cannot_be_updated(store: Store) -> None:
+    with pytest.raises(DocumentNotFoundError):
+        store.update("doc_unknown", title="New")
+
+
+def test_a_repeated_request_has_one_effect_and_one_answer(store: Store, document: document_pb2.Document) -> None:
+    request_id = str(uuid.uuid4())
+    first = store.update(document.document_id, title="New", request_id=request_id)
+    store.update(document.document_id, title="Newer")
+    assert store.update(document.document_id, title="New", request_id=request_id) == first
+    assert store.get(document.document_id).fields.title == "Newer"
+    with pytest.raises(RequestIdReusedError):
+        store.update(document.document_id, title="Other", request_id=request_id)
+
+
+def test_a_title_that_stands_in_for_a_chapter_follows_the_title(store: Store) -> None:
+    plain = store.ingest("notes.txt", "A comet and a lantern. " * 20, title="Zeppelin")
+    assert {chunk.chapter for chunk in store.chunks(plain.document_id)} == {"Zeppelin"}
+    assert store.search("zeppelin", mode=3)
+    store.update(plain.document_id, title="Balloon")
+    assert {(chunk.chapter, chunk.section_heading) for chunk in store.chunks(plain.document_id)} == {
+        ("Balloon", "Balloon")
+    }
+    assert store.search("balloon", mode=3)
+    assert not store.search("zeppelin", mode=3)
+    assert store.harness.catalog
+    assert store.search("comet", {"chapter": "Balloon"})
+    store.update(plain.document_id, "title")
+    assert {chunk.chapter for chunk in store.chunks(plain.document_id)} == {"notes.txt"}
+
+
+def test_the_title_of_a_document_with_headings_leaves_its_chapters_alone(
+    store: Store, document: document_pb2.Document
+) -> None:
+    before = [(chunk.chapter, chunk.section_heading) for chunk in store.chunks(document.document_id)]
+    store.update(document.document_id, title="Something else")
+    assert [(chunk.chapter, chunk.section_heading) for chunk in store.chunks(document.document_id)] == before
+
+
+@pytest.mark.requirement("S1-37")
+def test_a_search_sees_an_update_whole_or_not_at_all(engine_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold the engine between two points of an update, and search meanwhile."""
+    document = engine_store.ingest("a.md", story(random.Random(1), sections=8), project="apollo")
+    count = len(engine_store.chunks(document.document_id))
+    assert count > 4
+    halfway, go_on = threading.Event(), threading.Event()
+    upsert = type(engine_store.vectors).upsert
+
+    def slowly(self: Any, collection: str, points: PointBatch) -> None:
+        half = len(points.numbers) // 2
+        for part in (slice(0, half), slice(half, None)):
+            upsert(self, collection, PointBatch(points.numbers[part], points.vectors[part], points.payloads[part]))
+            halfway.set()
+            assert go_on.wait(20)
+
+    monkeypatch.setattr(type(engine_store.vectors), "upsert", slowly)
+    update = threading.Thread(target=engine_store.update, args=(document.document_id,), kwargs={"project": "gemini"})
+    update.start()
+    assert halfway.wait(20)
+    try:
+        assert len(engine_store.search("tide", {"project": "gemini"})) == count
+        assert engine_store.search("tide", {"project": "apollo"}) == []
+        assert len(engine_store.search("tide", {"project": {"$ne": "apollo"}})) == count
+    finally:
+        go_on.set()
+        update.join()
+    monkeypatch.undo()
+    assert len(engine_store.search("tide", {"project": "gemini"})) == count
