@@ -95,10 +95,14 @@ class Harness:
         self.service.start()
         return self
 
+    def without_housekeeping(self) -> "Harness":
+        """Take documents apart in the calling thread, and run nothing behind the calls."""
+        use = self.calls.use.ingest_document
+        self.use(replace(use, prepare=replace(use.prepare, parser=InProcessParser(self.embedder.tokenizer))))
+        return self
+
     def start_without_parser_process(self) -> "Harness":
-        ingest = self.calls.use.ingest_document
-        parser = InProcessParser(self.embedder.tokenizer)
-        self.use(replace(ingest, prepare=replace(ingest.prepare, parser=parser)))
+        self.without_housekeeping()
         self.service.housekeeping.start()
         return self
 
@@ -123,6 +127,10 @@ class Harness:
         data = content.encode() if isinstance(content, str) else content
         request = pb.IngestDocumentRequest(collection=collection, source_uri=source_uri, content=data, **fields)
         return self.calls.ingest_document(request).result
+
+    def delete(self, collection: str, document_id: str) -> None:
+        request = pb.DeleteDocumentRequest(collection=collection, document_id=document_id, permanent=True)
+        self.calls.delete_document(request)
 
     def text(self, collection: str, source_uri: str) -> str:
         request = pb.GetDocumentRequest(collection=collection, source_uri=source_uri, include_text=True)

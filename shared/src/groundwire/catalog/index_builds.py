@@ -111,6 +111,26 @@ class IndexBuilds:
 
         return self._database.write(work)
 
+    def follow(self, left: Collection) -> Collection:
+        """Return the collection as it is now, after its engine collection `left` was found to be gone or replaced.
+
+        Whoever wrote to `left` may have made it anew, so it is queued to be dropped once more when it was replaced.
+
+        Raises:
+            CollectionNotFoundError: the collection was deleted.
+        """
+
+        def work(connection: Connection) -> Collection | None:
+            found = find_collection(connection, left.tenant, left.name)
+            if found is None or found.uid != left.uid or found.engine_name != left.engine_name:
+                queue_dropped_collection(connection, left)
+            return found
+
+        found = self._database.write(work)
+        if found is None or found.uid != left.uid:
+            raise CollectionNotFoundError(left.name)
+        return found
+
     def abandon(self, built: Collection) -> None:
         """Forget a build and queue its engine collection to be dropped; repeatable, leaves a finished one alone."""
         self._database.write(lambda connection: _abandon(connection, built.tenant, built.engine_name))

@@ -9,9 +9,9 @@ from groundwire.catalog.begin_generation import changed, refuse_taken_source
 from groundwire.catalog.collection_rows import find_collection
 from groundwire.catalog.generation_keys import numbers_of
 from groundwire.catalog.generations import GenerationState, PendingGeneration
-from groundwire.catalog.outbox import queue_deleted_points
+from groundwire.catalog.outbox import queue_deleted_points, queue_dropped_engine
 from groundwire.catalog.positions import advance_position
-from groundwire.catalog.tables import chunks, document_aliases, document_tags, documents, generations
+from groundwire.catalog.tables import chunks, collections, document_aliases, document_tags, documents, generations
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import ConflictError
 
@@ -54,7 +54,12 @@ def take_back_generation(connection: Connection, pending: PendingGeneration) -> 
     row = _pending_row(connection, pending.key)
     if row is None and _exists(connection, pending.key):
         return
-    queue_deleted_points(connection, pending.tenant, pending.collection.engine_name, pending.numbers)
+    engine_name = pending.collection.engine_name
+    if connection.execute(select(1).where(collections.c.engine_name == engine_name)).first() is None:
+        # Deleted or moved while the points were written, which may have made the engine collection anew.
+        queue_dropped_engine(connection, pending.tenant, engine_name)
+    else:
+        queue_deleted_points(connection, pending.tenant, engine_name, pending.numbers)
     if row is not None:
         connection.execute(delete(generations).where(generations.c.generation_key == pending.key))
         drop_empty_document(connection, row["document_key"])

@@ -245,7 +245,12 @@ def _ingest_document(
             parser,
         ),
         write_generation=WriteGeneration(
-            stores.documents, vectors, embed, SkipDuplicates(stores.duplicates), embedder.tokenizer.name
+            stores.documents,
+            stores.builds,
+            vectors,
+            embed,
+            SkipDuplicates(stores.duplicates),
+            embedder.tokenizer.name,
         ),
         locks=KeyedLocks(),
         after_write=housekeeping.wrote,

@@ -58,8 +58,15 @@ class CheckCollection:
             if not repair:
                 return
             collection = self.collections.get(collection.tenant, collection.name)
-        yield from self.points(collection, budget, tell, repair=repair)
-        wrong = self.search(collection)
+        left: list[StoreFinding] = []
+
+        def tell_and_keep(finding: StoreFinding) -> None:
+            left.extend([] if finding.repaired else [finding])
+            tell(finding)
+
+        yield from self.points(collection, budget, tell_and_keep, repair=repair)
+        # Wrong points explain wrong answers.
+        wrong = [] if left else self.search(collection)
         repaired = bool(wrong) and repair and self._rebuild(collection, budget)
         for finding in wrong:
             tell(replace(finding, repaired=repaired))

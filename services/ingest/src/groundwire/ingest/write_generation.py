@@ -7,6 +7,7 @@ import structlog
 
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipt
+from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.publish_generation import IndexMovedError
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress, Report, Stage
 from groundwire.ingest.embed_chunks import EmbedChunks, EmbeddedChunks
@@ -14,7 +15,7 @@ from groundwire.ingest.skip_duplicates import SkipDuplicates
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
-from groundwire.kernel.errors import EmbeddingMismatchError, GroundwireError
+from groundwire.kernel.errors import CollectionNotFoundError, EmbeddingMismatchError, GroundwireError
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 
 _log = structlog.get_logger(__name__)
@@ -31,6 +32,7 @@ class WriteGeneration:
     """
 
     documents: Documents
+    builds: IndexBuilds
     vectors: VectorStore
     embed_chunks: EmbedChunks
     skip_duplicates: SkipDuplicates
@@ -59,12 +61,13 @@ class WriteGeneration:
                 draft.chunks, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total))
             )
             while True:
-                self._upsert(pending, draft, embedded, budget, report)
-                budget.check()
                 try:
+                    self._upsert(pending, draft, embedded, budget, report)
+                    budget.check()
                     return self._publish(pending, draft, embedded, receipt)
-                except IndexMovedError as moved:
-                    pending = replace(pending, collection=_same_model(moved.collection, collection))
+                except (IndexMovedError, CollectionNotFoundError):
+                    moved = self.builds.follow(pending.collection)
+                    pending = replace(pending, collection=_same_model(moved, collection))
         except BaseException:
             self._abandon(pending)
             raise
@@ -73,7 +76,7 @@ class WriteGeneration:
         try:
             self.documents.abandon(pending)
         except GroundwireError as error:
-            # The failure that led here counts; the sweeper of the next start takes the rows back.
+            # The failure that led here counts; the sweeper takes the rows back.
             _log.warning("a generation stays pending", document_id=pending.document_id, error=error.message)
 
     def _upsert(

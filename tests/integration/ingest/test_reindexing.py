@@ -1,0 +1,406 @@
+"""Reindex and Reembed: built beside the serving index, moved to in one step, joined, cancelled, resumed."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.domain.ingesting import Progress, Stage
+from groundwire.ingest.domain.operating import IndexBuilt
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    ConflictError,
+    DataLossError,
+    EmbeddingMismatchError,
+    StoreUnavailableError,
+)
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.vector_store import PointBatch
+from groundwire.vectorstores.memory import MemoryVectorStore
+from tests.integration.ingest.harness import DIMENSIONS, CountingEmbedder, Harness
+from tests.integration.ingest.test_ingest_document import long_text
+
+OTHER_DIMENSIONS = 48
+
+
+def collection_of(harness: Harness, name: str = "tides") -> Collection:
+    return harness.collection_calls.use.get(DEFAULT_TENANT, name).collection
+
+
+def reindex(harness: Harness, report: Callable[[Progress], None] = lambda _: None, **options: Any) -> IndexBuilt:
+    budget = options.get("budget", Budget(60))
+    return harness.service.operations.use.reindex(DEFAULT_TENANT, "tides", budget, report)
+
+
+def reembed(harness: Harness, report: Callable[[Progress], None] = lambda _: None, **options: Any) -> IndexBuilt:
+    budget = options.get("budget", Budget(60))
+    return harness.service.operations.use.reembed(DEFAULT_TENANT, "tides", budget, report)
+
+
+def fill(harness: Harness, documents: int = 3) -> None:
+    harness.create("tides")
+    for number in range(documents):
+        harness.ingest("tides", f"{number}.md", f"# Tides {number}\n\n" + long_text(number, 12))
+
+
+def assert_sound(harness: Harness) -> None:
+    """Both stores agree, and nothing of a build is left."""
+    harness.sweep()
+    found: list[object] = []
+    check = harness.service.operations.use.check
+    report = check(DEFAULT_TENANT, "", Budget(60), found.append, repair=False)
+    assert report.findings == 0, [each for each in found if not isinstance(each, Progress)]
+    assert harness.points("tides") == sorted(harness.live_numbers("tides"))
+    assert harness.vectors.collections() == [collection_of(harness).engine_name]
+    with harness.catalog.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM index_builds").scalar() == 0
+
+
+class Gate:
+    """Holds a build up between its batches."""
+
+    def __init__(self) -> None:
+        self.is_reached, self.is_open = threading.Event(), threading.Event()
+
+    def __call__(self, _: Progress) -> None:
+        self.is_reached.set()
+        assert self.is_open.wait(30)
+
+
+class SlowStore(MemoryVectorStore):
+    """Stops at the first write to an engine collection that is none of those known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: set[str] = set()
+        self.writes_to_new = 0
+        self.at_new: Callable[[], None] = lambda: None
+
+    def upsert(self, collection: str, points: PointBatch) -> None:
+        if self.known and collection not in self.known:
+            self.writes_to_new += 1
+            self.at_new()
+        super().upsert(collection, points)
+
+
+def test_a_reindexed_collection_answers_as_before(process: Callable[..., Harness]) -> None:
+    harness = process()
+    fill(harness)
+    before, numbers = collection_of(harness), harness.points("tides")
+    harness.embedder.texts.clear()
+    stages: list[Progress] = []
+    built = reindex(harness, stages.append)
+    after = collection_of(harness)
+    assert built == IndexBuilt(len(numbers), 0, before.identity)
+    assert (after.uid, after.identity) == (before.uid, before.identity)
+    assert after.engine_name != before.engine_name
+    assert harness.embedder.texts == []
+    assert [progress.stage for progress in stages] == sorted((p.stage for p in stages), key=list(Stage).index)
+    assert_sound(harness)
+    assert harness.points("tides") == numbers
+
+
+def test_reindexing_mends_both_indexes(process: Callable[..., Harness]) -> None:
+    harness = process()
+    fill(harness)
+    engine_name = collection_of(harness).engine_name
+    harness.vectors.delete(engine_name, harness.points("tides")[:3])
+    harness.vectors.upsert(engine_name, PointBatch([2**50], harness.embedder.embed_documents(["moon"]), [{}]))
+    harness.catalog.write(lambda c: c.exec_driver_sql("INSERT INTO chunks_fts (chunks_fts) VALUES ('delete-all')"))
+    reindex(harness)
+    assert_sound(harness)
+
+
+def test_what_is_written_meanwhile_is_not_lost(process: Callable[..., Harness]) -> None:
+    store = SlowStore()
+    harness = process(store)
+    fill(harness)
+    store.known = set(store.collections())
+    document = harness.ingest("tides", "1.md", "# Tides 1\n\n" + long_text(1, 12)).document
+
+    def meanwhile() -> None:
+        if store.writes_to_new == 1:
+            harness.ingest("tides", "new.md", "# New\n\n" + long_text(50, 8))
+            harness.ingest("tides", "0.md", "# Changed\n\n" + long_text(51, 8))
+            harness.delete("tides", document.document_id)
+
+    store.at_new = meanwhile
+    reindex(harness)
+    assert harness.sources("tides") == ["0.md", "2.md", "new.md"]
+    assert_sound(harness)
+
+
+def test_a_document_that_was_being_written_during_the_move_gets_its_points(process: Callable[..., Harness]) -> None:
+    """Its points went to the old engine collection; publishing it notices that."""
+    harness = process()
+    fill(harness)
+    write = harness.calls.use.ingest_document.write_generation
+    upsert, moved = harness.vectors.upsert, threading.Event()
+
+    def upsert_then_move(collection: str, points: PointBatch) -> None:
+        upsert(collection, points)
+        if not moved.is_set():
+            moved.set()
+            reindex(harness)
+
+    object.__setattr__(write.vectors, "upsert", upsert_then_move)
+    harness.ingest("tides", "late.md", "# Late\n\n" + long_text(60, 8))
+    object.__setattr__(write.vectors, "upsert", upsert)
+    assert "late.md" in harness.sources("tides")
+    assert_sound(harness)
+
+
+def test_readers_and_writers_go_on_until_the_end(process: Callable[..., Harness]) -> None:
+    harness, is_over = process(), threading.Event()
+    fill(harness)
+    failures: list[Exception] = []
+
+    def write(worker: int) -> None:
+        round_ = 0
+        try:
+            while not is_over.is_set():
+                round_ += 1
+                text = f"# {worker} {round_}\n\n" + long_text(worker * 100 + round_, 4)
+                harness.ingest("tides", f"w{worker}-{round_ % 4}.md", text)
+        except Exception as error:  # noqa: BLE001 - any failure fails the test
+            failures.append(error)
+
+    writers = [threading.Thread(target=write, args=(worker,)) for worker in range(3)]
+    for writer in writers:
+        writer.start()
+    for _ in range(5):
+        reindex(harness)
+    is_over.set()
+    for writer in writers:
+        writer.join()
+    assert failures == []
+    assert_sound(harness)
+
+
+def test_cancelled_nothing_has_changed(process: Callable[..., Harness]) -> None:
+    store = SlowStore()
+    harness = process(store)
+    fill(harness)
+    before = collection_of(harness)
+    store.known = set(store.collections())
+    budget = Budget()
+    store.at_new = budget.cancel
+    with pytest.raises(CallCancelledError):
+        reindex(harness, budget=budget)
+    assert collection_of(harness) == before
+    time.sleep(0.1)  # the run itself ends just after its last caller
+    assert_sound(harness)
+
+
+def test_a_store_that_fails_leaves_the_old_index_serving(process: Callable[..., Harness]) -> None:
+    store = SlowStore()
+    harness = process(store)
+    fill(harness)
+    before = collection_of(harness)
+    store.known = set(store.collections())
+
+    def fail() -> None:
+        raise StoreUnavailableError("the store is down", engine="memory")
+
+    store.at_new = fail
+    with pytest.raises(StoreUnavailableError):
+        reindex(harness)
+    assert collection_of(harness) == before
+    assert_sound(harness)
+
+
+def test_a_killed_build_leaves_the_old_index_and_is_swept_at_the_next_start(process: Callable[..., Harness]) -> None:
+    store = MemoryVectorStore()
+    harness = process(store)
+    fill(harness)
+    before = collection_of(harness)
+    builds = harness.service.operations.use.reindex.build_index.builds
+    half_built = builds.begin(before, before.identity)
+    store.create_collection(half_built.engine_name, DIMENSIONS)
+    store.upsert(half_built.engine_name, PointBatch([1], harness.embedder.embed_documents(["moon"]), [{}]))
+    harness = process(store)
+    assert collection_of(harness) == before
+    assert_sound(harness)
+
+
+def test_the_same_request_joins_a_run_that_is_going_on(process: Callable[..., Harness]) -> None:
+    store, gate = SlowStore(), Gate()
+    harness = process(store)
+    fill(harness)
+    store.known = set(store.collections())
+    store.at_new = lambda: gate(Progress(Stage.WRITING, 0, 1))
+    results: list[IndexBuilt] = []
+    callers = [threading.Thread(target=lambda: results.append(reindex(harness))) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    assert gate.is_reached.wait(10)
+    with pytest.raises(ConflictError):
+        reembed(harness)
+    gate.is_open.set()
+    for caller in callers:
+        caller.join()
+    assert len(set(results)) == 1
+    assert len(results) == 3
+    assert_sound(harness)
+
+
+def test_a_collection_without_a_vector_in_the_catalog_is_told(process: Callable[..., Harness]) -> None:
+    harness = process()
+    fill(harness)
+    before = collection_of(harness)
+    harness.catalog.write(lambda connection: connection.exec_driver_sql("DELETE FROM embeddings"))
+    with pytest.raises(DataLossError):
+        reindex(harness)
+    assert collection_of(harness) == before
+    assert reembed(harness).embedded > 0
+    assert_sound(harness)
+
+
+@pytest.mark.requirement("S1-92")
+@pytest.mark.requirement("C01")
+def test_a_server_with_another_model_refuses_writes_until_the_collection_was_embedded_anew(
+    process: Callable[..., Harness],
+) -> None:
+    store = MemoryVectorStore()
+    fill(process(store))
+    harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
+    old, count = collection_of(harness), len(harness.live_numbers("tides"))
+    with pytest.raises(EmbeddingMismatchError):
+        harness.ingest("tides", "new.md", "# New\n\nMoon.")
+    harness.embedder.texts.clear()
+    built = reembed(harness)
+    new = collection_of(harness)
+    assert built == IndexBuilt(count, len(set(harness.embedder.texts)), harness.embedder.identity)
+    assert (old.identity.dimensions, new.identity.dimensions) == (DIMENSIONS, OTHER_DIMENSIONS)
+    assert new.engine_name != old.engine_name
+    assert_sound(harness)
+    assert harness.ingest("tides", "new.md", "# New\n\nMoon.").counts.embedded_count == 1
+
+
+@pytest.mark.requirement("S1-92")
+def test_every_chunk_and_document_names_the_new_model(process: Callable[..., Harness]) -> None:
+    store = MemoryVectorStore()
+    first = process(store)
+    fill(first)
+    before = first.calls.list_chunks(pb.ListChunksRequest(collection="tides", page_size=1000)).chunks
+    harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
+    time.sleep(0.01)
+    reembed(harness)
+    request = pb.ListChunksRequest(collection="tides", page_size=1000, include_embedding=True)
+    chunks = harness.calls.list_chunks(request).chunks
+    assert {chunk.embedding_model for chunk in chunks} == {harness.embedder.identity.model_name}
+    assert {len(chunk.embedding) for chunk in chunks} == {OTHER_DIMENSIONS}
+    assert [chunk.chunk_id for chunk in chunks] == [chunk.chunk_id for chunk in before]
+    assert [chunk.content for chunk in chunks] == [chunk.content for chunk in before]
+    documents = harness.calls.list_documents(pb.ListDocumentsRequest(collection="tides")).documents
+    assert {document.embedding_model for document in documents} == {harness.embedder.identity.model_name}
+    with harness.catalog.read() as connection:
+        times = (
+            connection.exec_driver_sql(
+                "SELECT DISTINCT embedding_timestamp > created_time FROM chunks JOIN generations USING (generation_key)"
+            )
+            .scalars()
+            .all()
+        )
+    assert times == [1]
+
+
+def test_an_interrupted_embedding_goes_on_where_it_was(process: Callable[..., Harness]) -> None:
+    store = MemoryVectorStore()
+    fill(process(store, embed_batch_tokens=1), documents=8)
+    embedder = CountingEmbedder(OTHER_DIMENSIONS)
+    harness = process(store, embedder, embed_batch_tokens=1)
+    budget = Budget()
+
+    def stop_after_some() -> None:
+        if len(embedder.texts) == 3:
+            budget.cancel()
+
+    embedder.texts.clear()
+    embedder.before_embedding = stop_after_some
+    with pytest.raises(CallCancelledError):
+        reembed(harness, budget=budget)
+    time.sleep(0.1)  # the run itself ends just after its last caller
+    made = list(embedder.texts)
+    assert 3 <= len(made) < len(harness.live_numbers("tides"))
+    assert collection_of(harness).identity.dimensions == DIMENSIONS
+
+    again = CountingEmbedder(OTHER_DIMENSIONS)
+    harness = process(store, again, embed_batch_tokens=1)
+    again.texts.clear()
+    harness.service.housekeeping._sweep.forget()
+    reembed(harness)
+    assert not set(made) & set(again.texts)
+    assert_sound(harness)
+
+
+def test_documents_deleted_during_the_embedding_stay_deleted(process: Callable[..., Harness]) -> None:
+    store = MemoryVectorStore()
+    first = process(store)
+    fill(first)
+    documents = first.calls.list_documents(pb.ListDocumentsRequest(collection="tides")).documents
+    embedder = CountingEmbedder(OTHER_DIMENSIONS)
+    harness = process(store, embedder)
+    gone = [documents[0].document_id]
+
+    def delete_one() -> None:
+        if gone:
+            harness.delete("tides", gone.pop())
+
+    embedder.before_embedding = delete_one
+    built = reembed(harness)
+    assert harness.sources("tides") == ["1.md", "2.md"]
+    assert built.vectors == len(harness.live_numbers("tides"))
+    assert_sound(harness)
+
+
+def test_the_vectors_of_the_old_model_are_forgotten_later(process: Callable[..., Harness]) -> None:
+    store = MemoryVectorStore()
+    fill(process(store))
+    harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
+    reembed(harness)
+    harness.catalog.write(lambda connection: connection.exec_driver_sql("UPDATE embeddings SET created_time = 0"))
+    harness.service.housekeeping._sweep.forget()
+    with harness.catalog.read() as connection:
+        sizes = connection.exec_driver_sql("SELECT DISTINCT length(vector) FROM embeddings").scalars().all()
+    assert sizes == [4 * OTHER_DIMENSIONS]
+    assert_sound(harness)
+
+
+def test_embedding_again_with_the_same_model_embeds_nothing(process: Callable[..., Harness]) -> None:
+    harness = process()
+    fill(harness)
+    assert reembed(harness).embedded == 0
+    assert_sound(harness)
+
+
+class FailingEmbedder(CountingEmbedder):
+    """Does not answer after some texts."""
+
+    limit = 10**9
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        if len(self.texts) >= self.limit:
+            raise StoreUnavailableError("the model does not answer", engine="model")
+        return super().embed_documents(texts)
+
+
+def test_a_model_that_fails_leaves_the_old_vectors_serving(process: Callable[..., Harness]) -> None:
+    store = MemoryVectorStore()
+    fill(process(store), documents=8)
+    embedder = FailingEmbedder(OTHER_DIMENSIONS)
+    harness = process(store, embedder, embed_batch_tokens=1)
+    before = collection_of(harness)
+    embedder.limit = len(embedder.texts) + 5
+    with pytest.raises(StoreUnavailableError):
+        reembed(harness)
+    assert collection_of(harness) == before
+    embedder.limit = 10**9
+    assert reembed(harness).embedded < len(harness.live_numbers("tides"))
+    assert_sound(harness)
