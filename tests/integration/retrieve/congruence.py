@@ -13,8 +13,8 @@ from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.filter_evaluator import matches
 from groundwire.kernel.filter_json import JsonFilter, parse_filter
+from groundwire.kernel.filter_resolving import resolve_filter
 from groundwire.kernel.filters import Filter, Value
-from groundwire.retrieve.domain.filter_resolving import resolve_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.chroma_server import chroma_server
 from tests.conformance.filters import random_payload

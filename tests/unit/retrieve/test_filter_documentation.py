@@ -7,6 +7,7 @@ import pytest
 
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
 from groundwire.kernel.filter_json import parse_filter_text
+from groundwire.kernel.filter_resolving import resolve_filter
 from groundwire.kernel.filters import (
     MAX_DEPTH,
     MAX_NAME_CHARS,
@@ -15,7 +16,6 @@ from groundwire.kernel.filters import (
     MAX_TEXT_CHARS,
     MAX_VALUES,
 )
-from groundwire.retrieve.domain.filter_resolving import resolve_filter
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "filters.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```json\n(.*?)\n```", TEXT, flags=re.DOTALL)

@@ -5,8 +5,8 @@ import pytest
 from groundwire.kernel.errors import InvalidFilterError
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
 from groundwire.kernel.filter_json import JsonFilter, parse_filter
+from groundwire.kernel.filter_resolving import custom_fields, resolve_filter
 from groundwire.kernel.filters import And, Comparator, Comparison, Containment, Exists, Filter, Membership, Not, Or
-from groundwire.retrieve.domain.filter_resolving import custom_fields, resolve_filter
 
 _CUSTOM = {"department": FieldKind.TEXT, "importance": FieldKind.INTEGER}
 

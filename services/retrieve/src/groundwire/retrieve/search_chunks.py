@@ -11,11 +11,11 @@ from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DimensionMismatchError, EmbeddingMismatchError, GroundwireError
+from groundwire.kernel.filter_resolving import custom_fields, resolve_filter
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.companion import Companion
 from groundwire.retrieve.domain.explaining import Evidence, explain, listed
-from groundwire.retrieve.domain.filter_resolving import custom_fields, resolve_filter
 from groundwire.retrieve.domain.query_limits import check_query_length
 from groundwire.retrieve.domain.ranking import coverage, to_hits
 from groundwire.retrieve.domain.searching import (

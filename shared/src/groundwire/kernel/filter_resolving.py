@@ -6,6 +6,7 @@ from typing import assert_never
 from groundwire.kernel.errors import FieldViolation, InvalidFilterError
 from groundwire.kernel.filter_evaluator import kind_of
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
+from groundwire.kernel.filter_times import EXPECTED, compare_time, one_of_times, parse_time
 from groundwire.kernel.filters import (
     MAX_DEPTH,
     MAX_TERMS,
@@ -22,7 +23,6 @@ from groundwire.kernel.filters import (
     Or,
     Scalar,
 )
-from groundwire.retrieve.domain.filter_times import EXPECTED, compare_time, one_of_times, parse_time
 
 _TEXTUAL = {FieldKind.TEXT, FieldKind.TEXT_LIST}
 _LISTS = {FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST}
