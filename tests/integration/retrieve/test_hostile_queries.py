@@ -3,7 +3,7 @@
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import Library, contents
@@ -100,4 +100,8 @@ def test_hostile_filter_values_match_nothing_but_themselves(engine_library: Libr
             {"chunk_id": {"$like": value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")}},
         ):
             where = to_filter_message(parse_filter(condition))
-            assert contents(engine_library.retrieve("alpha", filter=where)) == [], condition
+            if "\0" in value:
+                with pytest.raises(InvalidFilterError, match="NUL"):
+                    engine_library.retrieve("alpha", filter=where)
+            else:
+                assert contents(engine_library.retrieve("alpha", filter=where)) == [], condition

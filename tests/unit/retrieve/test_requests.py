@@ -134,7 +134,6 @@ def test_unknown_modes_and_orders_are_refused() -> None:
     ("feature", "options"),
     [
         ("consistency_token", {"consistency_token": "t"}),
-        ("include_flat_view", {"include_flat_view": True}),
     ],
 )
 def test_what_is_not_there_yet_is_refused_by_name(feature: str, options: dict[str, Any]) -> None:
@@ -146,8 +145,8 @@ def test_what_is_not_there_yet_is_refused_by_name(feature: str, options: dict[st
 def test_every_option_of_the_contract_is_either_used_or_refused() -> None:
     used = {"top_k", "min_relevance", "filter", "mode", "order_by", "dense_weight", "collapse_duplicates"}
     used |= {"query_types", "record_types", "scopes", "exact", "snapshot", "explain", "diversity", "rerank"}
-    used |= {"self_query", "strategy"}
-    refused = {"consistency_token", "include_flat_view"}
+    used |= {"self_query", "strategy", "include_flat_view"}
+    refused = {"consistency_token"}
     assert {field.name for field in RetrievalOptions.DESCRIPTOR.fields} == used | refused
 
 
