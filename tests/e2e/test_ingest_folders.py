@@ -1,0 +1,127 @@
+"""`groundwire ingest --plan` and `--delete-missing` as an operator runs them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groundwire.client import GroundwireClient
+from tests.e2e.server import ServerProcess, groundwire
+
+COLLECTION = "folder"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    running = ServerProcess(tmp_path_factory.mktemp("folders") / "data")
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def folder(server: ServerProcess, tmp_path: Path) -> Path:
+    with GroundwireClient(server.address) as client:
+        client.delete_collection(collection=COLLECTION) if _exists(client) else None
+    (tmp_path / "docs" / "deep").mkdir(parents=True)
+    for name in ("a.md", "b.md", "deep/c.md"):
+        (tmp_path / "docs" / name).write_text(f"# {name}\n\nThe text of {name} speaks of tides.\n", encoding="utf-8")
+    return tmp_path / "docs"
+
+
+def _exists(client: GroundwireClient) -> bool:
+    return any(each.name == COLLECTION for each in client.list_collections(page_size=100).collections)
+
+
+def run(server: ServerProcess, *arguments: str, code: int = 0) -> Any:
+    done = groundwire("ingest", *arguments, "-c", COLLECTION, "--json", address=server.address)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout) if done.stdout else done.stderr
+
+
+def sources(server: ServerProcess) -> list[str]:
+    with GroundwireClient(server.address) as client:
+        return [each.source_uri for each in client.list_documents(collection=COLLECTION, page_size=100).documents]
+
+
+def test_a_plan_sums_up_and_changes_nothing(server: ServerProcess, folder: Path) -> None:
+    run(server, str(folder))
+    (folder / "a.md").write_text("# a.md\n\nOther words.\n", encoding="utf-8")
+    (folder / "d.md").write_text("# d.md\n\nA new file.\n", encoding="utf-8")
+    (folder / "b.md").unlink()
+    before = sources(server)
+    planned = run(server, str(folder), "--plan", "--delete-missing")
+    assert {file["source"]: file["outcome"] for file in planned["files"]} == {
+        "a.md": "replaced",
+        "d.md": "created",
+        "deep/c.md": "unchanged",
+    }
+    assert [document["source"] for document in planned["deleted"]] == ["b.md"]
+    totals = {name: count for name, count in planned["totals"].items() if name != "tokens"}
+    assert totals == {"files": 3, "added": 2, "kept": 1, "removed": 1, "embedded": 2, "deleted": 1}
+    assert sources(server) == before
+    done = run(server, str(folder), "--delete-missing")
+    assert done["totals"]["embedded"] == planned["totals"]["embedded"]
+    assert {file["source"]: file["outcome"] for file in done["files"]} == {
+        file["source"]: file["outcome"] for file in planned["files"]
+    }
+    assert done["deleted"] == planned["deleted"]
+    table = groundwire("ingest", str(folder), "-c", COLLECTION, "--plan", address=server.address)
+    assert table.returncode == 0
+    assert "3 as they are" in table.stdout
+
+
+def test_a_plan_needs_a_collection(server: ServerProcess, folder: Path) -> None:
+    assert "COLLECTION_NOT_FOUND" in run(server, str(folder), "--plan", code=1)
+
+
+def test_collection_and_folder_become_equal(server: ServerProcess, folder: Path) -> None:
+    run(server, str(folder))
+    (folder / "b.md").unlink()
+    (folder / "deep" / "c.md").rename(folder / "renamed.md")
+    done = run(server, str(folder), "--delete-missing", "--yes")
+    assert sources(server) == ["a.md", "renamed.md"]
+    assert sorted(document["source"] for document in done["deleted"]) == ["b.md", "deep/c.md"]
+    assert {file["source"]: file["outcome"] for file in done["files"]} == {"a.md": "unchanged", "renamed.md": "created"}
+    again = run(server, str(folder), "--delete-missing")
+    assert (again["deleted"], again["totals"]["unchanged"]) == ([], 2)
+
+
+def test_what_did_not_come_from_the_folder_stays(server: ServerProcess, folder: Path) -> None:
+    run(server, str(folder))
+    with GroundwireClient(server.address) as client:
+        for source in ("https://example.org/page.html", "/absolute/path.md", "C:\\files\\d.md"):
+            client.ingest_document(collection=COLLECTION, source_uri=source, text=f"The text of {source}.")
+    (folder / "notes.bin").write_bytes(b"\x00\x01")
+    with GroundwireClient(server.address) as client:
+        client.ingest_document(
+            collection=COLLECTION, source_uri="notes.bin", text="Its file is there, of another kind."
+        )
+    done = run(server, str(folder), "--delete-missing")
+    assert done["deleted"] == []
+    assert len(sources(server)) == 7
+
+
+def test_an_empty_or_missing_folder_deletes_nothing(server: ServerProcess, folder: Path, tmp_path: Path) -> None:
+    run(server, str(folder))
+    before = sources(server)
+    (tmp_path / "empty").mkdir()
+    cases = [
+        ([str(tmp_path / "empty")], "has no files to ingest"),
+        ([str(folder), str(tmp_path / "empty")], "has no files to ingest"),
+        ([str(folder), str(tmp_path / "gone")], "does not exist"),
+        ([str(folder / "a.md")], "needs a folder"),
+    ]
+    for paths, message in cases:
+        assert message in " ".join(run(server, *paths, "--delete-missing", code=2).split())
+    assert sources(server) == before
+
+
+def test_a_failed_file_does_not_keep_missing_ones(server: ServerProcess, folder: Path) -> None:
+    run(server, str(folder))
+    (folder / "b.md").write_text("   ", encoding="utf-8")
+    (folder / "a.md").unlink()
+    done = run(server, str(folder), "--delete-missing", code=1)
+    assert [document["source"] for document in done["deleted"]] == ["a.md"]
+    assert sources(server) == ["b.md", "deep/c.md"]

@@ -1,0 +1,70 @@
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import typer
+
+from groundwire.cli.ingest_run import IngestRun
+from groundwire.cli.missing_files import MissingFile, check_roots, is_below_a_root
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import InvalidRequestError
+
+MISSING = [MissingFile(f"{number}.md", f"doc_{number}", 3) for number in range(25)]
+
+
+@pytest.mark.parametrize(
+    ("source", "is_below"),
+    [
+        ("a.md", True),
+        ("deep/er/a: b.md", True),
+        ("https://example.org/a.md", False),
+        ("file:a.md", False),
+        ("/a.md", False),
+        ("~/a.md", False),
+        ("C:\\a.md", False),
+        ("share\\a.md", False),
+    ],
+)
+def test_only_relative_paths_come_from_a_folder(source: str, is_below: bool) -> None:
+    assert is_below_a_root(source) is is_below
+
+
+def run(*, may_delete: bool) -> IngestRun:
+    return IngestRun(cast("GroundwireClient", None), "c", [], [], 1, as_json=False, may_delete=may_delete)
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_person_is_asked_before_documents_go(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: bool,
+) -> None:
+    asked: list[str] = []
+
+    def confirm(text: str, **_: Any) -> bool:
+        asked.append(text)
+        return answer
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(typer, "confirm", confirm)
+    assert run(may_delete=False)._ask(MISSING) is answer
+    assert asked == ["Delete 25 documents of 'c'?"]
+    shown = capsys.readouterr().err.splitlines()
+    assert (len(shown), shown[0], shown[-1]) == (21, "missing 0.md", "and 5 more")
+    assert run(may_delete=True)._ask(MISSING) is True
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    assert run(may_delete=False)._ask(MISSING) is True
+    assert len(asked) == 1
+
+
+def test_folders_without_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a.md").write_text("Text.")
+    (tmp_path / "empty").mkdir()
+    assert check_roots([tmp_path / "full", tmp_path / "full" / "a.md"]) == [tmp_path / "full"]
+    with pytest.raises(InvalidRequestError) as caught:
+        check_roots([tmp_path / "full", tmp_path / "empty"])
+    assert [violation.field for violation in caught.value.violations] == [str(tmp_path / "empty")]
+    with pytest.raises(InvalidRequestError, match="needs a folder"):
+        check_roots([tmp_path / "full" / "a.md"])
