@@ -42,6 +42,8 @@ def recognise(data: bytes, name: str = "file", declared: DocumentFormat | None =
         ("<p>a".encode("utf-16"), "file.html", DocumentFormat.HTML),
         (b"text", "file.MD", DocumentFormat.MARKDOWN),
         (b"text", "file.rst", DocumentFormat.RST),
+        (b"<p>a", "page.html?part=2#top", DocumentFormat.HTML),
+        (b"text", "what?.md", DocumentFormat.MARKDOWN),
         (b"a\tb", "file.tsv", DocumentFormat.CSV),
         (b"{}", "file.ndjson", DocumentFormat.JSONL),
         (b"text about %PDF-1.7", "README", DocumentFormat.TEXT),
