@@ -10,7 +10,7 @@ from groundwire.api.common.v1 import record_pb2, search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
-from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.retrieve.domain.searching import ResultOrder, SearchRequest
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
@@ -130,24 +130,11 @@ def test_unknown_modes_and_orders_are_refused() -> None:
     assert _violated(lambda: _parse(mode=99, order_by=98)) == ["options.mode", "options.order_by"]
 
 
-@pytest.mark.parametrize(
-    ("feature", "options"),
-    [
-        ("consistency_token", {"consistency_token": "t"}),
-    ],
-)
-def test_what_is_not_there_yet_is_refused_by_name(feature: str, options: dict[str, Any]) -> None:
-    with pytest.raises(NotAvailableError) as caught:
-        _parse(**options)
-    assert caught.value.metadata == {"feature": feature}
-
-
-def test_every_option_of_the_contract_is_either_used_or_refused() -> None:
+def test_every_option_of_the_contract_is_used() -> None:
     used = {"top_k", "min_relevance", "filter", "mode", "order_by", "dense_weight", "collapse_duplicates"}
     used |= {"query_types", "record_types", "scopes", "exact", "snapshot", "explain", "diversity", "rerank"}
-    used |= {"self_query", "strategy", "include_flat_view"}
-    refused = {"consistency_token"}
-    assert {field.name for field in RetrievalOptions.DESCRIPTOR.fields} == used | refused
+    used |= {"self_query", "strategy", "include_flat_view", "consistency_token"}
+    assert {field.name for field in RetrievalOptions.DESCRIPTOR.fields} == used
 
 
 def test_a_vector_of_the_caller_must_be_usable() -> None:

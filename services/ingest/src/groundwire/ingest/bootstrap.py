@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from groundwire.catalog.chunks import Chunks
+from groundwire.catalog.collection_positions import CollectionPositions
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
@@ -49,6 +50,7 @@ from groundwire.ingest.servicer.collection_calls import CollectionCalls, Collect
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
+from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.skip_duplicates import SkipDuplicates
 from groundwire.ingest.sweep_leftovers import SweepLeftovers
@@ -58,6 +60,7 @@ from groundwire.ingest.write_generation import WriteGeneration
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
+from groundwire.rpc.consistency_tokens import ConsistencyTokens
 from groundwire.rpc.pagination import PageTokens, load_key
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.engine_names import engine_name
@@ -123,10 +126,7 @@ def build(
     """Wire the service up; nothing runs before `start()`. `embedder_url` is how operators named the embedder."""
     clock = clock or SystemClock()
     stores = _stores(catalog, clock)
-    parser = ParserLanes(
-        embedder.tokenizer.definition,
-        _parser_limits(settings),
-    )
+    parser = ParserLanes(embedder.tokenizer.definition, _parser_limits(settings))
     folder = catalog.path.resolve().parent
     receive = ReceiveUpload(Uploads(catalog, clock), StagingFolder(folder / STAGING_FOLDER), settings.max_staged_bytes)
     apply = ApplyOutbox(stores.collections, stores.outbox, stores.cache, vectors, KeyedLocks())
@@ -150,23 +150,25 @@ def build(
     ).assemble()
     use_cases = _use_cases(stores, ingest, changes)
     ingest_workers = Workers(settings.concurrent_documents, "ingest")
-    upload = UploadStream(ingest, use_cases.remember, receive, workers, ingest_workers)
-    tokens = PageTokens(load_key(folder / PAGE_TOKEN_KEY_FILE))
-    calls = Calls(use_cases, tokens)
+    token_key = load_key(folder / PAGE_TOKEN_KEY_FILE)
+    tokens = PageTokens(token_key)
+    write_tokens = WriteTokens(CollectionPositions(catalog), ConsistencyTokens(token_key))
+    upload = UploadStream(ingest, use_cases.remember, receive, workers, ingest_workers, write_tokens)
+    calls = Calls(use_cases, tokens, write_tokens)
     collection_calls = CollectionCalls(
         _collection_use_cases(stores, vectors, embedder, changes, clock),
         tokens,
         SettingsReader(settings.max_document_bytes),
         engine_name(vectors),
     )
-    change_calls = ChangeCalls(changes, use_cases.remember)
+    change_calls = ChangeCalls(changes, use_cases.remember, write_tokens)
     operations = OperationCalls(
         _operations(catalog, stores, vectors, embedder, settings, housekeeping, apply.engines, clock),
         use_cases.remember,
         embedder_url,
         Workers(_WAITING_OPERATIONS, "operation"),
     )
-    put_chunks = PutChunksCall(_put_chunks(stores, embedder, ingest), use_cases.remember)
+    put_chunks = PutChunksCall(_put_chunks(stores, embedder, ingest), use_cases.remember, write_tokens)
     servicer = IngestServicer(
         calls, collection_calls, change_calls, operations, put_chunks, upload, workers, ingest_workers
     )  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
@@ -279,7 +281,7 @@ def _use_cases(stores: _Stores, ingest: IngestDocument, changes: Changes) -> Use
             stores.chunks,
         ),
         get_document=GetDocument(stores.collections, stores.documents, stores.chunks, stores.texts),
-        list_documents=ListDocuments(stores.documents),
+        list_documents=ListDocuments(stores.documents, stores.chunks),
         read_document_text=ReadDocumentText(stores.collections, stores.documents, stores.texts),
         delete_document=changes.delete_document,
         get_chunk=GetChunk(stores.collections, stores.chunks, stores.cache),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from groundwire.catalog.collection_positions import CollectionPositions
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.outlines import Outlines
@@ -37,7 +38,9 @@ from groundwire.retrieve.servicer.question_calls import QuestionCalls
 from groundwire.retrieve.servicer.result_cache import ResultCache
 from groundwire.retrieve.servicer.search_calls import SearchCalls
 from groundwire.retrieve.settings import RetrieveSettings
+from groundwire.retrieve.wait_for_position import WaitForPosition
 from groundwire.retrieve.wire.requests import RequestLimits
+from groundwire.rpc.consistency_tokens import ConsistencyTokens
 from groundwire.rpc.pagination import PageTokens, load_key
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.engine_names import engine_name
@@ -90,7 +93,7 @@ def build(
         time,
         ResultCache(settings.result_cache_mib << 20, catalog, search_chunks.views),
     )
-    tokens = PageTokens(load_key(catalog.path.resolve().parent / PAGE_TOKEN_KEY_FILE))
+    tokens = PageTokens(_token_key(catalog))
     list_logs = ListQueryLogs(logs, recorder)
     servicer = RetrieveServicer(  # type: ignore[abstract]  # calls it does not define answer UNIMPLEMENTED
         search_calls,
@@ -105,6 +108,10 @@ def build(
 def _extractor(settings: RetrieveSettings) -> RuleExtractor | EndpointExtractor:
     key = settings.self_query_api_key
     return open_extractor(settings.self_query, key.get_secret_value() if key else None, settings.self_query_timeout_s)
+
+
+def _token_key(catalog: Database) -> bytes:
+    return load_key(catalog.path.resolve().parent / PAGE_TOKEN_KEY_FILE)
 
 
 def _search_chunks(
@@ -125,5 +132,6 @@ def _search_chunks(
         rank_candidates=RankCandidates(settings.pool_size),
         filter_sets=FilterSets(settings.filter_cache_mib << 20),
         companion=companion,
+        wait_for_position=WaitForPosition(CollectionPositions(catalog), ConsistencyTokens(_token_key(catalog))),
         clock=clock,
     )

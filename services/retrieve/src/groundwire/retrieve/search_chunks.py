@@ -10,7 +10,13 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import DimensionMismatchError, EmbeddingMismatchError, GroundwireError
+from groundwire.kernel.errors import (
+    CollectionNotFoundError,
+    DimensionMismatchError,
+    EmbeddingMismatchError,
+    GroundwireError,
+    StoreUnavailableError,
+)
 from groundwire.kernel.filter_resolving import custom_fields, resolve_filter
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import VectorStore
@@ -39,6 +45,10 @@ from groundwire.retrieve.rank_candidates import RankCandidates, Ranked
 from groundwire.retrieve.search_vectors import SearchVectors
 from groundwire.retrieve.search_words import SearchWords
 from groundwire.retrieve.state_trail import StateTrail
+from groundwire.retrieve.wait_for_position import WaitForPosition
+
+_INDEX_MOVES = 3
+"""So often a search begins anew when its index was moved; a move takes longer than a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,7 @@ class SearchChunks:
     rank_candidates: RankCandidates
     filter_sets: FilterSets
     companion: Companion
+    wait_for_position: WaitForPosition
     clock: Clock
 
     def __call__(self, request: SearchRequest, budget: Budget) -> SearchResult:
@@ -66,17 +77,31 @@ class SearchChunks:
             SnapshotExpiredError: what was visible at the snapshot is not all kept any more.
             MissingExtraError: a reranker was asked for and there is none.
             StoreUnavailableError: the engine failed.
+            UnavailableError: the write that the consistency token stands for is not visible within the deadline.
 
             Each carries the metadata key `last_state`.
         """
         trail = StateTrail(self.clock)
         started = time.perf_counter()
         try:
-            with self.views.open(request.tenant, request.collection, request.snapshot) as view:
-                return self._search(request, view, budget, trail, started)
+            self.wait_for_position(request.consistency_token, request.tenant, request.collection, budget)
+            return self._search_serving(request, budget, trail, started)
         except GroundwireError as error:
             error.metadata["last_state"] = trail.last.value
             raise
+
+    def _search_serving(
+        self, request: SearchRequest, budget: Budget, trail: StateTrail, started: float
+    ) -> SearchResult:
+        """Search, and again when the index was moved to another engine collection meanwhile and the old one dropped."""
+        for _ in range(_INDEX_MOVES):
+            with self.views.open(request.tenant, request.collection, request.snapshot) as view:
+                try:
+                    return self._search(request, view, budget, trail, started)
+                except CollectionNotFoundError as error:
+                    if error.name != view.collection.engine_name:
+                        raise
+        raise StoreUnavailableError("the index is being moved; repeat the search", engine=self.engine)
 
     def _search(
         self, request: SearchRequest, view: SearchView, budget: Budget, trail: StateTrail, started: float
@@ -101,7 +126,8 @@ class SearchChunks:
         times = SearchTimes(
             embedding_s, total_s - embedding_s, total_s, trail.reached, dense.elapsed_s if dense else None
         )
-        return SearchResult(hits, plan, counts, share, times, view.position, view.changed_position, explanation)
+        token = self.wait_for_position.token_of(view.position, request.tenant, view.collection.uid)
+        return SearchResult(hits, plan, counts, share, times, view.position, view.changed_position, explanation, token)
 
     def _resolve(self, request: SearchRequest, view: SearchView) -> Filter | None:
         if request.where is None:

@@ -16,8 +16,9 @@ from groundwire.ingest.read_chunks import GetChunk, ListChunks
 from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.paging import next_token, page_size_of
+from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.plans import parse_plan_ingest, to_plan_response
-from groundwire.ingest.wire.queries import parse_chunk_query, parse_chunk_reference, refuse_unavailable_listing
+from groundwire.ingest.wire.queries import parse_chunk_query, parse_chunk_reference, parse_document_query
 from groundwire.ingest.wire.requests import parse_ingest_document, request_key
 from groundwire.ingest.wire.responses import (
     to_chunk_message,
@@ -52,6 +53,7 @@ class Calls:
 
     use: UseCases
     tokens: PageTokens
+    write_tokens: WriteTokens
 
     def ingest_document(self, request: pb.IngestDocumentRequest) -> pb.IngestDocumentResponse:
         """Ingest a document."""
@@ -67,7 +69,7 @@ class Calls:
             lambda receipt: self.use.ingest_document(wanted, original, current.budget, _unheard, receipt),
             encode,
         )
-        return pb.IngestDocumentResponse.FromString(answer)
+        return self.write_tokens.add(pb.IngestDocumentResponse.FromString(answer), wanted.collection)
 
     def plan_ingest(self, request: pb.PlanIngestRequest) -> pb.PlanIngestResponse:
         """Say what ingesting a document would do."""
@@ -95,13 +97,11 @@ class Calls:
 
     def list_documents(self, request: pb.ListDocumentsRequest) -> pb.ListDocumentsResponse:
         """Return a page of documents."""
-        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
-        refuse_unavailable_listing(request)
+        tenant = request_context.current().tenant
+        query = parse_document_query(request, tenant)
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         after = (str(position[0]), str(position[1])) if position else None
-        page = self.use.list_documents(
-            tenant, collection, request.source_prefix, after, page_size_of(request.page_size)
-        )
+        page = self.use.list_documents(query, after, page_size_of(request.page_size))
         return pb.ListDocumentsResponse(
             documents=[to_document_message(document) for document in page.items],
             next_page_token=next_token(self.tokens, page.next_position, tenant, request),
@@ -134,7 +134,7 @@ class Calls:
             )
 
         answer = self.use.remember(current.tenant, request_key("DeleteDocument", request), work, encode)
-        return pb.DeleteDocumentResponse.FromString(answer)
+        return self.write_tokens.add(pb.DeleteDocumentResponse.FromString(answer), collection)
 
     def get_chunk(self, request: pb.GetChunkRequest) -> pb.GetChunkResponse:
         """Return a chunk."""

@@ -6,6 +6,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.changes import Changes
 from groundwire.ingest.domain.reading import ChunkWithVector
 from groundwire.ingest.remember_request import RememberRequest
+from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.changes import parse_chunk_change, parse_document_change
 from groundwire.ingest.wire.requests import request_key
 from groundwire.ingest.wire.responses import to_chunk_message, to_document_message
@@ -21,6 +22,7 @@ class ChangeCalls:
 
     use: Changes
     remember: RememberRequest
+    write_tokens: WriteTokens
 
     def update_document(self, request: pb.UpdateDocumentRequest) -> pb.UpdateDocumentResponse:
         """Change what was said about a document."""
@@ -45,7 +47,7 @@ class ChangeCalls:
             ),
             encode,
         )
-        return pb.UpdateDocumentResponse.FromString(answer)
+        return self.write_tokens.add(pb.UpdateDocumentResponse.FromString(answer), collection)
 
     def restore_document(self, request: pb.RestoreDocumentRequest) -> pb.RestoreDocumentResponse:
         """Bring back a document that was deleted softly."""
@@ -63,7 +65,7 @@ class ChangeCalls:
             ),
             encode,
         )
-        return pb.RestoreDocumentResponse.FromString(answer)
+        return self.write_tokens.add(pb.RestoreDocumentResponse.FromString(answer), collection)
 
     def update_chunk(self, request: pb.UpdateChunkRequest) -> pb.UpdateChunkResponse:
         """Change tags and metadata of a chunk."""
@@ -82,4 +84,4 @@ class ChangeCalls:
             ),
             encode,
         )
-        return pb.UpdateChunkResponse.FromString(answer)
+        return self.write_tokens.add(pb.UpdateChunkResponse.FromString(answer), collection)

@@ -6,6 +6,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.ingesting import IngestResult, Progress
 from groundwire.ingest.put_chunks import PutChunks
 from groundwire.ingest.remember_request import RememberRequest
+from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.ready_chunks import parse_put_chunks
 from groundwire.ingest.wire.requests import request_key
 from groundwire.ingest.wire.responses import to_ingest_result
@@ -18,6 +19,7 @@ class PutChunksCall:
 
     put_chunks: PutChunks
     remember: RememberRequest
+    write_tokens: WriteTokens
 
     def __call__(self, request: pb.PutChunksRequest) -> pb.PutChunksResponse:
         """Store a document with its chunks."""
@@ -33,7 +35,7 @@ class PutChunksCall:
             lambda receipt: self.put_chunks(wanted, ready, current.budget, _unheard, receipt),
             encode,
         )
-        return pb.PutChunksResponse.FromString(answer)
+        return self.write_tokens.add(pb.PutChunksResponse.FromString(answer), request.collection)
 
 
 def _unheard(_: Progress) -> None:

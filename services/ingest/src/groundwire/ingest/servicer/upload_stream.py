@@ -15,6 +15,7 @@ from groundwire.ingest.receive_upload import SYNC_EVERY_S, IncomingUpload, Recei
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.part_reader import PartReader
 from groundwire.ingest.servicer.upload_claims import Claim, UploadClaims
+from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.requests import parse_upload_header
 from groundwire.ingest.wire.responses import to_ingest_result, to_progress
 from groundwire.ingest.wire.uploads import header_bytes, header_differences, upload_key
@@ -55,6 +56,7 @@ class UploadStream:
     receive: ReceiveUpload
     io_workers: Workers
     ingest_workers: Workers
+    write_tokens: WriteTokens
     claims: UploadClaims = field(default_factory=UploadClaims)
 
     async def __call__(self, messages: AsyncIterator[pb.UploadDocumentRequest], tenant: str, budget: Budget) -> Events:
@@ -70,7 +72,7 @@ class UploadStream:
         request = parse_upload_header(header, tenant, self.ingest_document.prepare.admit.max_bytes)
         upload_id = header.upload_id or str(uuid.uuid4())
         async with self.claims.hold(upload_id, tenant, header.total_bytes, budget) as claim:
-            known = await self.io_workers.run(budget, self._known, header, request, upload_id)
+            known = await self.io_workers.run(budget, self._known_with_token, header, request, upload_id)
             if known is not None:
                 yield _accepted(header.upload_id, header.total_bytes)
                 yield _result(known)
@@ -85,6 +87,10 @@ class UploadStream:
                     else:
                         yield event
         yield final  # who has it finds nothing left of the upload
+
+    def _known_with_token(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> bytes | None:
+        known = self._known(header, request, upload_id)
+        return None if known is None else self._with_token(known, request.collection)
 
     def _known(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> bytes | None:
         """Return the result if it can be told without any part."""
@@ -167,7 +173,11 @@ class UploadStream:
                 self.receive.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
                 raise
             self.receive.finish(arrival.upload_id)
-            return answer
+            return self._with_token(answer, request.collection)
+
+    def _with_token(self, encoded: bytes, collection: str) -> bytes:
+        result = self.write_tokens.add(document_pb2.IngestResult.FromString(encoded), collection)
+        return result.SerializeToString(deterministic=True)
 
 
 async def _header(messages: AsyncIterator[pb.UploadDocumentRequest]) -> pb.UploadHeader:

@@ -107,6 +107,7 @@ class SearchRequest:
     diversity: float = 0.0
     rerank: bool | None = None
     explain: bool = False
+    consistency_token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +239,7 @@ class SearchResult:
 
     `coverage` is the share of the query's distinct words that occur in the results, in [0, 1]. `position` is the
     position of the catalog that was read, `changed_position` the one at which the collection had last changed.
+    `consistency_token` stands for what was read.
     """
 
     hits: tuple[SearchHit, ...]
@@ -248,3 +250,4 @@ class SearchResult:
     position: int
     changed_position: int
     explanation: Explanation | None = None
+    consistency_token: str = ""

@@ -12,7 +12,7 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter, Or
 from groundwire.kernel.identifiers import GLOBAL_SCOPE, parse_collection_name, parse_scope
 from groundwire.retrieve.domain.searching import ResultOrder, SearchRequest
@@ -50,7 +50,6 @@ def parse_retrieve_request(
 
     Raises:
         InvalidRequestError: with every violation found; InvalidFilterError when only the filter is wrong.
-        NotAvailableError: naming an option that this version does not offer.
     """
     options = message.options
     where, filter_error = _parse_filter(options)
@@ -66,7 +65,6 @@ def parse_retrieve_request(
         raise InvalidRequestError([*violations, *(filter_error.violations if filter_error else ())])
     if filter_error:
         raise filter_error
-    _refuse_unavailable(options)
     return _to_request(message, tenant, where)
 
 
@@ -93,6 +91,7 @@ def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) 
         diversity=options.diversity,
         rerank=options.rerank if options.HasField("rerank") else None,
         explain=options.explain,
+        consistency_token=options.consistency_token,
     )
 
 
@@ -190,13 +189,3 @@ def _check_query_time(message: pb.RetrieveRequest, now: datetime) -> list[FieldV
 
 def _vector(message: pb.RetrieveRequest) -> Vectors | None:
     return np.asarray(message.query_vector, dtype=np.float32) if message.query_vector else None
-
-
-def _refuse_unavailable(options: RetrievalOptions) -> None:
-    """Refuse options of the contract that this version does not offer; none is ignored silently."""
-    wanted = {
-        "consistency_token": bool(options.consistency_token),
-    }
-    for option, is_wanted in wanted.items():
-        if is_wanted:
-            raise NotAvailableError(f"option {option!r} is not available in this version", feature=option)

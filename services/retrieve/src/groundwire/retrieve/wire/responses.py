@@ -52,6 +52,7 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
         quality=_to_quality(result),
         embedding_model=result.plan.collection.identity.model_name,
         snapshot=result.position,
+        consistency_token=result.consistency_token,
     )
     set_times(response, request, result.times)
     if result.explanation is not None:
