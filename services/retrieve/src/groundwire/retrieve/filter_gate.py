@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
+from groundwire.retrieve.domain.comparing import unit_rows
 from groundwire.retrieve.ports import Numbers, SearchView
 
 _LOOKED_UP = 400
@@ -23,8 +24,8 @@ class FilterSets:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self.numbers: BoundedCache[tuple[str, int, str], Numbers] = BoundedCache(max_bytes // 2)
-        self.vectors: BoundedCache[tuple[str, int, str], tuple[Numbers, Vectors]] = BoundedCache(max_bytes // 2)
+        self.numbers: BoundedCache[tuple[str, int, str], Numbers] = BoundedCache(max_bytes // 4)
+        self.vectors: BoundedCache[tuple[str, int, str], tuple[Numbers, Vectors]] = BoundedCache(3 * max_bytes // 4)
         self.shares: BoundedCache[tuple[str, str], tuple[int, float]] = BoundedCache(_ESTIMATES)
         self.asked: BoundedCache[tuple[str, int, str], bool] = BoundedCache(_ESTIMATES)
 
@@ -62,16 +63,22 @@ class FilterGate:
             self._sets.shares.put(key, judged)
         return judged[1]
 
+    @property
+    def is_known(self) -> bool:
+        """Return whether it is worked out which chunks pass."""
+        return self._known() is not None
+
     def numbers(self) -> Numbers:
         """Return the numbers of all chunks that pass, ascending."""
         known = self._known()
         return self._work_out() if known is None else known
 
     def vectors(self) -> tuple[Numbers, Vectors]:
-        """Return the stored vectors of all chunks that pass and have one: numbers, float32 rows."""
+        """Return the stored vectors of all chunks that pass and have one: numbers, float32 rows of length 1."""
         known = self._sets.vectors.get(self._key) if self._keeps else None
         if known is None:
-            known = self._view.vectors(self.numbers())
+            numbers, rows = self._view.vectors(self.numbers())
+            known = (numbers, unit_rows(rows))
             if self._keeps:
                 self._sets.vectors.put(self._key, known, known[0].nbytes + known[1].nbytes + 1)
         return known

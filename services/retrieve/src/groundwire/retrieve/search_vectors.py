@@ -9,7 +9,7 @@ import numpy as np
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import UnsupportedFilterError
 from groundwire.kernel.vector_store import FiltersByIndex, ScoredPoint, VectorStore
-from groundwire.retrieve.domain.comparing import compare, merge
+from groundwire.retrieve.domain.comparing import merge, nearest, unit_rows
 from groundwire.retrieve.domain.planning import DensePath, DensePlan, choose_path, neighbours_for
 from groundwire.retrieve.filter_gate import FilterGate
 from groundwire.retrieve.ports import Numbers, SearchView
@@ -53,7 +53,8 @@ class SearchVectors:
             return DensePlan(DensePath.APPROXIMATE)
         if isinstance(self._engine, FiltersByIndex) and not self._unsupported:
             return DensePlan(DensePath.ENGINE_FILTER, detail="the engine has indexes for filters")
-        return choose_path(self._gate.share(), self._view.chunk_count(), depth)
+        share = self._gate.share()
+        return choose_path(share, self._view.chunk_count(), depth, is_known=self._gate.is_known)
 
     def __call__(self, vector: Vectors, limit: int) -> tuple[DenseFound, DensePlan]:
         """Return the `limit` nearest chunks that may be returned, or all, and how they were found.
@@ -134,15 +135,15 @@ class SearchVectors:
         return DenseFound(merge(found.points, points, limit), found.is_all and len(points) + len(known) <= limit)
 
     def _stored(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors, Numbers]:
-        """Return the stored vectors of chunks, and the numbers of those that have none."""
+        """Return the stored vectors of chunks at length 1, and the numbers of those that have none."""
         stored, rows = self._view.vectors(numbers)
-        return stored, rows, _missing(np.asarray(numbers, dtype=np.int64), stored)
+        return stored, unit_rows(rows), _missing(np.asarray(numbers, dtype=np.int64), stored)
 
     def _compare(
         self, vector: Vectors, stored: Numbers, rows: Vectors, missing: Numbers, limit: int
     ) -> list[ScoredPoint]:
         """Compare with stored vectors, and let the engine compare with those that are not stored."""
-        points = compare(stored, rows, vector)[:limit]
+        points = nearest(stored, rows, vector, limit)
         if len(missing) == 0:
             return points
         return merge(points, self._engine.search(self._name, vector, limit, within=missing.tolist()), limit)

@@ -24,7 +24,7 @@ class RetrieveSettings(BaseSettings):
     max_terms: int = Field(default=12, ge=1, le=64)
     max_term_share: float = Field(default=0.25, gt=0, le=1)
     dense_weight: float | None = Field(default=None, ge=0, le=1)
-    filter_cache_mib: int = Field(default=64, ge=0, le=65_536)
+    filter_cache_mib: int = Field(default=128, ge=0, le=65_536)
     query_cache_entries: int = Field(default=4096, ge=0, le=10_000_000)
     result_cache_mib: int = Field(default=64, ge=0, le=65_536)
     approved_source_prefixes: Annotated[tuple[str, ...], NoDecode] = ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from groundwire.kernel.embedder import Vectors
 from groundwire.vectorstores.chroma.collections import Facts, facts_of, make_collection, open_client
-from groundwire.vectorstores.chroma.queries import all_numbers, existing, nearest, records
+from groundwire.vectorstores.chroma.queries import all_numbers, nearest, nearest_of, records
 from groundwire.vectorstores.chroma.writes import put, remove
 from groundwire.vectorstores.stored_fields import Stored
 
@@ -55,9 +55,9 @@ class Engine:
         """Return (number, cosine), best first."""
         held = self._collections[name]
         selection: dict[str, Any] = {} if where is None else {"where": where}
-        if within is not None:
-            selection["ids"] = existing(held, [str(number) for number in dict.fromkeys(within)])
-        return [] if selection.get("ids") == [] else nearest(held, vector, limit, selection)
+        if within is None:
+            return nearest(held, vector, limit, selection)
+        return nearest_of(held, vector, limit, selection, [str(number) for number in dict.fromkeys(within)])
 
     def numbers(self, name: str) -> list[int]:
         """Return the numbers of all records, ascending; while nobody writes."""

@@ -32,6 +32,23 @@ def nearest(collection: Any, vector: Vectors, limit: int, selection: dict[str, A
     return best(query, limit)
 
 
+def nearest_of(
+    collection: Any, vector: Vectors, limit: int, selection: dict[str, Any], ids: Sequence[str]
+) -> list[tuple[int, float]]:
+    """Return the most similar of some records, unknown ones ignored; see `nearest`.
+
+    A query over an unknown id fails as a whole, and nearly always all are known: looking them up first would cost
+    more than the query.
+    """
+    from chromadb.errors import ChromaError  # noqa: PLC0415 - only the engine process loads it
+
+    try:
+        return nearest(collection, vector, limit, selection | {"ids": list(ids)})
+    except ChromaError:
+        known = existing(collection, ids)
+        return nearest(collection, vector, limit, selection | {"ids": known}) if known else []
+
+
 def existing(collection: Any, ids: Sequence[str]) -> list[str]:
     """Return those of the ids that exist: a query over an unknown id fails as a whole."""
     found: list[str] = []

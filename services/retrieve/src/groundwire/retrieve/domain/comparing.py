@@ -12,20 +12,31 @@ _DECIMALS = 7
 """Equal rows may differ in the last bits of float32, depending on where they stand; they must tie."""
 
 
-def compare(numbers: NDArray[np.int64], rows: Vectors, vector: Vectors) -> list[ScoredPoint]:
-    """Return the similarity of every row to the vector, best first, equal similarities by number.
+def unit_rows(rows: Vectors) -> Vectors:
+    """Return the rows at length 1; rows of zeros stay."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(norms > 0.0, norms, 1.0), dtype=np.float32)
+
+
+def nearest(numbers: NDArray[np.int64], units: Vectors, vector: Vectors, limit: int) -> list[ScoredPoint]:
+    """Return the `limit` most similar rows, best first, equal similarities by number.
 
     Args:
         numbers: shape (n,).
-        rows: float32, shape (n, dimensions), of any length each.
+        units: float32, shape (n, dimensions), rows of length 1.
         vector: float32, shape (dimensions,), of any length.
+        limit: of the result.
     """
-    if len(numbers) == 0:
+    if len(numbers) == 0 or limit <= 0:
         return []
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)) * float(np.linalg.norm(vector))
-    cosines = np.clip((rows @ vector).astype(np.float64) / np.where(norms > 0.0, norms, 1.0), 0.0, 1.0)
-    cosines = np.round(cosines, _DECIMALS)
-    order = np.lexsort((numbers, -cosines))
+    length = float(np.linalg.norm(vector)) or 1.0
+    products = (units @ vector).astype(np.float64) / length
+    cosines = np.round(np.clip(products, 0.0, 1.0), _DECIMALS)
+    rows = np.arange(len(numbers))
+    if limit < len(numbers):
+        # All that tie with the last one are kept, so that the order of numbers decides among them.
+        rows = rows[cosines >= np.partition(cosines, -limit)[-limit]]
+    order = rows[np.lexsort((numbers[rows], -cosines[rows]))][:limit]
     return [ScoredPoint(int(numbers[row]), float(cosines[row])) for row in order]
 
 

@@ -1,12 +1,13 @@
 """What surrounds a chunk: sentences, neighbours, section, chapter, document (requirements S1-44 to S1-50)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
 
 from groundwire.kernel.chunk_place import ChunkPlace
 from groundwire.kernel.errors import PreconditionError
+from groundwire.kernel.spans import Span
 
 DEFAULT_RADIUS = 2
 DEFAULT_LEVELS_UP = 1
@@ -106,7 +107,7 @@ class DocumentMap:
         merged: list[Extent] = []
         for extent in sorted(extents, key=lambda extent: (extent.first, -extent.last)):
             before = merged[-1] if merged else None
-            if before is None or extent.first > before.last + 1:
+            if before is None or (extent.first > before.last + 1 and extent.start.char > before.end.char):
                 merged.append(extent)
             elif max(before.end.char, extent.end.char) - before.start.char <= max(max_chars, before.chars):
                 merged[-1] = _joined(before, extent)
@@ -178,8 +179,8 @@ class DocumentMap:
         return first, last
 
     def _extent(self, first: int, last: int, requested: int) -> Extent:
-        """Return the extent from the first to the last chunk."""
-        start, end = self.leaves[first].span, self.leaves[last].span
+        """Return the extent from the first to the last chunk; a chunk may reach further than those after it."""
+        start, end = self.leaves[first].span, max((leaf.span for leaf in self.leaves[first : last + 1]), key=_end)
         return Extent(
             first, last, Place(start.start, start.start_byte), Place(end.end, end.end_byte), requested=(requested,)
         )
@@ -188,37 +189,52 @@ class DocumentMap:
         """Return at most `max_chars` of an extent, growing from the chunks `first` to `last` to both sides in turn."""
         if whole.chars <= max_chars:
             return whole
-        kept = self._extent(first, first if self._chars(first, last) > max_chars else last, whole.requested[0])
+        kept = self._extent(first, last, whole.requested[0])
+        if kept.chars > max_chars:
+            kept = self._extent(first, first, whole.requested[0])
         steps = [-1, 1]
         while steps:
             step = steps.pop(0)
-            low, high = (kept.first - 1, kept.last) if step < 0 else (kept.first, kept.last + 1)
-            if whole.first <= low and high <= whole.last and self._chars(low, high) <= max_chars:
-                kept = self._extent(low, high, whole.requested[0])
+            grown = self._grown(kept, whole, step)
+            if grown is not None and grown.chars <= max_chars:
+                kept = grown
                 steps.append(step)
-        return Extent(kept.first, kept.last, kept.start, kept.end, kept.requested, truncated=True)
+        return replace(kept, truncated=True)
 
-    def _chars(self, first: int, last: int) -> int:
-        return self._extent(first, last, first).chars
+    def _grown(self, kept: Extent, whole: Extent, step: int) -> Extent | None:
+        """Return an extent with one chunk more before (-1) or behind (1) it, None at the borders of `whole`."""
+        number = kept.first - 1 if step < 0 else kept.last + 1
+        if not whole.first <= number <= whole.last:
+            return None
+        span = self.leaves[number].span
+        end = max(kept.end, Place(span.end, span.end_byte), key=lambda place: place.char)
+        if step < 0:
+            return replace(kept, first=number, start=Place(span.start, span.start_byte), end=end)
+        return replace(kept, last=number, end=end)
 
     def _apart(self, before: Extent, extent: Extent) -> list[Extent]:
         """Return two extents without common text, or one when nothing is left of the second for what it was made."""
-        first = before.last + 1
+        first = max(before.last + 1, extent.first)
         _, held_to = self._bounds(extent.requested[0])
-        if extent.last < first or held_to < first:
+        if extent.last < first or held_to < first or extent.end.char <= before.end.char:
             requested = (*before.requested, *extent.requested)
-            return [Extent(before.first, before.last, before.start, before.end, requested, truncated=True)]
+            return [replace(before, requested=requested, truncated=True)]
         begin = self.leaves[first].span
         start = max(Place(begin.start, begin.start_byte), before.end, key=lambda place: place.char)
         return [before, Extent(first, extent.last, start, extent.end, extent.requested, truncated=True)]
 
 
 def _joined(before: Extent, extent: Extent) -> Extent:
+    """Return both as one; the first one's start counts, because what lies before it may be another's."""
     return Extent(
         first=before.first,
         last=max(before.last, extent.last),
-        start=min(before.start, extent.start, key=lambda place: place.char),
+        start=before.start,
         end=max(before.end, extent.end, key=lambda place: place.char),
         requested=(*before.requested, *extent.requested),
         truncated=before.truncated or extent.truncated,
     )
+
+
+def _end(span: Span) -> int:
+    return span.end

@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCANNED = 5000
-"""Matching chunks whose stored vectors are compared one by one: up to 4 ms, and more to read them at first."""
-OVERFETCHED = 2000
-"""Neighbours an engine is asked for at most so that enough of them match."""
+SCANNED = 10_000
+"""Matching chunks that are compared one by one when their vectors are at hand: about a millisecond."""
+SCANNED_AT_FIRST = 1500
+"""The same when their vectors have to be read first: about 8 ms."""
+OVERFETCHED = 3000
+"""Neighbours an engine is asked for at most so that enough of them match: about 20 ms."""
+OVERFETCHED_GLADLY = 200
+"""Neighbours that cost an engine hardly more than a few."""
 _SPARE_SHARE = 1.3
 """Neighbours are asked for as if so much fewer of them matched: matching chunks are not spread evenly."""
 _SPARE = 20
@@ -36,7 +40,7 @@ class DensePlan:
     detail: str = ""
 
 
-def choose_path(share: float, chunk_count: int, depth: int) -> DensePlan:
+def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool) -> DensePlan:
     """Return how to search under a filter that the engine is slow at or does not know.
 
     Few matching chunks are compared one by one; many are found by looking at more neighbours than needed; what is
@@ -46,16 +50,17 @@ def choose_path(share: float, chunk_count: int, depth: int) -> DensePlan:
         share: of the chunks that match, in [0, 1], measured or estimated.
         chunk_count: of the collection.
         depth: matching neighbours that are wanted.
+        is_known: which chunks match has been worked out, so their vectors are probably at hand.
     """
-    matching = round(share * chunk_count)
-    asked = neighbours_for(depth, share)
-    if matching > SCANNED and asked <= OVERFETCHED:
-        return DensePlan(
-            DensePath.OVERFETCH, share, f"about {matching} of {chunk_count} chunks match: asks for {asked}"
-        )
-    if matching <= SCANNED:
-        return DensePlan(DensePath.SCAN, share, f"about {matching} of {chunk_count} chunks match: compares each")
-    return DensePlan(DensePath.WITHIN, share, f"about {matching} of {chunk_count} chunks match: names them")
+    matching, asked = round(share * chunk_count), neighbours_for(depth, share)
+    said = f"{'' if is_known else 'about '}{matching} of {chunk_count} chunks match"
+    if matching > SCANNED_AT_FIRST and asked <= OVERFETCHED_GLADLY:
+        return DensePlan(DensePath.OVERFETCH, share, f"{said}: asks for {asked} neighbours")
+    if matching <= (SCANNED if is_known else SCANNED_AT_FIRST):
+        return DensePlan(DensePath.SCAN, share, f"{said}: compares each of them")
+    if asked <= OVERFETCHED:
+        return DensePlan(DensePath.OVERFETCH, share, f"{said}: asks for {asked} neighbours")
+    return DensePlan(DensePath.WITHIN, share, f"{said}: names them to the engine")
 
 
 def neighbours_for(depth: int, share: float) -> int:
