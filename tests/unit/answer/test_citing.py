@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from groundwire.answer.domain.answer import cite
 from groundwire.answer.domain.citing import StoredChunkText, agrees, keep_supported
 from groundwire.answer.domain.draft import Source, Statement
 from groundwire.kernel.spans import Span
@@ -55,3 +56,12 @@ def test_a_statement_keeps_its_true_sources_and_goes_without_any() -> None:
     bare = Statement("Bare.", ())
     kept = keep_supported([half, none, bare], [[_STORED, _STORED], [_STORED], []])
     assert kept == [Statement("Half.", (_SOURCE,))]
+
+
+def test_a_kept_source_has_the_pages_of_its_own_span() -> None:
+    statement = Statement("Fact.", (_SOURCE,))
+    (kept,) = keep_supported([statement], [[replace(_STORED, page_numbers=(6,))]])
+    assert cite(1, "docs", kept.sources[0], Span(0, 5, 0, 5)).page_numbers == (6,)
+    (kept,) = keep_supported([statement], [[_STORED]])
+    of_chunk = replace(kept.sources[0], passage=replace(_PASSAGE, page_numbers=(5, 6)))
+    assert cite(1, "docs", of_chunk, Span(0, 5, 0, 5)).page_numbers == (5, 6)

@@ -15,7 +15,7 @@ class PageSpan:
 
 
 def pages_between(pages: Sequence[PageSpan], start: int, end: int) -> tuple[int, ...]:
-    """Return the numbers of the pages that the code points start..end stand on, from the first to the last.
+    """Return the numbers of the pages that the code points start..end stand on, from the first to the last with text.
 
     Pages without text in between are counted in, so that there is no gap (requirement C14). Empty when there are no
     pages or the range lies between two of them.
@@ -27,8 +27,8 @@ def pages_between(pages: Sequence[PageSpan], start: int, end: int) -> tuple[int,
     """
     first = bisect_right(pages, start, key=lambda page: page.end)
     last = bisect_left(pages, end, key=lambda page: page.start) - 1
-    while first < last and pages[first].start == pages[first].end:
+    while first <= last and pages[first].start == pages[first].end:
         first += 1
-    while last > first and pages[last].start == pages[last].end:
+    while last >= first and pages[last].start == pages[last].end:
         last -= 1
     return tuple(page.number for page in pages[first : last + 1])
