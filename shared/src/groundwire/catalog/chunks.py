@@ -81,8 +81,8 @@ class Chunks:
         with self._database.read() as connection:
             return live_chunks(connection, tenant, collection, numbers)
 
-    def matching(self, tenant: str, collection: str, where: Filter, limit: int | None) -> list[int]:
-        """Return the numbers of live chunks whose payload matches a filter, ascending, at most `limit`.
+    def matching(self, tenant: str, collection: str, where: Filter, limit: int | None, after: int = 0) -> list[int]:
+        """Return the numbers above `after` of live chunks whose payload matches a filter, ascending, at most `limit`.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
@@ -91,7 +91,7 @@ class Chunks:
             key = collection_key(connection, tenant, collection)
             found = (
                 select(chunks.c.chunk_number)
-                .where(chunks_matching(live_generation_keys(key), where))
+                .where(chunks.c.chunk_number > after, chunks_matching(live_generation_keys(key), where))
                 .order_by(chunks.c.chunk_number)
                 .limit(limit)
                 .subquery()

@@ -46,16 +46,20 @@ DOCUMENT_COLUMNS = (
 )
 """The key of the document, then what `to_document` reads, in its order."""
 
-SELECT_DOCUMENTS: Select[Any] = (
+_SELECT: Select[Any] = (
     select(*DOCUMENT_COLUMNS)
     .join_from(documents, collections, _d.collection_key == collections.c.collection_key)
-    .where(_d.tenant == bindparam("tenant"), _d.live_generation > 0)
+    .where(_d.tenant == bindparam("tenant"))
 )
+_OF_COLLECTION = (collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("collection"))
+
+SELECT_DOCUMENTS = _SELECT.where(_d.live_generation > 0)
 """The visible documents of the tenant `:tenant`, to be narrowed."""
 
-SELECT_DOCUMENTS_OF_COLLECTION = SELECT_DOCUMENTS.where(
-    collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("collection")
-)
+SELECT_DOCUMENTS_AND_HIDDEN = _SELECT.where(*_OF_COLLECTION, _d.live_generation + _d.deleted_generation > 0)
+"""The documents of the collection `:collection` of the tenant `:tenant`, those that were deleted softly too."""
+
+SELECT_DOCUMENTS_OF_COLLECTION = SELECT_DOCUMENTS.where(*_OF_COLLECTION)
 """The visible documents of the collection `:collection` of the tenant `:tenant`, to be narrowed."""
 
 SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id == bindparam("wanted"))

@@ -23,11 +23,13 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.delete_document import delete_document
 from groundwire.catalog.document_rows import (
     SELECT_DOCUMENTS,
+    SELECT_DOCUMENTS_AND_HIDDEN,
     SELECT_DOCUMENTS_OF_COLLECTION,
     SELECT_VISIBLE_DOCUMENT,
     to_document,
 )
 from groundwire.catalog.embedding_rows import embedding_times
+from groundwire.catalog.filter_split import has_chunk_matching
 from groundwire.catalog.generation_keys import key_of
 from groundwire.catalog.generations import DeletedCounts, GenerationDraft, PendingGeneration, Receipted
 from groundwire.catalog.ledger import settle
@@ -39,6 +41,7 @@ from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import DocumentNotFoundError
+from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
 from groundwire.kernel.payload import chunk_payload
 
@@ -104,18 +107,38 @@ class Documents:
             raise DocumentNotFoundError(document_id)
         return found
 
-    def page(self, tenant: str, collection: str, after: tuple[str, str] | None, limit: int) -> list[Document]:
+    def page(
+        self,
+        tenant: str,
+        collection: str,
+        after: tuple[str, str] | None,
+        limit: int,
+        *,
+        where: Filter | None = None,
+        include_hidden: bool = False,
+    ) -> list[Document]:
         """Return up to `limit` documents by (source_uri, document_id), those above `after`.
+
+        Args:
+            tenant: whose.
+            collection: name of the collection.
+            after: the last one of the page before.
+            limit: at least 1.
+            where: keeps documents with a chunk whose payload matches.
+            include_hidden: adds those that were deleted softly.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
         """
         order = (documents.c.source_path, documents.c.document_id)
-        statement = SELECT_DOCUMENTS_OF_COLLECTION.order_by(*order).limit(limit)
+        base = SELECT_DOCUMENTS_AND_HIDDEN if include_hidden else SELECT_DOCUMENTS_OF_COLLECTION
+        statement = base.order_by(*order).limit(limit)
         if after is not None:
             statement = statement.where(tuple_(*order) > tuple_(*after))
         with self._database.read() as connection:
-            collection_key(connection, tenant, collection)
+            key = collection_key(connection, tenant, collection)
+            if where is not None:
+                statement = statement.where(has_chunk_matching(key, where, include_hidden=include_hidden))
             rows = connection.execute(statement, {"tenant": tenant, "collection": collection}).all()
         return [to_document(row) for row in rows]
 

@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, Select, and_, select, true
 
 from groundwire.catalog.filters_sql import to_sql
-from groundwire.catalog.tables import chunks
+from groundwire.catalog.tables import chunks, documents, generations
 from groundwire.kernel.filters import And, Filter, Not, Or
 
 DOCUMENT_FIELDS = frozenset(
@@ -39,6 +39,18 @@ def chunks_matching(generation_keys: Select[tuple[int]], where: Filter) -> Colum
             first.c.generation_key.in_(keys), first.c.sequence_num == 0, to_sql(of_documents, first.c.payload)
         )
     return and_(true(), chunks.c.generation_key.in_(keys), *of_chunks)
+
+
+def has_chunk_matching(collection_key: int, where: Filter, *, include_hidden: bool) -> ColumnElement[bool]:
+    """Return the condition on `documents` for those of a collection with a chunk that matches.
+
+    `include_hidden` looks at the chunks of documents that were deleted softly, too.
+    """
+    states = ("LIVE", "DELETED") if include_hidden else ("LIVE",)
+    keys = select(generations.c.generation_key).where(
+        generations.c.collection_key == collection_key, generations.c.state.in_(states)
+    )
+    return documents.c.document_key.in_(select(chunks.c.document_key).where(chunks_matching(keys, where)))
 
 
 def _concerns_documents(clause: Filter) -> bool:

@@ -1,5 +1,6 @@
 """Read single chunks and the chunks of a document or collection."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from groundwire.catalog.chunks import Chunks
@@ -7,6 +8,7 @@ from groundwire.catalog.collections import Collections
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.domain.reading import ChunkQuery, ChunkWithVector, Page
 from groundwire.kernel.errors import ChunkNotFoundError, DataLossError
+from groundwire.kernel.filter_resolving import resolve_filter
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like
 from groundwire.kernel.hit import StoredChunk
 
@@ -51,9 +53,10 @@ class ListChunks:
         Raises:
             CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document.
+            InvalidFilterError: the filter does not fit the collection's fields.
         """
         collection = self.collections.get(query.tenant, query.collection)
-        in_document = bool(query.document_id) and not query.chunk_id_prefix
+        in_document = bool(query.document_id) and not query.chunk_id_prefix and query.where is None
         rows = self._of_document(query, after, limit + 1) if in_document else self._matching(query, after, limit + 1)
         found = rows[:limit]
         last = found[-1] if len(rows) > limit else None
@@ -67,19 +70,20 @@ class ListChunks:
         return self.chunks.page(query.tenant, query.collection, query.document_id, start, limit)
 
     def _matching(self, query: ChunkQuery, after: int | None, limit: int) -> list[StoredChunk]:
-        numbers = self.chunks.matching(query.tenant, query.collection, And(tuple(_clauses(query, after))), limit)
-        return list(self.chunks.live(query.tenant, query.collection, numbers).values())
+        tenant, name = query.tenant, query.collection
+        if query.document_id:
+            self.chunks.page(tenant, name, query.document_id, -1, 1)  # it must exist
+        where = And(tuple(self._clauses(query)))
+        numbers = self.chunks.matching(tenant, name, where, limit, after=after or 0)
+        return list(self.chunks.live(tenant, name, numbers).values())
 
-
-def _clauses(query: ChunkQuery, after: int | None) -> list[Filter]:
-    clauses: list[Filter] = []
-    if query.document_id:
-        clauses.append(Comparison("document_id", Comparator.EQ, query.document_id))
-    if query.chunk_id_prefix:
-        clauses.append(Like("chunk_id", _literal(query.chunk_id_prefix) + "%"))
-    if after is not None:
-        clauses.append(Comparison("chunk_number", Comparator.GT, after))
-    return clauses
+    def _clauses(self, query: ChunkQuery) -> Iterator[Filter]:
+        if query.where is not None:
+            yield resolve_filter(query.where, self.chunks.fields(query.tenant, query.collection), "filter")
+        if query.document_id:
+            yield Comparison("document_id", Comparator.EQ, query.document_id)
+        if query.chunk_id_prefix:
+            yield Like("chunk_id", _literal(query.chunk_id_prefix) + "%")
 
 
 def _literal(text: str) -> str:

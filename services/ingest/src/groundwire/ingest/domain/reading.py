@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
 
@@ -58,11 +59,23 @@ class ChunkWithVector:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentQuery:
+    """Which documents of a collection are listed; an empty prefix means all. `where` has the caller's field names."""
+
+    tenant: str
+    collection: str
+    source_prefix: str
+    where: Filter | None
+    include_deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkQuery:
-    """Which chunks of a collection are listed; empty means all."""
+    """Which chunks of a collection are listed; empty means all. `where` has the caller's field names."""
 
     tenant: str
     collection: str
     document_id: str
     chunk_id_prefix: str
+    where: Filter | None
     include_embedding: bool

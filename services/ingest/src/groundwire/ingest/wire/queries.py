@@ -2,9 +2,10 @@
 
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.ingest.domain.reading import ChunkQuery
+from groundwire.ingest.domain.reading import ChunkQuery, DocumentQuery
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
 from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.rpc.filter_messages import parse_filter_message
 
 
 def parse_chunk_reference(request: pb.GetChunkRequest) -> str | int:
@@ -28,24 +29,26 @@ def parse_chunk_query(request: pb.ListChunksRequest, tenant: str) -> ChunkQuery:
     """
     if any(kind != record_pb2.RECORD_TYPE_DOCUMENT for kind in request.record_types):
         raise NotAvailableError("there are only documents in this version", feature="record_types")
-    if request.HasField("filter"):
-        raise NotAvailableError("listings cannot be filtered in this version", feature="filter")
     return ChunkQuery(
         tenant=tenant,
         collection=parse_collection_name(request.collection),
         document_id=request.document_id,
         chunk_id_prefix=request.chunk_id_prefix,
+        where=parse_filter_message(request.filter) if request.HasField("filter") else None,
         include_embedding=request.include_embedding,
     )
 
 
-def refuse_unavailable_listing(request: pb.ListDocumentsRequest) -> None:
-    """Return if only options are given that this version has; none is ignored silently.
+def parse_document_query(request: pb.ListDocumentsRequest, tenant: str) -> DocumentQuery:
+    """Return which documents are listed.
 
     Raises:
-        NotAvailableError: naming the option.
+        InvalidRequestError: naming the field that breaks a rule.
     """
-    if request.HasField("filter"):
-        raise NotAvailableError("listings cannot be filtered in this version", feature="filter")
-    if request.include_deleted:
-        raise NotAvailableError("documents are deleted for good in this version", feature="include_deleted")
+    return DocumentQuery(
+        tenant=tenant,
+        collection=parse_collection_name(request.collection),
+        source_prefix=request.source_prefix,
+        where=parse_filter_message(request.filter) if request.HasField("filter") else None,
+        include_deleted=request.include_deleted,
+    )

@@ -39,6 +39,7 @@ def to_document_message(document: Document) -> document_pb2.Document:
         last_modified_time=to_timestamp(document.last_modified_time),
         display_title=document.display_title,
         record_type=record_pb2.RECORD_TYPE_DOCUMENT,
+        delete_time=None if document.delete_time is None else to_timestamp(document.delete_time),
     )
 
 

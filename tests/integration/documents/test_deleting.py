@@ -1,0 +1,269 @@
+"""DeleteDocument and RestoreDocument: gone at once, back exactly, and receipts that say what each store removed."""
+
+import random
+import uuid
+
+import numpy as np
+import pytest
+
+from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, document_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    ChunkNotFoundError,
+    DocumentNotFoundError,
+    RequestIdReusedError,
+    StoreUnavailableError,
+)
+from groundwire.kernel.vector_store import VectorStore
+from tests.integration.documents.store import Store, number, story, text
+
+COMPLETE, HIDDEN = deletion_pb2.DELETION_STATE_COMPLETE, deletion_pb2.DELETION_STATE_HIDDEN
+
+
+def _stores(receipt: deletion_pb2.DeletionReceipt) -> dict[str, tuple[int, int, bool]]:
+    return {each.store: (each.removed_count, each.leftover_count, each.complete) for each in receipt.stores}
+
+
+def _index_rows(store: Store) -> int:
+    with store.harness.catalog.read() as connection:
+        return int(connection.exec_driver_sql("SELECT count(*) FROM chunks_fts_docsize").scalar_one())
+
+
+def _rows(store: Store, table: str) -> int:
+    with store.harness.catalog.read() as connection:
+        return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())  # noqa: S608 - our names
+
+
+@pytest.mark.requirement("S1-84")
+def test_a_permanent_deletion_leaves_nothing_and_says_so(engine_store: Store) -> None:
+    kept = engine_store.ingest("b.md", story(random.Random(2)))
+    document = engine_store.ingest("a.md", story(random.Random(1)))
+    count = len(engine_store.chunks(document.document_id))
+    receipt = engine_store.delete(document.document_id)
+    assert (receipt.state, receipt.permanent) == (COMPLETE, True)
+    assert (receipt.document_count, receipt.chunk_count) == (1, count)
+    assert receipt.completed_time.ToNanoseconds() >= receipt.hidden_time.ToNanoseconds() > 0
+    assert _stores(receipt) == {
+        "catalog": (1 + count, 0, True),
+        "full_text": (count, 0, True),
+        "vectors": (count, 0, True),
+        "texts": (1, 0, True),
+        "embedding_cache": (count, 0, True),
+        "sessions": (0, 0, True),
+    }
+    others = [chunk.chunk_number for chunk in engine_store.chunks(kept.document_id)]
+    assert engine_store.points() == others
+    assert _index_rows(engine_store) == len(others) == _rows(engine_store, "embeddings")
+    assert _rows(engine_store, "outbox") == 0
+    with pytest.raises(DocumentNotFoundError):
+        engine_store.restore(document.document_id)
+
+
+@pytest.mark.requirement("C29")
+def test_a_soft_deletion_hides_at_once_and_a_restoration_brings_back_exactly(engine_store: Store) -> None:
+    document = engine_store.ingest("a.md", story(random.Random(1)), tags=["x"], metadata={"state": text("new")})
+    engine_store.update_chunk(engine_store.chunks(document.document_id)[0].chunk_id, metadata={"n": number(1)})
+    before = engine_store.chunks(document.document_id, include_embedding=True)
+    hits = engine_store.search("tide moon", {"tags": {"$contains": "x"}})
+    receipt = engine_store.delete(document.document_id, permanent=False)
+    assert (receipt.state, receipt.permanent, receipt.chunk_count) == (COMPLETE, False, len(before))
+    assert _stores(receipt) == {
+        "catalog": (0, 0, True),
+        "full_text": (len(before), 0, True),
+        "vectors": (len(before), 0, True),
+        "texts": (0, 0, True),
+        "embedding_cache": (0, 0, True),
+        "sessions": (0, 0, True),
+    }
+    assert (engine_store.points(), _index_rows(engine_store)) == ([], 0)
+    assert engine_store.search("tide moon") == []
+    assert engine_store.documents() == []
+    assert engine_store.chunks() == []
+    engine_store.harness.embedder.texts.clear()
+    assert engine_store.restore(document.document_id) == engine_store.get(document.document_id) == document
+    assert engine_store.harness.embedder.texts == []
+    assert engine_store.chunks(document.document_id, include_embedding=True) == before
+    assert engine_store.points() == [chunk.chunk_number for chunk in before]
+    assert engine_store.search("tide moon", {"tags": {"$contains": "x"}}) == hits
+    assert [hit.chunk_id for hit in engine_store.search("tide", {"n": 1})] == [before[0].chunk_id]
+    assert engine_store.restore(document.document_id) == document
+
+
+def test_no_call_finds_what_was_deleted_softly(store: Store) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+    chunk = store.chunks(document.document_id)[0]
+    store.delete(document.document_id, permanent=False)
+    for call in (
+        lambda: store.get(document.document_id),
+        lambda: store.update(document.document_id, title="T"),
+        lambda: store.chunks(document.document_id),
+        lambda: store.delete(document.document_id, permanent=False),
+        lambda: list(
+            store.harness.calls.read_document_text(
+                pb.GetDocumentTextRequest(collection="docs", document_id=document.document_id, generation=1)
+            )
+        ),
+    ):
+        with pytest.raises(DocumentNotFoundError):
+            call()
+    for reference in ({"chunk_id": chunk.chunk_id}, {"chunk_number": chunk.chunk_number}):
+        with pytest.raises(ChunkNotFoundError):
+            store.harness.calls.get_chunk(pb.GetChunkRequest(collection="docs", **reference))
+    with pytest.raises(ChunkNotFoundError):
+        store.update_chunk(chunk.chunk_id, tags=["x"])
+
+
+def test_listing_shows_soft_deletions_only_when_asked(store: Store) -> None:
+    gone, kept = store.ingest("a.md", "Gone. " * 30), store.ingest("b.md", "Kept. " * 30)
+    store.delete(gone.document_id, permanent=False)
+    assert store.documents() == [kept]
+    shown = store.documents(include_deleted=True)
+    assert [document.source_uri for document in shown] == ["a.md", "b.md"]
+    assert shown[0].HasField("delete_time")
+    assert not shown[1].HasField("delete_time")
+    assert (shown[0].generation, shown[0].fields, shown[0].chunk_count) == (1, gone.fields, gone.chunk_count)
+    store.restore(gone.document_id)
+    assert store.documents(include_deleted=True) == [gone, kept]
+
+
+def test_a_soft_deletion_can_be_made_permanent(store: Store) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+    store.delete(document.document_id, permanent=False)
+    receipt = store.delete(document.document_id, permanent=True)
+    assert (receipt.state, receipt.permanent) == (COMPLETE, True)
+    assert _stores(receipt)["texts"] == (1, 0, True)
+    assert (_rows(store, "documents"), _rows(store, "chunks"), _rows(store, "text_segments")) == (0, 0, 0)
+    with pytest.raises(DocumentNotFoundError):
+        store.restore(document.document_id)
+
+
+@pytest.mark.requirement("C29")
+def test_the_memory_profile_deletes_softly_unless_told_otherwise(tmp_path_factory: pytest.TempPathFactory) -> None:
+    store = Store(tmp_path_factory.mktemp("memory")).create(profile=collection_pb2.PROFILE_MEMORY)
+    try:
+        document = store.ingest("a.md", "A memory of the sea. " * 40)
+        assert not store.delete(document.document_id).permanent
+        store.restore(document.document_id)
+        assert store.delete(document.document_id, permanent=True).permanent
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("permanent", [True, False])
+def test_a_repeated_deletion_gives_the_same_receipt(store: Store, permanent: bool) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+    request_id = str(uuid.uuid4())
+    receipt = store.delete(document.document_id, permanent=permanent, request_id=request_id)
+    assert receipt.state == COMPLETE
+    assert store.delete(document.document_id, permanent=permanent, request_id=request_id) == receipt
+    with pytest.raises(RequestIdReusedError):
+        store.delete(document.document_id, permanent=not permanent, request_id=request_id)
+
+
+def test_a_repeated_restoration_gives_the_same_answer(store: Store) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+    store.delete(document.document_id, permanent=False)
+    request_id = str(uuid.uuid4())
+    first = store.restore(document.document_id, request_id)
+    store.delete(document.document_id, permanent=False)
+    assert store.restore(document.document_id, request_id) == first
+    with pytest.raises(DocumentNotFoundError):
+        store.get(document.document_id)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_new_ingest_of_a_softly_deleted_source_takes_its_place(store: Store, same: bool) -> None:
+    before = store.ingest("a.md", story(random.Random(1)), tags=["x"])
+    store.delete(before.document_id, permanent=False)
+    after = store.ingest("a.md", story(random.Random(1 if same else 2)))
+    assert (after.document_id, after.generation) == (before.document_id, 2)
+    assert (after.ingestion_time, list(after.fields.tags)) == (before.ingestion_time, [])
+    assert store.documents(include_deleted=True) == [after]
+    store.harness.sweep()
+    assert store.points() == [chunk.chunk_number for chunk in store.chunks(after.document_id)]
+    assert _index_rows(store) == after.chunk_count
+    assert store.restore(before.document_id) == after
+
+
+def test_a_source_that_is_taken_cannot_be_brought_back_to(store: Store) -> None:
+    before = store.ingest("a.md", story(random.Random(1)))
+    store.delete(before.document_id, permanent=False)
+    other = store.harness.ingest("docs", "a.md", story(random.Random(2)), document_id="other").document
+    assert other.document_id == "other"
+    with pytest.raises(AlreadyExistsError, match="other"):
+        store.restore(before.document_id)
+    store.harness.sweep()
+    assert store.points() == [chunk.chunk_number for chunk in store.chunks("other")]
+
+
+def test_a_deletion_that_the_engine_misses_stays_hidden_until_the_sweeper_tells_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+
+    def broken(*_: object) -> None:
+        raise StoreUnavailableError("the engine is down")
+
+    monkeypatch.setattr(type(store.vectors), "delete", broken)
+    receipt = store.delete(document.document_id)
+    assert (receipt.state, receipt.HasField("completed_time")) == (HIDDEN, False)
+    assert _stores(receipt)["vectors"] == (0, document.chunk_count, False)
+    assert store.search("tide") == []
+    monkeypatch.undo()
+    store.harness.sweep()
+    assert store.points() == []
+
+
+def test_a_deletion_counts_what_a_final_search_still_finds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+    monkeypatch.setattr(type(store.vectors), "delete", lambda *_: None)  # an engine that acknowledges and does nothing
+    receipt = store.delete(document.document_id)
+    assert receipt.state == HIDDEN
+    assert _stores(receipt)["vectors"] == (0, document.chunk_count, False)
+
+
+def test_a_restoration_that_the_engine_misses_changes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+    store.delete(document.document_id, permanent=False)
+    upsert = type(store.vectors).upsert
+
+    def broken(self: VectorStore, collection: str, points: object) -> None:
+        upsert(self, collection, points)  # type: ignore[arg-type]  # whatever it is, it is passed on
+        raise StoreUnavailableError("the engine went down")
+
+    monkeypatch.setattr(type(store.vectors), "upsert", broken)
+    with pytest.raises(StoreUnavailableError):
+        store.restore(document.document_id)
+    monkeypatch.undo()
+    assert store.points() != []
+    assert store.documents() == []
+    assert store.search("tide") == []
+    store.harness.sweep()
+    assert store.points() == []
+    assert store.restore(document.document_id) == document
+
+
+def test_vectors_that_another_document_needs_stay(store: Store) -> None:
+    shared = story(random.Random(1))
+    first = store.ingest("a.md", shared)
+    second = store.harness.ingest("docs", "b.md", shared, duplicate_policy=document_pb2.DUPLICATE_POLICY_ALLOW).document
+    receipt = store.delete(first.document_id)
+    assert _stores(receipt)["embedding_cache"] == (0, 0, True)
+    chunk = store.chunks(second.document_id, include_embedding=True)[0]
+    assert np.linalg.norm(chunk.embedding) == pytest.approx(1.0)
+
+
+def test_a_deleted_collection_takes_everything_with_it(engine_store: Store) -> None:
+    first = engine_store.ingest("a.md", story(random.Random(1)))
+    second = engine_store.ingest("b.md", story(random.Random(2)))
+    engine_store.delete(second.document_id, permanent=False)
+    request = pb.DeleteCollectionRequest(collection="docs", request_id=str(uuid.uuid4()))
+    receipt = engine_store.harness.collection_calls.delete(request).receipt
+    assert (receipt.state, receipt.document_count) == (COMPLETE, 2)
+    assert receipt.chunk_count == first.chunk_count + second.chunk_count
+    assert {each.leftover_count for each in receipt.stores} == {0}
+    for table in ("documents", "chunks", "generations", "text_segments", "embeddings", "chunks_fts_docsize", "outbox"):
+        assert _rows(engine_store, table) == 0, table
+    assert engine_store.vectors.collections() == []
+    assert engine_store.harness.collection_calls.delete(request).receipt == receipt
