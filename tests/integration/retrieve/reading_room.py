@@ -1,0 +1,36 @@
+"""Both services on one catalog: what ingest stores, retrieve reads."""
+
+from pathlib import Path
+from typing import Any
+
+from groundwire.api.ingest.v1 import collection_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.retrieve.bootstrap import RetrieveService, build
+from groundwire.retrieve.settings import RetrieveSettings
+from tests.integration.ingest.harness import Harness
+
+
+class ReadingRoom:
+    """An ingest harness and a retrieve service beside it; `service` can be served."""
+
+    def __init__(self, folder: Path, settings: RetrieveSettings | None = None) -> None:
+        self.ingest = Harness(folder).without_housekeeping()
+        self.service: RetrieveService = build(
+            catalog=self.ingest.catalog,
+            vectors=self.ingest.vectors,
+            embedder=self.ingest.embedder,
+            settings=settings or RetrieveSettings(),
+            workers=self.ingest.workers,
+        )
+
+    def create(self, collection: str, settings: collection_pb2.CollectionSettings | None = None, **fields: Any) -> None:
+        request = ingest_pb.CreateCollectionRequest(collection=collection, settings=settings, **fields)
+        self.ingest.collection_calls.create(request)
+
+    def put(self, collection: str, source: str, text: str, **fields: Any) -> str:
+        """Ingest a text and return the id of its document."""
+        return self.ingest.ingest(collection, source, text, **fields).document.document_id
+
+    def close(self) -> None:
+        self.service.close()
+        self.ingest.close()

@@ -1,0 +1,127 @@
+"""From chapters down to chunks: only the chosen sections are searched, and the reply names them."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.ingest.v1 import collection_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from tests.integration.retrieve.library import Library
+from tests.integration.retrieve.reading_room import ReadingRoom
+from tests.integration.retrieve.serving import refused, serving
+
+if TYPE_CHECKING:
+    from tests.integration.retrieve.serving import Stub
+
+_TOP_DOWN = search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN
+
+CHAPTERS = {
+    "Ownership": ("Moving values", "Borrowing references", "Slices of strings"),
+    "Concurrency": ("Threads and joins", "Channels for messages", "Shared state"),
+    "Macros": ("Declarative macros", "Procedural macros", "Hygiene of names"),
+    "Testing": ("Unit tests", "Integration tests", "Benchmarks of code"),
+    "Modules": ("Paths of modules", "Visibility of items", "Use declarations"),
+}
+
+
+def _book() -> str:
+    parts = []
+    for chapter, sections in CHAPTERS.items():
+        parts.append(f"# {chapter}\n\nThis chapter is about {chapter.lower()}.\n")
+        for section in sections:
+            parts += [f"## {section}\n", f"{section} belong to {chapter.lower()}. " * 3, "More words stand here.\n"]
+    return "\n".join(parts)
+
+
+def _request(query: str, collection: str, **options: object) -> pb.RetrieveRequest:
+    request = pb.RetrieveRequest(collection=collection, query=query)
+    request.options.strategy = _TOP_DOWN
+    for name, value in options.items():
+        setattr(request.options, name, value)
+    return request
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadingRoom]:
+    opened = ReadingRoom(tmp_path_factory.mktemp("room"))
+    hierarchy = collection_pb2.ChunkingPolicy(chunker=collection_pb2.CHUNKER_HIERARCHY, min_chars=1, minimum_size=1)
+    opened.create("levels", collection_pb2.CollectionSettings(chunking=hierarchy))
+    structure = collection_pb2.ChunkingPolicy(
+        target_size=40, minimum_size=1, maximum_size=60, min_chars=1, overlap_ratio=0.0
+    )
+    opened.create("structure", collection_pb2.CollectionSettings(chunking=structure))
+    for collection in ("levels", "structure"):
+        opened.put(collection, "book.md", _book())
+    yield opened
+    opened.close()
+
+
+@pytest.mark.requirement("S1-48")
+@pytest.mark.parametrize("collection", ["levels", "structure"])
+async def test_hits_are_paragraphs_of_the_chosen_sections_which_are_named(room: ReadingRoom, collection: str) -> None:
+    async with serving(room) as stub:  # type: ignore[arg-type]  # it has a service
+        response = await stub.Retrieve(_request("borrowing references of ownership", collection, top_k=20))
+    chosen = {tuple(section.hierarchy_path) for section in response.chosen_sections}
+    assert response.chosen_sections[0].hierarchy_path == ["Ownership", "Borrowing references"]
+    assert 1 <= len(chosen) <= 5
+    assert all(chapter in CHAPTERS for chapter, *_ in chosen)
+    scores = [section.score for section in response.chosen_sections]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0.0 <= score <= 1.0 for score in scores)
+    assert response.results
+    assert response.results[0].section == "Borrowing references"
+    for hit in response.results:
+        inside = [
+            section
+            for section in response.chosen_sections
+            if section.document_id == hit.document_id
+            and section.first_sequence_num <= hit.sequence_num <= section.last_sequence_num
+        ]
+        assert inside
+        assert collection != "levels" or hit.level == 3
+
+
+async def test_a_filter_of_the_request_holds_below_the_chosen_sections(room: ReadingRoom) -> None:
+    async with serving(room) as stub:  # type: ignore[arg-type]  # the same
+        request = _request("borrowing references", "structure")
+        request.options.filter.comparison.field = "section"
+        request.options.filter.comparison.operator = 1  # type: ignore[assignment]  # EQ
+        request.options.filter.comparison.value.string_value = "Moving values"
+        response = await stub.Retrieve(request)
+    assert {hit.section for hit in response.results} <= {"Moving values"}
+
+
+@pytest.mark.requirement("S1-48")
+async def test_texts_without_headings_and_empty_collections_work_as_well(library: Library, stub: "Stub") -> None:
+    assert not (await stub.Retrieve(_request("alpha", "docs"))).results
+    library.put("a.txt", ["alpha one", "beta two"])
+    response = await stub.Retrieve(_request("alpha", "docs"))
+    assert response.results[0].content == "alpha one"
+    assert [list(section.hierarchy_path) for section in response.chosen_sections] == [["Chapter 1"]]
+
+
+async def test_the_choice_follows_changes_of_the_collection(library: Library, stub: "Stub") -> None:
+    document = library.put("a.md", ["alpha one"], places=[("Old", "Part")])
+    assert (await stub.Retrieve(_request("alpha", "docs"))).chosen_sections[0].hierarchy_path == ["Old", "Part"]
+    library.put("a.md", ["alpha one more"], places=[("New", "Part")], replaces=document)
+    assert (await stub.Retrieve(_request("alpha", "docs"))).chosen_sections[0].hierarchy_path == ["New", "Part"]
+
+
+async def test_a_vector_of_the_caller_chooses_too_and_a_wrong_one_is_refused(room: ReadingRoom) -> None:
+    wanted = room.ingest.embedder.embed_query("Channels for messages belong to concurrency")
+    async with serving(room) as stub:  # type: ignore[arg-type]  # the same
+        request = _request("zzz", "levels")
+        request.query_vector.extend(wanted.tolist())
+        response = await stub.Retrieve(request)
+        assert response.chosen_sections[0].hierarchy_path == ["Concurrency", "Channels for messages"]
+        wrong = _request("zzz", "levels")
+        wrong.query_vector.extend([1.0, 2.0])
+        _, info, _ = await refused(stub.Retrieve(wrong))
+    assert info.reason == "DIMENSION_MISMATCH"
+
+
+async def test_the_past_cannot_be_searched_from_the_top(stub: "Stub") -> None:
+    _, _, fields = await refused(stub.Retrieve(_request("alpha", "docs", snapshot=1)))
+    assert fields == ["options.strategy"]
