@@ -1,0 +1,160 @@
+"""Composition root of the ingest service."""
+
+from dataclasses import dataclass
+
+from groundwire.catalog.collection_positions import CollectionPositions
+from groundwire.catalog.database import Database
+from groundwire.catalog.expired_generations import ExpiredGenerations
+from groundwire.catalog.uploads import Uploads
+from groundwire.ingest.adapters.parser_lanes import ParserLanes
+from groundwire.ingest.adapters.staged_upload import StagingFolder
+from groundwire.ingest.bootstrap.documents import ingest_document, parser_of, put_chunks, use_cases
+from groundwire.ingest.bootstrap.foundation import Foundation
+from groundwire.ingest.changes import ChangeParts, Changes
+from groundwire.ingest.create_collection import CreateCollection
+from groundwire.ingest.housekeeping import Housekeeping
+from groundwire.ingest.index_orphans import IndexOrphans
+from groundwire.ingest.ingest_document import IngestDocument
+from groundwire.ingest.operations import OperationParts, Operations
+from groundwire.ingest.read_collections import GetCollection, ListCollections
+from groundwire.ingest.rebuild_index import RebuildIndex
+from groundwire.ingest.receive_upload import ReceiveUpload
+from groundwire.ingest.servicer import IngestServicer
+from groundwire.ingest.servicer.calls import Calls, UseCases
+from groundwire.ingest.servicer.change_calls import ChangeCalls
+from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
+from groundwire.ingest.servicer.operation_calls import OperationCalls
+from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
+from groundwire.ingest.servicer.upload_stream import UploadStream
+from groundwire.ingest.servicer.write_tokens import WriteTokens
+from groundwire.ingest.settings import IngestSettings
+from groundwire.ingest.sweep_leftovers import SweepLeftovers
+from groundwire.ingest.update_collection import UpdateCollection
+from groundwire.ingest.wire.collection_settings import SettingsReader
+from groundwire.kernel.clock import Clock, SystemClock
+from groundwire.kernel.embedder import Embedder
+from groundwire.kernel.vector_store import VectorStore
+from groundwire.rpc.consistency_tokens import ConsistencyTokens
+from groundwire.rpc.pagination import PageTokens, load_key
+from groundwire.rpc.workers import Workers
+from groundwire.vectorstores.engine_names import engine_name
+
+STAGING_FOLDER = "staging"
+PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
+_WAITING_OPERATIONS = 16
+"""Calls that may wait for long work at a time; further ones wait for their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestService:
+    """The running service. Catalog, engine, embedder and `workers` belong to whoever built it."""
+
+    servicer: IngestServicer
+    use_cases: UseCases
+    housekeeping: Housekeeping
+    parser: ParserLanes
+    ingest_workers: Workers
+    operations: OperationCalls
+
+    def start(self) -> None:
+        """Take back what a dead process left half written, start the parser process and the sweeper."""
+        self.parser.start()
+        self.housekeeping.start()
+
+    def close(self) -> None:
+        """End the parser process and the threads; a document that is being ingested fails."""
+        self.operations.close()
+        self.parser.close()
+        self.ingest_workers.close()
+        self.housekeeping.close()
+
+
+def build(
+    *,
+    catalog: Database,
+    vectors: VectorStore,
+    embedder: Embedder,
+    settings: IngestSettings,
+    workers: Workers,
+    clock: Clock | None = None,
+    embedder_url: str = "",
+) -> IngestService:
+    """Wire the service up; nothing runs before `start()`. `embedder_url` is how operators named the embedder."""
+    base = Foundation(catalog, vectors, embedder, settings, clock or SystemClock())
+    parser = parser_of(base)
+    receive = ReceiveUpload(
+        Uploads(catalog, base.clock), StagingFolder(base.folder / STAGING_FOLDER), settings.max_staged_bytes
+    )
+    housekeeping = Housekeeping(_sweep(base, receive), RebuildIndex(vectors, base.cache), settings.sweep_every_s)
+    ingest = ingest_document(base, parser, housekeeping)
+    ingest_workers = Workers(settings.concurrent_documents, "ingest")
+    operations = OperationCalls(
+        _operations(base, housekeeping), base.remember, embedder_url, Workers(_WAITING_OPERATIONS, "operation")
+    )
+    servicer = _servicer(base, ingest, receive, housekeeping, operations, (workers, ingest_workers))
+    return IngestService(servicer, servicer.calls.use, housekeeping, parser, ingest_workers, operations)
+
+
+def _servicer(
+    base: Foundation,
+    ingest: IngestDocument,
+    receive: ReceiveUpload,
+    housekeeping: Housekeeping,
+    operations: OperationCalls,
+    workers: tuple[Workers, Workers],
+) -> IngestServicer:
+    changes = ChangeParts(
+        base.catalog, base.apply_outbox, base.embed_chunks, base.vectors, ingest.locks, housekeeping.nudge, base.clock
+    ).assemble()
+    key = load_key(base.folder / PAGE_TOKEN_KEY_FILE)
+    write_tokens = WriteTokens(CollectionPositions(base.catalog), ConsistencyTokens(key))
+    return IngestServicer(
+        Calls(use_cases(base, ingest, changes), PageTokens(key), write_tokens),
+        _collection_calls(base, changes, PageTokens(key)),
+        ChangeCalls(changes, base.remember, write_tokens),
+        operations,
+        PutChunksCall(put_chunks(base, ingest), base.remember, write_tokens),
+        UploadStream(ingest, base.remember, receive, *workers, write_tokens),
+        *workers,
+    )  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
+
+
+def _collection_calls(base: Foundation, changes: Changes, tokens: PageTokens) -> CollectionCalls:
+    use = CollectionUseCases(
+        create=CreateCollection(base.collections, base.vectors, base.embedder.identity, base.clock),
+        get=GetCollection(base.collections),
+        list=ListCollections(base.collections),
+        update=UpdateCollection(base.collections),
+        delete=changes.delete_collection,
+        remember=base.remember,
+    )
+    return CollectionCalls(use, tokens, SettingsReader(base.settings.max_document_bytes), engine_name(base.vectors))
+
+
+def _sweep(base: Foundation, receive: ReceiveUpload) -> SweepLeftovers:
+    return SweepLeftovers(
+        documents=base.documents,
+        recovery=base.recovery,
+        builds=base.builds,
+        outbox=base.outbox,
+        cache=base.cache,
+        ledger=base.ledger,
+        receive=receive,
+        apply=base.apply_outbox,
+        identity_digest=base.embedder.identity.digest,
+        index_orphans=IndexOrphans(base.collections, base.duplicates, base.cache, base.vectors),
+        expired=ExpiredGenerations(base.catalog, base.clock),
+    )
+
+
+def _operations(base: Foundation, housekeeping: Housekeeping) -> Operations:
+    return OperationParts(
+        catalog=base.catalog,
+        documents=base.documents,
+        vectors=base.vectors,
+        embed_chunks=base.embed_chunks,
+        engines=base.apply_outbox.engines,
+        sweep=housekeeping.sweep_now,
+        nudge=housekeeping.nudge,
+        clock=base.clock,
+    ).assemble()
