@@ -8,6 +8,7 @@ import pytest
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.retrieve.domain.adjusting import SECTION_SHARE
+from groundwire.retrieve.domain.query_types import CONCEPTUAL_SHIFT, FACTUAL_SHIFT
 from tests.integration.retrieve.library import DIMENSIONS, Library, contents
 from tests.integration.retrieve.serving import refused
 
@@ -62,19 +63,14 @@ async def test_a_bad_type_is_named(stub: "Stub") -> None:
 
 @pytest.mark.requirement("C19")
 async def test_words_count_more_for_facts_and_vectors_more_for_concepts(library: Library, stub: "Stub") -> None:
-    axis = np.eye(DIMENSIONS, dtype=np.float32)
-    library.put(
-        "a.txt",
-        ["the word itself and nothing near", "nearest to the question", *[f"filler word {n}" for n in range(30)]],
-        vectors=np.stack([0.3 * axis[0] + axis[1], axis[0], *[axis[2 + n % 40] for n in range(30)]]),
-    )
+    library.put("a.txt", [f"filler word {number}" for number in range(40)])
     shares = {}
     for kind in (_FACTUAL, _CONCEPTUAL):
-        request = _request("itself", kind, top_k=2, explain=True)
-        request.query_vector.extend(axis[0].tolist())
-        response = await stub.Retrieve(request)
-        shares[kind] = response.explain_plan.dense_weight
-    assert shares[_FACTUAL] < shares[_CONCEPTUAL] or shares[_FACTUAL] == shares[_CONCEPTUAL] == 0.4
+        plan = (await stub.Retrieve(_request("filler word", kind, explain=True))).explain_plan
+        shares[kind] = plan.dense_weight
+    assert shares[_FACTUAL] == pytest.approx(0.75 + FACTUAL_SHIFT)
+    assert shares[_CONCEPTUAL] == pytest.approx(0.75 + CONCEPTUAL_SHIFT)
+    assert shares[_FACTUAL] < 0.75 < shares[_CONCEPTUAL]
 
 
 @pytest.mark.requirement("C19")
@@ -95,7 +91,6 @@ async def test_chunks_of_the_named_section_come_first(library: Library, stub: "S
     named = await stub.Retrieve(_request("What does chapter 2 say about moon tides?", explain=True))
     assert plain.results[0].chapter == "Chapter 1: Tides"
     assert named.results[0].chapter == "Chapter 2: Coasts"
-    assert [hit.chapter for hit in named.results][-1] == "Chapter 1: Tides" or len(named.results) == 3
     scores = [hit.relevance_score for hit in named.results]
     assert scores == sorted(scores, reverse=True)
     assert all(0.0 <= score <= 1.0 for score in scores)
