@@ -22,11 +22,29 @@ class ProfileChoice(StrEnum):
     BOOK = "book"
 
 
+class ChunkerChoice(StrEnum):
+    """Chunkers as the command line spells them."""
+
+    STRUCTURE = "structure"
+    SENTENCE = "sentence"
+    HIERARCHY = "hierarchy"
+    FIXED = "fixed"
+
+
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders.", metavar="PATH...")],
     collection: CollectionOption,
     profile: Annotated[
         ProfileChoice | None, typer.Option(help="Profile of a new collection; `documents` if not given.")
+    ] = None,
+    chunker: Annotated[
+        ChunkerChoice | None, typer.Option(help="How these files are cut, instead of the collection's way.")
+    ] = None,
+    target_size: Annotated[
+        int | None, typer.Option(min=1, help="Size of a chunk to aim at, instead of the collection's.")
+    ] = None,
+    overlap: Annotated[
+        float | None, typer.Option(min=0.0, max=0.5, help="Share of a chunk that neighbours share, below 0.5.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, max=32, help="Files in flight at a time.")] = DEFAULT_JOBS,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be done, and do nothing.")] = False,
@@ -41,14 +59,16 @@ def ingest(
 
     Exits with 1 if any file failed, naming each, and when the deletion was not confirmed.
     """
+    from groundwire.cli.chunking import chunking_overrides  # noqa: PLC0415 - protobuf costs time as well
     from groundwire.cli.ingest_run import IngestRun  # noqa: PLC0415 - gRPC and rich cost time --help should not pay
     from groundwire.cli.missing_files import check_roots  # noqa: PLC0415 - the same
     from groundwire.cli.source_files import find_source_files  # noqa: PLC0415 - the same
 
     files = find_source_files(paths)
     roots = check_roots(paths) if delete_missing else []
+    overrides = chunking_overrides(chunker.value if chunker else None, target_size, overlap)
     with connect(address) as client:
-        run = IngestRun(client, collection, files, roots, jobs, as_json, yes)
+        run = IngestRun(client, collection, files, roots, overrides, jobs, as_json, yes)
         report = run.plan() if plan else run.ingest(profile.value if profile else None)
     refused = report.pop("refused")
     if as_json:

@@ -31,18 +31,24 @@ def ensure_collection(client: GroundwireClient, name: str, profile: str | None) 
 
 
 def ingest_files(
-    client: GroundwireClient, collection: str, files: Sequence[SourceFile], jobs: int, display: Display
+    client: GroundwireClient,
+    collection: str,
+    files: Sequence[SourceFile],
+    chunking: collection_pb2.ChunkingPolicy | None,
+    jobs: int,
+    display: Display,
 ) -> list[FileOutcome]:
     """Ingest files, `jobs` at a time, and return their outcomes in the order of the files.
 
-    A refused file does not stop the others.
+    `chunking` goes over the collection's rules. A refused file does not stop the others.
 
     Raises:
         UnavailableError: the server cannot be reached; the rest is not tried.
     """
 
     def ingest_one(file: SourceFile) -> FileOutcome:
-        outcome = _ingest(client, collection, file, display)
+        header = pb.UploadHeader(collection=collection, source_uri=file.source_uri, chunking=chunking)
+        outcome = _ingest(client, header, file, display)
         display.finished(outcome)
         return outcome
 
@@ -54,9 +60,9 @@ def ingest_files(
             raise
 
 
-def _ingest(client: GroundwireClient, collection: str, file: SourceFile, display: Display) -> FileOutcome:
+def _ingest(client: GroundwireClient, header: pb.UploadHeader, file: SourceFile, display: Display) -> FileOutcome:
     try:
-        result = _send(client, collection, file, display)
+        result = _send(client, header, file, display)
     except UnavailableError:
         raise
     except GroundwireError as error:
@@ -73,15 +79,16 @@ def _ingest(client: GroundwireClient, collection: str, file: SourceFile, display
     )
 
 
-def _send(client: GroundwireClient, collection: str, file: SourceFile, display: Display) -> document_pb2.IngestResult:
+def _send(
+    client: GroundwireClient, header: pb.UploadHeader, file: SourceFile, display: Display
+) -> document_pb2.IngestResult:
     if file.path.stat().st_size <= UNARY_BYTES:
-        content = file.path.read_bytes()
-        return client.ingest_document(collection=collection, source_uri=file.source_uri, content=content).result
+        said = {field.name: value for field, value in header.ListFields()}
+        return client.ingest_document(content=file.path.read_bytes(), **said).result
 
     def on_progress(report: pb.UploadProgress) -> None:
         progress = report.progress
         stage = progress_pb2.ProgressStage.Name(progress.stage).removeprefix("PROGRESS_STAGE_").lower()
         display.stage(file.source_uri, stage, progress.done_count, progress.total_count)
 
-    header = pb.UploadHeader(collection=collection, source_uri=file.source_uri)
     return client.upload_document(file.path, header, on_progress)

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from groundwire.api.ingest.v1.collection_pb2 import ChunkingPolicy
 from groundwire.cli import ingest_report
 from groundwire.cli.ingest_files import ensure_collection, ingest_files
 from groundwire.cli.ingest_report import FileOutcome
@@ -23,13 +24,15 @@ _NAMED = 20
 class IngestRun:
     """What is to be ingested, and how.
 
-    Documents of `roots` whose files are gone are deleted; without roots nothing is. `as_json` keeps the screen clean.
+    Documents of `roots` whose files are gone are deleted; without roots nothing is. `chunking` goes over the
+    collection's rules. `as_json` keeps the screen clean.
     """
 
     client: GroundwireClient
     collection: str
     files: Sequence[SourceFile]
     roots: Sequence[Path]
+    chunking: ChunkingPolicy | None
     jobs: int
     as_json: bool
     may_delete: bool
@@ -51,7 +54,7 @@ class IngestRun:
     def plan(self) -> dict[str, Any]:
         """Show what an ingest would do and return it as `--json` prints it; nothing is changed."""
         with ingest_report.Display(len(self.files), quiet=self.as_json) as display:
-            plans = plan_files(self.client, self.collection, self.files, self.jobs, display)
+            plans = plan_files(self.client, self.collection, self.files, self.chunking, self.jobs, display)
         report = plan_dict(plans, as_list(self._missing() if self.roots else []))
         if not self.as_json:
             show_plan(report)
@@ -59,7 +62,7 @@ class IngestRun:
 
     def _ingested(self, files: Sequence[SourceFile]) -> list[FileOutcome]:
         with ingest_report.Display(len(files), quiet=self.as_json) as display:
-            return ingest_files(self.client, self.collection, files, self.jobs, display)
+            return ingest_files(self.client, self.collection, files, self.chunking, self.jobs, display)
 
     def _missing(self) -> list[MissingFile]:
         return find_missing(self.client, self.collection, self.roots, self.files)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1.collection_pb2 import ChunkingPolicy
+from groundwire.api.ingest.v1.ingest_service_pb2 import PlanIngestRequest
 from groundwire.cli.ingest_report import Display
 from groundwire.cli.source_files import SourceFile
 from groundwire.client import GroundwireClient
@@ -39,7 +41,12 @@ class FilePlan:
 
 
 def plan_files(
-    client: GroundwireClient, collection: str, files: Sequence[SourceFile], jobs: int, display: Display
+    client: GroundwireClient,
+    collection: str,
+    files: Sequence[SourceFile],
+    chunking: ChunkingPolicy | None,
+    jobs: int,
+    display: Display,
 ) -> list[FilePlan]:
     """Plan files, `jobs` at a time, and return the plans in the order of the files; changes nothing.
 
@@ -50,7 +57,8 @@ def plan_files(
     client.get_collection(collection=collection)
 
     def plan_one(file: SourceFile) -> FilePlan:
-        plan = _plan(client, collection, file)
+        request = PlanIngestRequest(collection=collection, source_uri=file.source_uri, chunking=chunking)
+        plan = _plan(client, request, file)
         display.advance(file.source_uri)
         return plan
 
@@ -62,12 +70,12 @@ def plan_files(
             raise
 
 
-def _plan(client: GroundwireClient, collection: str, file: SourceFile) -> FilePlan:
+def _plan(client: GroundwireClient, request: PlanIngestRequest, file: SourceFile) -> FilePlan:
     try:
         if file.path.stat().st_size > PLANNED_BYTES:
             return FilePlan(file.source_uri, "failed", error="too large to be planned; it can be ingested")
-        content = file.path.read_bytes()
-        return _to_plan(file, client.plan_ingest(collection=collection, source_uri=file.source_uri, content=content))
+        said = {field.name: value for field, value in request.ListFields()}
+        return _to_plan(file, client.plan_ingest(content=file.path.read_bytes(), **said))
     except UnavailableError:
         raise
     except GroundwireError as error:
