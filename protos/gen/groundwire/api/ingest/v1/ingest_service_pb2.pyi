@@ -739,7 +739,7 @@ class UploadAccepted(_message.Message):
     UPLOAD_ID_FIELD_NUMBER: _builtins.int
     DURABLE_OFFSET_FIELD_NUMBER: _builtins.int
     upload_id: _builtins.str
-    """Output only. Id to go on with after a broken connection."""
+    """Output only. Id to go on with after a broken connection; empty when the result follows without any part."""
     durable_offset: _builtins.int
     """Output only. Bytes that are stored; the next part starts here."""
     def __init__(

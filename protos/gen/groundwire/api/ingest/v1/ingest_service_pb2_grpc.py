@@ -292,10 +292,12 @@ class IngestServiceServicer:
         The client sends one header, then parts in rising order of offset, then closes its side. The server
         answers the header with `accepted`, then sends `progress`, and last the `result`. After a broken
         connection the client sends the header again with the `upload_id`; `accepted` says from which offset to
-        go on. Uploads without a part for 24 hours are forgotten.
+        go on. Of two streams of one upload the newer one goes on, the older one ends with ABORTED. Uploads without a
+        part for 24 hours are forgotten.
 
         Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part
-        that leaves a gap, for more or fewer bytes than announced, and for a hash that differs.
+        that leaves a gap, for more or fewer bytes than announced, for a hash that differs, and for a field of a
+        repeated header that differs; RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -73,10 +73,12 @@ class IngestServiceStub:
     The client sends one header, then parts in rising order of offset, then closes its side. The server
     answers the header with `accepted`, then sends `progress`, and last the `result`. After a broken
     connection the client sends the header again with the `upload_id`; `accepted` says from which offset to
-    go on. Uploads without a part for 24 hours are forgotten.
+    go on. Of two streams of one upload the newer one goes on, the older one ends with ABORTED. Uploads without a
+    part for 24 hours are forgotten.
 
     Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part
-    that leaves a gap, for more or fewer bytes than announced, and for a hash that differs.
+    that leaves a gap, for more or fewer bytes than announced, for a hash that differs, and for a field of a
+    repeated header that differs; RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
     """
     PlanIngest: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.PlanIngestRequest, _ingest_service_pb2.PlanIngestResponse]
     """Says what ingesting a document would do, and does nothing. Safe to retry. Errors: those of
@@ -227,10 +229,12 @@ class IngestServiceAsyncStub(IngestServiceStub):
     The client sends one header, then parts in rising order of offset, then closes its side. The server
     answers the header with `accepted`, then sends `progress`, and last the `result`. After a broken
     connection the client sends the header again with the `upload_id`; `accepted` says from which offset to
-    go on. Uploads without a part for 24 hours are forgotten.
+    go on. Of two streams of one upload the newer one goes on, the older one ends with ABORTED. Uploads without a
+    part for 24 hours are forgotten.
 
     Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part
-    that leaves a gap, for more or fewer bytes than announced, and for a hash that differs.
+    that leaves a gap, for more or fewer bytes than announced, for a hash that differs, and for a field of a
+    repeated header that differs; RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
     """
     PlanIngest: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.PlanIngestRequest, _ingest_service_pb2.PlanIngestResponse]  # type: ignore[assignment]
     """Says what ingesting a document would do, and does nothing. Safe to retry. Errors: those of
@@ -420,10 +424,12 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         The client sends one header, then parts in rising order of offset, then closes its side. The server
         answers the header with `accepted`, then sends `progress`, and last the `result`. After a broken
         connection the client sends the header again with the `upload_id`; `accepted` says from which offset to
-        go on. Uploads without a part for 24 hours are forgotten.
+        go on. Of two streams of one upload the newer one goes on, the older one ends with ABORTED. Uploads without a
+        part for 24 hours are forgotten.
 
         Errors: those of `IngestDocument`; NOT_FOUND for a forgotten `upload_id`; INVALID_ARGUMENT for a part
-        that leaves a gap, for more or fewer bytes than announced, and for a hash that differs.
+        that leaves a gap, for more or fewer bytes than announced, for a hash that differs, and for a field of a
+        repeated header that differs; RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
         """
 
     @_abc_1.abstractmethod
