@@ -31,7 +31,7 @@ def test_only_relative_paths_come_from_a_folder(source: str, is_below: bool) -> 
 
 
 def run(*, may_delete: bool) -> IngestRun:
-    return IngestRun(cast("GroundwireClient", None), "c", [], [], 1, as_json=False, may_delete=may_delete)
+    return IngestRun(cast("GroundwireClient", None), "c", [], [], None, 1, as_json=False, may_delete=may_delete)
 
 
 @pytest.mark.parametrize("answer", [True, False])
