@@ -41,6 +41,12 @@ class Contract:
     delete_document = UnaryCall(
         _INGEST + "DeleteDocument", ingest_pb.DeleteDocumentRequest, ingest_pb.DeleteDocumentResponse
     )
+    update_document = UnaryCall(
+        _INGEST + "UpdateDocument", ingest_pb.UpdateDocumentRequest, ingest_pb.UpdateDocumentResponse
+    )
+    restore_document = UnaryCall(
+        _INGEST + "RestoreDocument", ingest_pb.RestoreDocumentRequest, ingest_pb.RestoreDocumentResponse
+    )
     get_chunk = UnaryCall(_INGEST + "GetChunk", ingest_pb.GetChunkRequest, ingest_pb.GetChunkResponse)
     list_chunks = UnaryCall(_INGEST + "ListChunks", ingest_pb.ListChunksRequest, ingest_pb.ListChunksResponse)
     reindex = StreamCall(_INGEST + "Reindex", ingest_pb.ReindexRequest, ingest_pb.ReindexResponse)
