@@ -1,0 +1,165 @@
+"""Read-your-writes, reindex, reembed and fsck, as clients and operators use them."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
+from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import EmbeddingMismatchError, InvalidRequestError
+from tests.e2e.server import ServerProcess, groundwire
+
+TEXT = "# Tides\n\nThe moon causes the tides of the sea. A spring tide happens when sun and moon stand in line.\n"
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[GroundwireClient]:
+    with GroundwireClient(server.address) as client:
+        yield client
+
+
+@pytest.fixture
+def collection(client: GroundwireClient) -> str:
+    name = f"c-{uuid.uuid4().hex[:8]}"
+    client.create_collection(collection=name)
+    return name
+
+
+def options(token: str) -> RetrievalOptions:
+    return RetrievalOptions(consistency_token=token)
+
+
+def test_every_write_answers_with_a_token_that_a_search_takes(client: GroundwireClient, collection: str) -> None:
+    ingested = client.ingest_document(collection=collection, source_uri="a.md", text=TEXT).result
+    id_ = ingested.document.document_id
+    fields = document_pb2.DocumentFields(title="Changed")
+    tokens = [
+        ingested.consistency_token,
+        client.update_document(
+            collection=collection, document_id=id_, fields=fields, update_mask={"paths": ["title"]}
+        ).consistency_token,
+        client.delete_document(collection=collection, document_id=id_, permanent=False).consistency_token,
+        client.restore_document(collection=collection, document_id=id_).consistency_token,
+    ]
+    assert all(tokens)
+    for token in tokens:
+        found = client.retrieve(collection=collection, query="moon", options=options(token))
+        assert found.retrieval_count == 1
+        assert found.snapshot > 0
+        again = client.retrieve(collection=collection, query="moon", options=options(found.consistency_token))
+        assert again.snapshot >= found.snapshot
+    gone = client.delete_document(collection=collection, document_id=id_, permanent=True).consistency_token
+    assert client.retrieve(collection=collection, query="moon", options=options(gone)).retrieval_count == 0
+
+
+def test_an_upload_and_an_unchanged_document_answer_with_a_token(
+    client: GroundwireClient, collection: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.md").write_text(TEXT, encoding="utf-8")
+    for _ in range(2):
+        header = pb.UploadHeader(collection=collection, source_uri="a.md")
+        token = client.upload_document(tmp_path / "a.md", header).consistency_token
+        assert client.retrieve(collection=collection, query="moon", options=options(token)).retrieval_count == 1
+
+
+def test_a_question_passes_its_token_on(client: GroundwireClient, collection: str) -> None:
+    token = client.ingest_document(collection=collection, source_uri="a.md", text=TEXT).result.consistency_token
+    request = answer_pb.AskRequest(collection=collection, question="What causes the tides?", options=options(token))
+    assert client.ask.send(request).answer.citations
+    request.options.consistency_token = "garbage"  # noqa: S105 - no password
+    with pytest.raises(InvalidRequestError, match=r"options\.consistency_token"):
+        client.ask.send(request)
+
+
+def test_tokens_of_others_and_garbage_are_refused(client: GroundwireClient, collection: str, tmp_path: Path) -> None:
+    client.ingest_document(collection=collection, source_uri="a.md", text=TEXT)
+    client.create_collection(collection=f"{collection}-2")
+    other = client.ingest_document(collection=f"{collection}-2", source_uri="a.md", text=TEXT).result
+    elsewhere = ServerProcess(tmp_path / "elsewhere")
+    with GroundwireClient(elsewhere.address) as stranger:
+        stranger.create_collection(collection=collection)
+        foreign = stranger.ingest_document(collection=collection, source_uri="a.md", text=TEXT).result
+    elsewhere.stop()
+    for token in (other.consistency_token, foreign.consistency_token, "garbage", "A" * 32, "é", "A" * 100_000):
+        with pytest.raises(InvalidRequestError) as refused:
+            client.retrieve(collection=collection, query="moon", options=options(token))
+        assert [violation.field for violation in refused.value.violations] == ["options.consistency_token"]
+
+
+def test_a_token_of_a_collection_that_was_made_anew_is_refused(client: GroundwireClient, collection: str) -> None:
+    token = client.ingest_document(collection=collection, source_uri="a.md", text=TEXT).result.consistency_token
+    client.delete_collection(collection=collection)
+    client.create_collection(collection=collection)
+    with pytest.raises(InvalidRequestError):
+        client.retrieve(collection=collection, query="moon", options=options(token))
+
+
+@pytest.mark.requirement("C24")
+def test_fsck_finds_nothing_and_reindex_keeps_every_answer(server: ServerProcess, notes: Path) -> None:
+    assert groundwire("ingest", str(notes / "tides.md"), "-c", "ops", address=server.address).returncode == 0
+    before = groundwire("search", "moon", "-c", "ops", "--json", address=server.address)
+    done = groundwire("reindex", "-c", "ops", address=server.address)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("ops: 1 vectors of ")
+    assert "0 texts embedded" in done.stdout
+    after = groundwire("search", "moon", "-c", "ops", "--json", address=server.address)
+    assert json.loads(after.stdout)["results"] == json.loads(before.stdout)["results"]
+    checked = groundwire("fsck", "--json", address=server.address)
+    assert checked.returncode == 0
+    assert json.loads(checked.stdout)["findings"] == []
+
+
+def test_unknown_collections_are_told(server: ServerProcess) -> None:
+    for command in ("fsck", "reindex", "reembed"):
+        failed = groundwire(command, "-c", "none", address=server.address)
+        assert failed.returncode == 1
+        assert "COLLECTION_NOT_FOUND" in failed.stderr
+
+
+def test_the_same_request_is_done_once(client: GroundwireClient, collection: str) -> None:
+    client.ingest_document(collection=collection, source_uri="a.md", text=TEXT)
+    request = pb.ReindexRequest(collection=collection, request_id=str(uuid.uuid4()))
+    first, second = list(client.reindex.send(request)), list(client.reindex.send(request))
+    assert first[-1] == second[-1]
+    assert [event.WhichOneof("event") for event in second] == ["result"]
+
+
+@pytest.mark.requirement("S1-92")
+@pytest.mark.requirement("C01")
+def test_another_model_is_refused_until_the_collection_was_embedded_anew(tmp_path: Path, notes: Path) -> None:
+    old = ServerProcess(tmp_path / "data", ["--embedder", "hashing:64"])
+    assert groundwire("ingest", str(notes), "-c", "notes", address=old.address).returncode == 0
+    old.stop()
+
+    new = ServerProcess(tmp_path / "data", ["--embedder", "hashing:96"])
+    try:
+        for refused in (("search", "moon"), ("ingest", str(notes / "tides.md"))):
+            failed = groundwire(*refused, "-c", "notes", address=new.address)
+            assert failed.returncode == 1
+            assert "EMBEDDING_MISMATCH" in failed.stderr
+        with GroundwireClient(new.address) as client, pytest.raises(InvalidRequestError):
+            list(client.reembed(collection="notes", embedder="hashing:1024"))
+        done = groundwire("reembed", "-c", "notes", "--json", address=new.address)
+        result = json.loads(done.stdout)
+        assert (done.returncode, result["embedding"]["dimensions"], int(result["embedded_count"])) == (0, 96, 2)
+        found = json.loads(groundwire("search", "moon", "-c", "notes", "--json", address=new.address).stdout)
+        assert found["results"][0]["source"].endswith("tides.md")
+        with GroundwireClient(new.address) as client:
+            chunks = client.list_chunks(collection="notes", include_embedding=True).chunks
+            model = client.get_collection(collection="notes").collection.embedding.model_name
+        assert {(chunk.embedding_model, len(chunk.embedding)) for chunk in chunks} == {(model, 96)}
+        assert groundwire("fsck", address=new.address).returncode == 0
+        assert groundwire("ingest", str(notes), "-c", "notes", address=new.address).returncode == 0
+    finally:
+        new.stop()
+
+    again = ServerProcess(tmp_path / "data", ["--embedder", "hashing:64"])
+    with GroundwireClient(again.address) as client, pytest.raises(EmbeddingMismatchError):
+        client.retrieve(collection="notes", query="moon")
+    again.stop()
