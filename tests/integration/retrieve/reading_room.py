@@ -7,14 +7,14 @@ from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.retrieve.bootstrap import RetrieveService, build
 from groundwire.retrieve.settings import RetrieveSettings
-from tests.integration.ingest.harness import Harness
+from tests.integration.ingest.harness import DIMENSIONS, CountingEmbedder, Harness
 
 
 class ReadingRoom:
     """An ingest harness and a retrieve service beside it; `service` can be served."""
 
-    def __init__(self, folder: Path, settings: RetrieveSettings | None = None) -> None:
-        self.ingest = Harness(folder).without_housekeeping()
+    def __init__(self, folder: Path, settings: RetrieveSettings | None = None, dimensions: int = DIMENSIONS) -> None:
+        self.ingest = Harness(folder, embedder=CountingEmbedder(dimensions)).without_housekeeping()
         self.service: RetrieveService = build(
             catalog=self.ingest.catalog,
             vectors=self.ingest.vectors,
