@@ -6,6 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from groundwire.cli.expansion import ExpandOption, RadiusOption, expand, passage_json
+from groundwire.cli.explanation import (
+    DiversityOption,
+    ExactOption,
+    ExplainOption,
+    SnapshotOption,
+    refine,
+    show_explanation,
+)
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
 from groundwire.cli.retrieval import (
     FilterOption,
@@ -39,14 +47,19 @@ def search(
     top_down: TopDownOption = False,
     expand_mode: ExpandOption = None,
     radius: RadiusOption = None,
+    exact: ExactOption = False,
+    diversity: DiversityOption = None,
+    snapshot: SnapshotOption = None,
+    explain: ExplainOption = False,
     address: AddressOption = "127.0.0.1:50051",
     as_json: JsonOption = False,
 ) -> None:
     """Show the chunks that match a text best, with their scores and places."""
-    from groundwire.cli.messages import applied_json, search_json  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.messages import applied_json, message_json, search_json  # noqa: PLC0415 - --help stays fast
 
     options = retrieval_options(top_k, filter_json, mode, min_relevance)
     ask_more(options, query_types or (), self_query=self_query, top_down=top_down)
+    refine(options, exact=exact, diversity=diversity, snapshot=snapshot, explain=explain)
     with connect(address) as client:
         response = client.retrieve(collection=collection, query=text, options=options)
         chunk_ids = [hit.chunk_id for hit in response.results]
@@ -55,12 +68,16 @@ def search(
         found = search_json(response)
         if self_query or top_down or query_types:
             found["applied"] = applied_json(response)
+        if explain:
+            found["explain"] = message_json(response.explain_plan)
         if passages is not None:
             found["passages"] = [passage_json(passage) for passage in passages]
         typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
     else:
         _show_applied(response)
         _show(response) if passages is None else _show_passages(passages)
+        if explain:
+            show_explanation(response.explain_plan)
 
 
 def _show_applied(response: "retrieve_service_pb2.RetrieveResponse") -> None:

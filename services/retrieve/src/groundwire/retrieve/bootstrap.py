@@ -14,6 +14,7 @@ from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
+from groundwire.retrieve.adapters.cross_encoder_reranker import open_reranker
 from groundwire.retrieve.adapters.endpoint_extractor import EndpointExtractor
 from groundwire.retrieve.adapters.extractor_choice import open_extractor
 from groundwire.retrieve.adapters.rule_extractor import RuleExtractor
@@ -28,6 +29,7 @@ from groundwire.retrieve.query_recorder import QueryRecorder
 from groundwire.retrieve.query_vectors import QueryVectors
 from groundwire.retrieve.rank_candidates import RankCandidates
 from groundwire.retrieve.record_search import RecordSearch
+from groundwire.retrieve.rerank_candidates import RerankCandidates
 from groundwire.retrieve.retrieve_chunks import RetrieveChunks
 from groundwire.retrieve.search_chunks import SearchChunks
 from groundwire.retrieve.search_words import SearchTuning
@@ -91,7 +93,7 @@ def build(
         embedder,
         RequestLimits(settings.max_query_chars, settings.max_top_k),
         time,
-        ResultCache(settings.result_cache_mib << 20, catalog, search_chunks.views),
+        ResultCache(settings.result_cache_mib << 20, catalog, search_chunks.views, search_chunks.wait_for_position),
     )
     tokens = PageTokens(_token_key(catalog))
     list_logs = ListQueryLogs(logs, recorder)
@@ -123,13 +125,15 @@ def _search_chunks(
     companion: Companion,
 ) -> SearchChunks:
     tuning = SearchTuning(settings.max_terms, settings.max_term_share, settings.dense_weight)
+    reranker = open_reranker(settings.reranker)
+    rerank = RerankCandidates(reranker, settings.rerank_depth, settings.rerank_weight) if reranker else None
     return SearchChunks(
         views=SearchViews(catalog, clock),
         vectors=vectors,
         engine=engine_name(vectors),
         query_vectors=QueryVectors(embedder, settings.query_cache_entries),
-        plan_search=PlanSearch(tuning, settings.approved_source_prefixes),
-        rank_candidates=RankCandidates(settings.pool_size),
+        plan_search=PlanSearch(tuning, settings.approved_source_prefixes, reranks=True if reranker else None),
+        rank_candidates=RankCandidates(settings.pool_size, rerank),
         filter_sets=FilterSets(settings.filter_cache_mib << 20),
         companion=companion,
         wait_for_position=WaitForPosition(CollectionPositions(catalog), ConsistencyTokens(_token_key(catalog))),

@@ -110,7 +110,12 @@ class Legs:
 
     def join(self, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
         """Return those of the chunks that are visible, with their documents, in one catalog query."""
-        return self._view.chunks(numbers) if numbers else {}
+        if not numbers:
+            return {}
+        started = time.perf_counter()
+        found = self._view.chunks(numbers)
+        self.trace[StageKind.JOIN] = StageTrace(StageKind.JOIN, len(found), time.perf_counter() - started)
+        return found
 
     def _look_up(self, query: str, depth: int) -> None:
         if self._lexical is not None:

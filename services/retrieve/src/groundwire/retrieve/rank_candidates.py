@@ -84,9 +84,7 @@ class RankCandidates:
         candidates = legs.candidates(plan, depth)
         scores = fuse(candidates.similarities, candidates.lexical, plan.dense_weight)
         top = scores[: self._window(plan)]
-        started = time.perf_counter()
         live = legs.join([score.number for score in top])
-        legs.trace[StageKind.JOIN] = StageTrace(StageKind.JOIN, len(live), time.perf_counter() - started)
         is_all = candidates.exhausted and len(top) == len(scores)
         if len(live) < len(top):
             return None

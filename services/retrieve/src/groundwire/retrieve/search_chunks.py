@@ -192,7 +192,8 @@ class SearchChunks:
         hits: Sequence[SearchHit],
         embedding_s: float,
     ) -> Explanation:
-        missing = [number for number in listed(ranked.scores, hits) if number not in ranked.live]
+        trace = dict(legs.trace)
+        beyond = legs.join([number for number in listed(ranked.scores, hits) if number not in ranked.live])
         fused = StageTrace(StageKind.FUSION, len(ranked.scores), 0.0)
         ended = StageTrace(StageKind.VALIDATE, len(hits), 0.0)
         embedded = StageTrace(StageKind.EMBED, 1, embedding_s)
@@ -203,13 +204,13 @@ class SearchChunks:
                 similarities=candidates.similarities,
                 dense=candidates.dense,
                 lexical=candidates.lexical,
-                live={**ranked.live, **legs.join(missing)},
+                live={**ranked.live, **beyond},
                 ranking=ranked.ranking,
                 selection=selection,
                 hits=hits,
                 min_relevance=plan.min_relevance,
                 frequencies=legs.words.frequencies if legs.words else {},
-                trace={**legs.trace, embedded.kind: embedded, fused.kind: fused, ended.kind: ended},
+                trace={**trace, embedded.kind: embedded, fused.kind: fused, ended.kind: ended},
                 rerank_weight=rerank.weight if plan.reranks and rerank else 0.0,
                 engine=self.engine,
             )

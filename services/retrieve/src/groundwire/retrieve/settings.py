@@ -24,6 +24,9 @@ class RetrieveSettings(BaseSettings):
     max_terms: int = Field(default=12, ge=1, le=64)
     max_term_share: float = Field(default=0.25, gt=0, le=1)
     dense_weight: float | None = Field(default=None, ge=0, le=1)
+    reranker: str = ""
+    rerank_depth: int = Field(default=20, ge=2, le=100)
+    rerank_weight: float = Field(default=1.0, ge=0, le=1)
     filter_cache_mib: int = Field(default=128, ge=0, le=65_536)
     query_cache_entries: int = Field(default=4096, ge=0, le=10_000_000)
     result_cache_mib: int = Field(default=64, ge=0, le=65_536)

@@ -33,11 +33,12 @@ class QueryTerms:
 
     Terms are single words without punctuation, case-folded. Phrases are words in a row, separated by one space:
     what the caller put in double quotes, and the parts of a compound such as `OPS-306` or `std::mem`
-    (not of `it's`, whose parts are stop words).
+    (not of `it's`, whose parts are stop words). `quoted` are those of them that the caller quoted.
     """
 
     terms: tuple[str, ...]
     phrases: tuple[str, ...]
+    quoted: tuple[str, ...] = ()
 
 
 def parse_query(query: str) -> QueryTerms:
@@ -51,7 +52,8 @@ def parse_query(query: str) -> QueryTerms:
     words = _words(query)
     telling = [word for word in words if word not in STOP_WORDS] or words
     joined = [" ".join(words) for words in (*phrases, *compounds)]
-    return QueryTerms(_unique(telling)[:MAX_QUERY_TERMS], _unique(joined)[:MAX_QUERY_TERMS])
+    quoted = _unique(joined[: len(phrases)])
+    return QueryTerms(_unique(telling)[:MAX_QUERY_TERMS], _unique(joined)[:MAX_QUERY_TERMS], quoted[:MAX_QUERY_TERMS])
 
 
 def select_terms(

@@ -17,16 +17,19 @@ def dense_weight_for(default: float, parsed: QueryTerms, frequencies: Mapping[st
 
     Embedding models know little about rare names and codes, and words find them exactly. So the lexical leg leads
     when a rare word (at most 3 chunks, or 0.5 % of them) decides: in a query of at most 3 telling words, or when it is
-    a code, with letters and digits or joined to its neighbour by a sign, such as `OPS-306` (requirement S1-42).
+    a code, with letters and digits or joined to its neighbour by a sign, such as `OPS-306` (requirement S1-42). So it
+    does when the caller quotes words that some chunk has in that order.
 
     Args:
         default: share in [0, 1] for ordinary questions.
         parsed: the query.
-        frequencies: word of the query to the number of chunks that contain it.
+        frequencies: word or phrase of the query to the number of chunks that contain it.
         chunk_count: all chunks of the collection.
     """
+    if any(frequencies.get(phrase, 0) > 0 for phrase in parsed.quoted):
+        return min(default, KEYWORD_DENSE_WEIGHT)
     limit = max(_RARE_CHUNKS, _RARE_SHARE * chunk_count)
-    rare = {word for word, count in frequencies.items() if 0 < count <= limit}
+    rare = {word for word in parsed.terms if 0 < frequencies.get(word, 0) <= limit}
     decisive = rare if len(parsed.terms) <= _FEW_WORDS else {word for word in rare if _is_code(word, parsed)}
     return min(default, KEYWORD_DENSE_WEIGHT) if decisive else default
 

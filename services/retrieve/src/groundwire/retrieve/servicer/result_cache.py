@@ -9,6 +9,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.retrieve.domain.searching import SearchResult, SearchState, SearchTimes
 from groundwire.retrieve.ports import ViewOpener
+from groundwire.retrieve.wait_for_position import WaitForPosition
 from groundwire.retrieve.wire.responses import set_times
 
 _OVERHEAD_BYTES = 2000
@@ -44,11 +45,13 @@ class ResultCache:
         max_bytes: of requests, responses and results; 0 switches the cache off.
         latest: the position of the catalog.
         views: to see whether a collection has changed.
+        tokens: issues the token of a position.
     """
 
-    def __init__(self, max_bytes: int, latest: LatestPosition, views: ViewOpener) -> None:
+    def __init__(self, max_bytes: int, latest: LatestPosition, views: ViewOpener, tokens: WaitForPosition) -> None:
         self._latest = latest
         self._views = views
+        self._tokens = tokens
         self._held: BoundedCache[tuple[str, bytes], CachedResult] = BoundedCache(max_bytes)
 
     def current(self, tenant: str, request: pb.RetrieveRequest) -> CachedResult | None:
@@ -70,8 +73,12 @@ class ResultCache:
             is_same = view.collection.uid == held.result.plan.collection.uid
             if not is_same or view.changed_position != held.changed_position:
                 return None
-            renewed = replace(held, position=view.position)
-        renewed.response.snapshot = renewed.position
+            position, uid = view.position, view.collection.uid
+        response = pb.RetrieveResponse()
+        response.CopyFrom(held.response)
+        response.snapshot = position
+        response.consistency_token = self._tokens.token_of(position, tenant, uid)
+        renewed = replace(held, response=response, position=position)
         self._keep(key, renewed)
         return renewed
 
