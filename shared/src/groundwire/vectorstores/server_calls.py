@@ -34,5 +34,5 @@ def unavailable(engine: str, error: Exception) -> StoreUnavailableError:
     """Return the error for a failed call: one line of what the library says, without its dump of the connection."""
     details = getattr(error, "details", None)
     said = str(details() if callable(details) else error).strip() or "no reason given"
-    message = f"{engine} failed: {type(error).__name__.lstrip("_")}: {said.splitlines()[0][:_MAX_SAID_CHARS]}"
+    message = f"{engine} failed: {type(error).__name__.lstrip('_')}: {said.splitlines()[0][:_MAX_SAID_CHARS]}"
     return StoreUnavailableError(message, engine=engine)
