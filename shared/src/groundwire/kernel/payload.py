@@ -37,6 +37,16 @@ def chunk_payload(
         "category": fields.category,
         "tags": all_tags(fields, chunk),
         "project": fields.project,
+        **_place(chunk),
+        "ingested_at": epoch_ms(ingested),
+    }
+    built_in = {key: value for key, value in candidates.items() if value is not None and value not in ("", ())}
+    return built_in | all_metadata(fields, chunk)
+
+
+def _place(chunk: Chunk) -> dict[str, Value | None]:
+    """Return where a chunk stands in its document."""
+    return {
         "chapter": chunk.chapter,
         "section": chunk.section,
         "section_title": chunk.section_title,
@@ -45,14 +55,9 @@ def chunk_payload(
         "page_numbers": chunk.page_numbers,
         "page_start": chunk.page_numbers[0] if chunk.page_numbers else None,
         "page_end": chunk.page_numbers[-1] if chunk.page_numbers else None,
-        "page_start": chunk.page_numbers[0] if chunk.page_numbers else None,
-        "page_end": chunk.page_numbers[-1] if chunk.page_numbers else None,
         "char_start": chunk.span.start,
         "char_end": chunk.span.end,
-        "ingested_at": epoch_ms(ingested),
     }
-    built_in = {key: value for key, value in candidates.items() if value is not None and value not in ("", ())}
-    return built_in | all_metadata(fields, chunk)
 
 
 def all_tags(fields: DocumentFields, chunk: Chunk) -> tuple[str, ...]:
