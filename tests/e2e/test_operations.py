@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
@@ -42,7 +43,7 @@ def test_every_write_answers_with_a_token_that_a_search_takes(client: Groundwire
     tokens = [
         ingested.consistency_token,
         client.update_document(
-            collection=collection, document_id=id_, fields=fields, update_mask={"paths": ["title"]}
+            collection=collection, document_id=id_, fields=fields, update_mask=FieldMask(paths=["title"])
         ).consistency_token,
         client.delete_document(collection=collection, document_id=id_, permanent=False).consistency_token,
         client.restore_document(collection=collection, document_id=id_).consistency_token,
