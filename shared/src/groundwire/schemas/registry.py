@@ -1,0 +1,97 @@
+"""All schemas by the kind of metadata they describe."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from groundwire.kernel.errors import NotFoundError
+from groundwire.schemas.documents import ChunkMetadata, DocumentMetadata
+from groundwire.schemas.records import (
+    FAQMetadata,
+    MemoryMetadata,
+    PersonaMetadata,
+    SummaryMetadata,
+    TurnMetadata,
+)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+Model: TypeAlias = (
+    type[PersonaMetadata]
+    | type[FAQMetadata]
+    | type[MemoryMetadata]
+    | type[TurnMetadata]
+    | type[SummaryMetadata]
+    | type[DocumentMetadata]
+    | type[ChunkMetadata]
+)
+MODELS: dict[str, Model] = {
+    "persona": PersonaMetadata,
+    "faq": FAQMetadata,
+    "memory": MemoryMetadata,
+    "turn": TurnMetadata,
+    "summary": SummaryMetadata,
+    "document": DocumentMetadata,
+    "chunk": ChunkMetadata,
+}
+"""In the order in which they are listed."""
+
+
+class SchemaNotFoundError(NotFoundError):
+    """No such kind of metadata."""
+
+    resource_type = "schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What is known of one kind: JSON Schema (draft 2020-12), names under which fields are stored, a valid example.
+
+    `required_fields` names what a caller should always give, also where there is a default: JSON Schema's own
+    `required` stays true to what is refused (trap T07).
+    """
+
+    document_type: str
+    json_schema: Mapping[str, Any]
+    fields: tuple[str, ...]
+    required_fields: tuple[str, ...]
+    example: Mapping[str, Any]
+
+
+def schema_of(document_type: str) -> Schema:
+    """Return the schema of one kind.
+
+    Raises:
+        SchemaNotFoundError: an unknown kind.
+    """
+    model = _model(document_type)
+    made = model.model_json_schema(by_alias=True)
+    return Schema(
+        document_type=document_type,
+        json_schema={"$schema": DIALECT, **made, "examples": [model.EXAMPLE]},
+        fields=tuple(made["properties"]),
+        required_fields=model.REQUIRED,
+        example=model.EXAMPLE,
+    )
+
+
+def get_all_schemas() -> dict[str, Mapping[str, Any]]:
+    """Return the JSON Schema of every kind."""
+    return {document_type: schema_of(document_type).json_schema for document_type in MODELS}
+
+
+def validate_metadata(document_type: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata with defaults filled in and times in the canonical form, under its stored keys, without nulls.
+
+    Raises:
+        SchemaNotFoundError: an unknown kind.
+        pydantic.ValidationError: a field breaks a rule; it lists all of them.
+    """
+    found = _model(document_type).model_validate(dict(metadata))
+    dumped = found.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {key: value for key, value in dumped.items() if key != "custom" or value}
+
+
+def _model(document_type: str) -> Model:
+    if document_type not in MODELS:
+        raise SchemaNotFoundError(document_type)
+    return MODELS[document_type]
