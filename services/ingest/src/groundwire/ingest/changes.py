@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.deletion_traces import Leftovers
 from groundwire.catalog.document_changes import DocumentChanges
@@ -39,6 +38,7 @@ class ChangeParts:
     """What changes are made of; `sources` are the locks of the ingests, `nudge` wakes the sweeper."""
 
     catalog: Database
+    documents: Documents
     apply: ApplyOutbox
     embed_chunks: EmbedChunks
     vectors: VectorStore
@@ -48,7 +48,7 @@ class ChangeParts:
 
     def assemble(self) -> Changes:
         """Return the use cases."""
-        collections, documents = Collections(self.catalog, self.clock), Documents(self.catalog, self.clock)
+        collections, documents = self.apply.collections, self.documents
         changes, soft_deletes = DocumentChanges(self.catalog, self.clock), SoftDeletes(self.catalog, self.clock)
         ledger = Ledger(self.catalog, self.clock)
         complete = CompleteDeletion(self.apply, Leftovers(self.catalog), self.vectors, ledger, self.clock)

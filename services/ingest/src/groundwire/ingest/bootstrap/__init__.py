@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from groundwire.catalog.collection_positions import CollectionPositions
 from groundwire.catalog.database import Database
 from groundwire.catalog.expired_generations import ExpiredGenerations
+from groundwire.catalog.statistics import Statistics
 from groundwire.catalog.uploads import Uploads
 from groundwire.ingest.adapters.parser_lanes import ParserLanes
 from groundwire.ingest.adapters.staged_upload import StagingFolder
@@ -12,6 +13,7 @@ from groundwire.ingest.bootstrap.documents import ingest_document, parser_of, pu
 from groundwire.ingest.bootstrap.foundation import Foundation
 from groundwire.ingest.changes import ChangeParts, Changes
 from groundwire.ingest.create_collection import CreateCollection
+from groundwire.ingest.get_stats import GetStats
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.index_orphans import IndexOrphans
 from groundwire.ingest.ingest_document import IngestDocument
@@ -23,6 +25,7 @@ from groundwire.ingest.servicer import IngestServicer
 from groundwire.ingest.servicer.calls import Calls, UseCases
 from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
+from groundwire.ingest.servicer.inspection_calls import InspectionCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
@@ -30,6 +33,7 @@ from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.sweep_leftovers import SweepLeftovers
 from groundwire.ingest.update_collection import UpdateCollection
+from groundwire.ingest.validate_metadata import ValidateMetadata
 from groundwire.ingest.wire.collection_settings import SettingsReader
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
@@ -104,7 +108,14 @@ def _servicer(
     workers: tuple[Workers, Workers],
 ) -> IngestServicer:
     changes = ChangeParts(
-        base.catalog, base.apply_outbox, base.embed_chunks, base.vectors, ingest.locks, housekeeping.nudge, base.clock
+        catalog=base.catalog,
+        documents=base.documents,
+        apply=base.apply_outbox,
+        embed_chunks=base.embed_chunks,
+        vectors=base.vectors,
+        sources=ingest.locks,
+        nudge=housekeeping.nudge,
+        clock=base.clock,
     ).assemble()
     key = load_key(base.folder / PAGE_TOKEN_KEY_FILE)
     write_tokens = WriteTokens(CollectionPositions(base.catalog), ConsistencyTokens(key))
@@ -112,6 +123,7 @@ def _servicer(
         Calls(use_cases(base, ingest, changes), PageTokens(key), write_tokens),
         _collection_calls(base, changes, PageTokens(key)),
         ChangeCalls(changes, base.remember, write_tokens),
+        InspectionCalls(ValidateMetadata(), GetStats(Statistics(base.catalog), base.vectors)),
         operations,
         PutChunksCall(put_chunks(base, ingest), base.remember, write_tokens),
         UploadStream(ingest, base.remember, receive, *workers, write_tokens),

@@ -12,6 +12,7 @@ from groundwire.ingest.domain.reading import TextSlice
 from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
+from groundwire.ingest.servicer.inspection_calls import InspectionCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
@@ -33,6 +34,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     calls: Calls
     collection_calls: CollectionCalls
     change_calls: ChangeCalls
+    inspection_calls: InspectionCalls
     operation_calls: OperationCalls
     put_chunks: PutChunksCall
     upload: UploadStream
@@ -146,6 +148,18 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         async with aclosing(self.operation_calls.check(request)) as events:
             async for event in events:
                 yield event
+
+    async def GetSchema(self, request: pb.GetSchemaRequest, context: Any) -> pb.GetSchemaResponse:
+        """Return schemas of metadata."""
+        return await self._run(self.inspection_calls.schema, request)
+
+    async def ValidateMetadata(self, request: pb.ValidateMetadataRequest, context: Any) -> pb.ValidateMetadataResponse:
+        """Check metadata and fill in defaults."""
+        return await self._run(self.inspection_calls.validate, request)
+
+    async def GetStats(self, request: pb.GetStatsRequest, context: Any) -> pb.GetStatsResponse:
+        """Return figures of collections."""
+        return await self._run(self.inspection_calls.stats, request)
 
     async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
         return await self.workers.run(request_context.current().budget, call, request)
