@@ -33,7 +33,7 @@ from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest
 from groundwire.ingest.ports import Original
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.collection import PROFILES, ProfileName, SearchMode
+from groundwire.kernel.collection import PROFILES, CollectionLimits, ProfileName, SearchMode
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
@@ -147,7 +147,7 @@ def ask_all(retrieve: Any, questions: Sequence[Question], mode: SearchMode) -> H
 
 
 def _ask(retrieve: Any, question: Question, mode: SearchMode) -> tuple[bool, bool]:
-    query = question.text[: RetrieveSettings().max_query_chars]
+    query = question.text[: CollectionLimits().max_query_chars]
     result = retrieve.search_chunks(SearchRequest(DEFAULT_TENANT, COLLECTION, query, mode=mode, top_k=5), Budget())
     sources = [hit.stored.document.source_uri for hit in result.hits]
     return question.gold_file in sources[:1], question.gold_file in sources
