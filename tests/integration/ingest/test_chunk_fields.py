@@ -93,7 +93,7 @@ def test_every_field_of_a_chunk_is_there(harness: Harness, collection: str) -> N
     assert one.token_count == harness.embedder.tokenizer.count(text)
     assert one.tokenizer == harness.embedder.tokenizer.name
     assert one.embedding_model == harness.embedder.identity.model_name
-    assert datetime.fromisoformat(one.created_time.ToJsonString())
+    assert datetime.fromisoformat(one.created_time.ToJsonString()).tzinfo is not None
     assert one.embedding_time.ToNanoseconds() <= two.created_time.ToNanoseconds()
 
 

@@ -116,11 +116,15 @@ def test_settings_that_are_not_given_are_the_profiles_and_none_is_missing(harnes
         (Settings(duplicate_chunk_policy=9), "duplicate_chunk_policy"),  # type: ignore[arg-type]  # no such value
         (Settings(content_description="x" * 1025), "content_description"),
         (
-            Settings(field_descriptions=[settings_pb.FieldDescription(name="a b", description="d", type=1)]),
+            Settings(
+                field_descriptions=[
+                    settings_pb.FieldDescription(name="a b", description="d", type=settings_pb.FIELD_TYPE_STRING)
+                ]
+            ),
             "field_descriptions[0].name",
         ),
         (
-            Settings(field_descriptions=[settings_pb.FieldDescription(name="a", type=1)]),
+            Settings(field_descriptions=[settings_pb.FieldDescription(name="a", type=settings_pb.FIELD_TYPE_STRING)]),
             "field_descriptions[0].description",
         ),
         (
@@ -130,13 +134,20 @@ def test_settings_that_are_not_given_are_the_profiles_and_none_is_missing(harnes
         (
             Settings(
                 field_descriptions=[
-                    settings_pb.FieldDescription(name="a", description="d", type=2, allowed_values=["1"])
+                    settings_pb.FieldDescription(
+                        name="a", description="d", type=settings_pb.FIELD_TYPE_INTEGER, allowed_values=["1"]
+                    )
                 ]
             ),
             "field_descriptions[0].allowed_values",
         ),
         (
-            Settings(field_descriptions=[settings_pb.FieldDescription(name="a", description="d", type=1)] * 2),
+            Settings(
+                field_descriptions=[
+                    settings_pb.FieldDescription(name="a", description="d", type=settings_pb.FIELD_TYPE_STRING)
+                ]
+                * 2
+            ),
             "field_descriptions[1].name",
         ),
     ],

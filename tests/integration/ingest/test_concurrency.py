@@ -175,7 +175,8 @@ def test_a_collection_of_another_model_is_refused(harness: Harness, collection: 
     use = harness.service.use_cases.ingest_document
     found = harness.collection_calls.use.get(DEFAULT_TENANT, collection).collection
 
-    other = replace(use, identity=replace(found.identity, probe_digest="0" * 64))
+    admit = replace(use.prepare.admit, identity=replace(found.identity, probe_digest="0" * 64))
+    other = replace(use, prepare=replace(use.prepare, admit=admit))
     with pytest.raises(EmbeddingMismatchError) as caught:
         other(request_for(collection, "a.txt"), Original(4, b"text"), Budget(), lambda _: None)
     assert set(caught.value.metadata) == {"expected", "got"}
