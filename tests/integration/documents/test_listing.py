@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from groundwire.api.common.v1 import chunk_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.errors import (
     DocumentNotFoundError,
@@ -114,7 +115,8 @@ def test_chunks_of_a_document_are_filtered_in_the_order_of_the_text(filled: Stor
 
 def test_pages_of_chunks_join_to_the_whole(filled: Store) -> None:
     where = _filter({"n": {"$gte": 2}})
-    whole, token, found = filled.chunks(filter=where), "", []
+    whole, token = filled.chunks(filter=where), ""
+    found: list[chunk_pb2.Chunk] = []
     while True:
         request = pb.ListChunksRequest(collection="docs", page_size=3, page_token=token, filter=where)
         page = filled.harness.calls.list_chunks(request)

@@ -187,7 +187,6 @@ def test_a_title_that_stands_in_for_a_chapter_follows_the_title(store: Store) ->
     }
     assert store.search("balloon", mode=3)
     assert not store.search("zeppelin", mode=3)
-    assert store.harness.catalog
     assert store.search("comet", {"chapter": "Balloon"})
     store.update(plain.document_id, "title")
     assert {chunk.chapter for chunk in store.chunks(plain.document_id)} == {"notes.txt"}

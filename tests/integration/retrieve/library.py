@@ -16,8 +16,10 @@ from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration
+from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
@@ -70,11 +72,17 @@ class WordBagEmbedder:
 class Library:
     """One collection `docs` that can be filled and searched."""
 
-    def __init__(self, folder: Path, vectors_url: str = "memory:", settings: RetrieveSettings | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        vectors_url: str = "memory:",
+        settings: RetrieveSettings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.database = Database.open(f"sqlite:{folder / 'catalog.db'}")
         self.vectors: VectorStore = open_vector_store(vectors_url, data_dir=folder)
         self.embedder = WordBagEmbedder()
-        self.documents = Documents(self.database)
+        self.documents = Documents(self.database, clock)
         self.workers = Workers(2)
         self.service: RetrieveService = build(
             catalog=self.database,
@@ -82,6 +90,7 @@ class Library:
             embedder=self.embedder,
             settings=settings or RetrieveSettings(),
             workers=self.workers,
+            clock=clock,
         )
         self.collection = self.create("docs")
 
@@ -135,7 +144,16 @@ class Library:
         )
         made = self.embedder.embed_documents(texts) if vectors is None else vectors
         self.vectors.upsert(pending.collection.engine_name, PointBatch(pending.numbers, made, pending.payloads))
+        self._keep_vectors(pending, made)
         return self.documents.publish(pending)
+
+    def _keep_vectors(self, pending: PendingGeneration, made: Vectors) -> None:
+        """Store the vectors in the catalog too, as an ingest does."""
+        with self.database.read() as connection:
+            found = connection.exec_driver_sql("SELECT chunk_number, embedding_hash FROM chunks").all()
+        hashes = {row.chunk_number: row.embedding_hash for row in found}
+        identity = pending.collection.identity.digest
+        VectorCache(self.database).put(identity, [hashes[number] for number in pending.numbers], made)
 
     def begin(
         self,

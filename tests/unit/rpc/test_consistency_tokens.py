@@ -41,11 +41,11 @@ def test_garbage_is_refused_and_the_field_named(token: str) -> None:
 
 def test_a_token_is_good_for_its_own_collection_tenant_and_server_only() -> None:
     token = TOKENS.issue(7, tenant="t", collection_uid="u")
-    for moved in (
-        lambda: read(token, tenant="other"),
-        lambda: read(token, uid="other"),
-        lambda: read(token, tenant="tu", uid=""),
-        lambda: read(token, tokens=ConsistencyTokens(b"o" * 32)),
+    for tenant, uid, tokens in (
+        ("other", "u", TOKENS),
+        ("t", "other", TOKENS),
+        ("tu", "", TOKENS),
+        ("t", "u", ConsistencyTokens(b"o" * 32)),
     ):
         with pytest.raises(InvalidRequestError):
-            moved()
+            read(token, tenant=tenant, uid=uid, tokens=tokens)

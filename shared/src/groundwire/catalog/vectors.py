@@ -87,9 +87,7 @@ class VectorCache:
             yield _to_batch(rows, collection.identity.dimensions)
             generation, sequence = rows[-1].generation_key, rows[-1].sequence_num
 
-    def points_of(
-        self, collection: Collection, numbers: Sequence[int], *, also_unindexed: bool = False
-    ) -> PointBatch:
+    def points_of(self, collection: Collection, numbers: Sequence[int], *, also_unindexed: bool = False) -> PointBatch:
         """Return the points of those of the chunks that are live and indexed, by number, in one snapshot.
 
         Raises:

@@ -1,9 +1,12 @@
 """The one thread that writes."""
 
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 
@@ -12,9 +15,29 @@ from groundwire.kernel.errors import DrainingError
 
 T = TypeVar("T")
 
+GROUP_UNITS: Final = 32
+GROUP_S: Final = 0.02
+"""Units that wait already share a transaction, and with it one flush to disk, as long as it is younger than this."""
+
+
+@dataclass(eq=False, slots=True)
+class _Unit:
+    """Work that was handed in; `outcome` is its result or exception, not told before the transaction has ended."""
+
+    work: Callable[[Connection], Any]
+    told: Future[Any] = field(default_factory=Future)
+    outcome: Any = None
+    failed: bool = False
+
+    def tell(self) -> None:
+        if self.failed:
+            self.told.set_exception(self.outcome)
+        else:
+            self.told.set_result(self.outcome)
+
 
 class Writer:
-    """Runs units of work one after the other, each in one immediate transaction.
+    """Runs units of work one after the other; those that wait at the same time in one immediate transaction.
 
     Attributes:
         position: what `read_position` returned at the end of the last transaction that was committed.
@@ -27,34 +50,92 @@ class Writer:
             self.position = read_position(connection)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="catalog-writer")
         self._inside = threading.local()
+        self._waiting: deque[_Unit] = deque()
 
     def run(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction; when it returns the changes survive SIGKILL and power loss.
 
-        An exception of `work` rolls everything back and leaves unchanged.
+        An exception of `work` rolls back all that it did and leaves unchanged. It sees what other units did before it,
+        as always, and nothing of those that come after it.
 
         Raises:
             DrainingError: the database is closed.
         """
         if getattr(self._inside, "active", False):
             raise RuntimeError("a unit of work must not start another one")
+        unit = _Unit(work)
+        self._waiting.append(unit)
         try:
-            future = self._thread.submit(self._transact, work)
+            self._thread.submit(self._commit_waiting)
         except RuntimeError as error:
-            raise DrainingError("the catalog is closed") from error
-        return future.result()
+            if self._withdrawn(unit):
+                raise DrainingError("the catalog is closed") from error
+        return cast("T", unit.told.result())
 
     def close(self) -> None:
         """Finish the work that was handed in, then stop; idempotent."""
         self._thread.shutdown(wait=True)
 
-    def _transact(self, work: Callable[[Connection], T]) -> T:
+    def _withdrawn(self, unit: _Unit) -> bool:
+        """Take a unit back; False when the thread, that was just ending, has it already."""
+        try:
+            self._waiting.remove(unit)
+        except ValueError:
+            return False
+        return True
+
+    def _next(self) -> _Unit | None:
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            return None
+
+    def _commit_waiting(self) -> None:
+        first = self._next()
+        if first is None:
+            return  # it went with a group before
+        group = [first]
         self._inside.active = True
         try:
             with translated_failures(), self._engine.begin() as connection:
-                result = work(connection)
+                self._run_group(connection, group)
                 position = self._read_position(connection)
             self.position = position
-            return result
+        except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers
+            for unit in group:
+                unit.outcome, unit.failed = (unit.outcome if unit.failed else error), True
         finally:
             self._inside.active = False
+        for unit in group:
+            unit.tell()
+
+    def _run_group(self, connection: Connection, group: list[_Unit]) -> None:
+        """Run the one unit of the group and, if others wait, those as well; they are added to the group."""
+        if not self._waiting:
+            group[0].outcome = group[0].work(connection)  # alone: an exception ends the transaction
+            return
+        ends_at = time.monotonic() + GROUP_S
+        _attempt(connection, group[0])
+        while len(group) < GROUP_UNITS and time.monotonic() < ends_at and (unit := self._next()) is not None:
+            group.append(unit)
+            _attempt(connection, unit)
+
+
+def _attempt(connection: Connection, unit: _Unit) -> None:
+    """Run a unit inside a transaction that it shares; what it did is undone when it fails.
+
+    Raises:
+        Exception: that of the unit, when the failure was so bad that the database gave up the whole transaction.
+    """
+    savepoint = connection.begin_nested()
+    try:
+        with translated_failures():
+            unit.outcome = unit.work(connection)
+    except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+        unit.outcome, unit.failed = error, True
+        try:
+            savepoint.rollback()
+        except Exception:  # noqa: BLE001 - the reason is the error of the unit
+            raise error from None
+    else:
+        savepoint.commit()

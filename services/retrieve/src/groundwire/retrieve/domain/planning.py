@@ -65,4 +65,4 @@ def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool) -
 
 def neighbours_for(depth: int, share: float) -> int:
     """Return how many neighbours to ask for so that `depth` of them probably match."""
-    return OVERFETCHED + 1 if share <= 0.0 else int(depth / share * _SPARE_SHARE) + _SPARE
+    return int(min(OVERFETCHED + 1.0, depth / max(share, 1e-9) * _SPARE_SHARE)) + _SPARE

@@ -1,0 +1,220 @@
+"""GetSchema, ValidateMetadata and GetStats, and how documents, chunks and points refer to one another."""
+
+import json
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from groundwire.api.common.v1.metadata_value_pb2 import (
+    DoubleList,
+    Int64List,
+    MetadataValue,
+    StringList,
+)
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import schema_pb2, stats_pb2
+from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError, NotFoundError
+from groundwire.schemas import MODELS, get_all_schemas
+from tests.integration.documents.store import Store, number, story, text
+
+KINDS = ["persona", "faq", "memory", "turn", "summary", "document", "chunk"]
+
+
+def _schemas(store: Store, doc_type: str = "") -> list[schema_pb2.SchemaEntry]:
+    request = pb.GetSchemaRequest(doc_type=doc_type)
+    return list(store.harness.service.servicer.inspection_calls.schema(request).schemas)
+
+
+def _validate(store: Store, doc_type: str, /, **metadata: MetadataValue) -> dict[str, MetadataValue]:
+    request = pb.ValidateMetadataRequest(doc_type=doc_type, metadata=metadata)
+    return dict(store.harness.service.servicer.inspection_calls.validate(request).metadata)
+
+
+def _stats(store: Store, collection: str = "") -> list[stats_pb2.CollectionStats]:
+    request = pb.GetStatsRequest(collection=collection)
+    return list(store.harness.service.servicer.inspection_calls.stats(request).collections)
+
+
+def _message(value: Any) -> MetadataValue:
+    if isinstance(value, list):
+        if all(isinstance(each, str) for each in value):
+            return MetadataValue(string_list=StringList(values=value))
+        return MetadataValue(int64_list=Int64List(values=value))
+    return text(value) if isinstance(value, str) else number(value)
+
+
+@pytest.mark.requirement("S0-48")
+def test_all_schemas_are_listed_in_order(store: Store) -> None:
+    entries = _schemas(store)
+    assert [entry.document_type for entry in entries] == KINDS
+    for entry in entries:
+        schema = json.loads(entry.schema_json)
+        assert schema == get_all_schemas()[entry.document_type]
+        assert list(schema["properties"]) == list(entry.fields)
+
+
+@pytest.mark.requirement("S0-49")
+def test_one_schema_is_returned_by_kind(store: Store) -> None:
+    [memory] = _schemas(store, "memory")
+    assert list(memory.required_fields) == ["type", "timestamp", "importance"]
+    with pytest.raises(NotFoundError):
+        _schemas(store, "dream")
+
+
+@pytest.mark.requirement("S1-105")
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_example_of_a_schema_passes_its_own_validation(store: Store, kind: str) -> None:
+    [entry] = _schemas(store, kind)
+    example = json.loads(entry.example_json)
+    own = {f"custom.{key}": value for key, value in example.pop("custom", {}).items()}
+    given = {key: _message(value) for key, value in (example | own).items()}
+    found = _validate(store, kind, **given)
+    assert {key: found[key] for key in given} == given
+
+
+@pytest.mark.requirement("S0-51")
+@pytest.mark.requirement("S0-52")
+def test_defaults_are_filled_in_and_times_become_canonical(store: Store) -> None:
+    found = _validate(store, "memory", type=text("memory"), timestamp=text("2025-12-16T07:00:00+01:00"))
+    assert found["timestamp"] == text("2025-12-16T06:00:00+00:00")
+    assert (found["source"], found["scope"], found["importance"]) == (text("system"), text("global"), number(3))
+    assert "tags" not in found
+    moment = Timestamp()
+    moment.FromDatetime(datetime(2025, 12, 16, 6, tzinfo=UTC))
+    stamped = _validate(store, "faq", type=text("faq"), timestamp=MetadataValue(timestamp_value=moment))
+    assert (stamped["timestamp"], stamped["_version"]) == (text("2025-12-16T06:00:00+00:00"), text("auto"))
+
+
+@pytest.mark.requirement("S0-53")
+@pytest.mark.requirement("T06")
+def test_every_broken_field_is_named(store: Store) -> None:
+    given = {"type": text("memory"), "importance": number(10), "importanse": number(1), "custom.a b": number(1)}
+    with pytest.raises(InvalidRequestError) as refused:
+        _validate(store, "memory", **given)
+    named = {violation.field: violation.description for violation in refused.value.violations}
+    assert set(named) == {
+        "metadata['timestamp']",
+        "metadata['importance']",
+        "metadata['importanse']",
+        "metadata['custom']",
+    }
+    assert "importance must be between 1 and 5" in named["metadata['importance']"]
+    assert "custom.<key>" in named["metadata['importanse']"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "field"),
+    [
+        ("dream", {}, "doc_type"),
+        ("", {}, "doc_type"),
+        ("memory", {"importance": MetadataValue()}, "metadata['importance']"),
+        ("memory", {"importance": MetadataValue(bool_value=True)}, "metadata['importance']"),
+        ("memory", {"importance": MetadataValue(double_value=4.0)}, "metadata['importance']"),
+        ("memory", {"timestamp": MetadataValue(timestamp_value=Timestamp(seconds=10**15))}, "metadata['timestamp']"),
+        ("memory", {"tags": MetadataValue(double_list=DoubleList(values=[1.0]))}, "metadata['tags'][0]"),
+        ("memory", {"custom.x": MetadataValue(double_value=float("nan"))}, "metadata['custom']"),
+        ("persona", {"type": text("faq")}, "metadata['type']"),
+    ],
+)
+def test_what_is_no_metadata_is_refused_by_name(
+    store: Store, kind: str, metadata: dict[str, MetadataValue], field: str
+) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        _validate(store, kind, **metadata)
+    assert field in [violation.field for violation in refused.value.violations]
+
+
+@pytest.mark.requirement("S1-08")
+@pytest.mark.requirement("S1-104")
+def test_figures_count_what_is_live(engine_store: Store) -> None:
+    chance = random.Random(1)
+    first = engine_store.ingest("a.md", story(chance), project="apollo")
+    second = engine_store.ingest("b.txt", "A comet and a lantern. " * 400, project="apollo")
+    third = engine_store.ingest("c.md", story(chance))
+    gone = engine_store.ingest("d.md", story(chance))
+    hidden = engine_store.ingest("e.md", story(chance))
+    engine_store.delete(gone.document_id)
+    engine_store.delete(hidden.document_id, permanent=False)
+    [stats] = _stats(engine_store, "docs")
+    live = (first, second, third)
+    chunks = sum(document.chunk_count for document in live)
+    assert (stats.collection, stats.document_count, stats.chunk_count) == ("docs", 3, chunks)
+    assert stats.total_chars == sum(document.total_chars for document in live)
+    assert {each.key: each.count for each in stats.by_record_type} == {"document": 3}
+    assert {each.key: each.count for each in stats.by_format} == {"markdown": 2, "text": 1}
+    assert {each.key: each.count for each in stats.by_project} == {"": 1, "apollo": 2}
+    assert {each.key: each.count for each in stats.by_embedding_model} == {first.embedding_model: chunks}
+    assert (stats.embedding.model_name, stats.metric) == (first.embedding_model, "cosine")
+    assert stats.vector_count == len(engine_store.points()) == chunks
+    assert stats.average_vectors_per_document == pytest.approx(chunks / 3)
+    stored = engine_store.chunks()
+    shared, length = sum(c.overlap_prev_chars for c in stored), sum(c.char_count for c in stored)
+    assert stats.overlap_share == pytest.approx(shared / length)
+    assert stats.overlap_share > 0
+
+
+def test_figures_of_all_collections_stand_in_the_order_of_their_names(store: Store) -> None:
+    store.harness.create("atlas")
+    assert [stats.collection for stats in _stats(store)] == ["atlas", "docs"]
+    empty = _stats(store)[0]
+    assert (empty.document_count, empty.overlap_share, empty.average_vectors_per_document) == (0, 0.0, 0.0)
+    with pytest.raises(CollectionNotFoundError):
+        _stats(store, "unknown")
+
+
+@pytest.mark.requirement("S1-01")
+@pytest.mark.requirement("S1-03")
+@pytest.mark.requirement("S1-04")
+def test_documents_chunks_and_points_lead_to_one_another(engine_store: Store) -> None:
+    document = engine_store.ingest("a.md", story(random.Random(1)))
+    request = pb.GetDocumentRequest(
+        collection="docs", document_id=document.document_id, include_chunk_ids=True, include_text=True
+    )
+    found = engine_store.harness.calls.get_document(request)
+    chunks = [engine_store.chunk(chunk_id) for chunk_id in found.chunk_ids]
+    assert {chunk.document_id for chunk in chunks} == {document.document_id}
+    assert engine_store.points() == [chunk.chunk_number for chunk in chunks]
+    assert len(chunks) == document.chunk_count
+    for chunk in chunks:
+        by_number = pb.GetChunkRequest(collection="docs", chunk_number=chunk.chunk_number)
+        answer = engine_store.harness.calls.get_chunk(by_number)
+        assert (answer.chunk, answer.document) == (chunk, document)
+        assert found.text[chunk.span.start : chunk.span.end] == chunk.content
+    hits = engine_store.search("tide")
+    assert {hit.chunk_id for hit in hits} == set(found.chunk_ids)
+
+
+@pytest.mark.requirement("S1-02")
+@pytest.mark.requirement("S1-05")
+def test_a_document_with_a_bad_field_leaves_no_trace(store: Store) -> None:
+    for fields in ({"metadata": {"a": MetadataValue()}}, {"language": "english"}, {"tags": ["a,b"]}):
+        with pytest.raises(InvalidRequestError):
+            store.ingest("a.md", story(random.Random(1)), **fields)
+    assert _stats(store, "docs")[0].document_count == 0
+    assert (store.documents(), store.points()) == ([], [])
+
+
+@pytest.mark.requirement("S1-70")
+@pytest.mark.requirement("T25")
+def test_metadata_of_every_kind_comes_back_as_it_was_sent(store: Store) -> None:
+    metadata = {
+        "text": text("é\n\t"),
+        "whole": number(-(2**63)),
+        "truth": MetadataValue(bool_value=False),
+        "share": MetadataValue(double_value=5.0),
+        "texts": MetadataValue(string_list=StringList(values=["b", "a"])),
+        "wholes": MetadataValue(int64_list=Int64List(values=[2**63 - 1, 0])),
+        "shares": MetadataValue(double_list=DoubleList(values=[0.5, 1.0])),
+    }
+    document = store.ingest("a.md", story(random.Random(1)), metadata=metadata, tags=[" x ", "x", "y"])
+    assert dict(store.get(document.document_id).fields.metadata) == metadata
+    for chunk in store.chunks(document.document_id):
+        assert dict(chunk.metadata) == metadata
+        assert list(chunk.tags) == ["x", "y"]
+    for hit in store.search(
+        "tide", {"truth": False, "share": 5, "whole": -(2**63), "wholes": {"$contains": 2**63 - 1}}
+    ):
+        assert dict(hit.metadata) == metadata

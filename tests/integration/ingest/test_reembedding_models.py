@@ -1,0 +1,53 @@
+"""From one real model to another of twice the dimension: random weights, real loading code."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+from groundwire.embedders.factory import open_embedder
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import Embedder
+from groundwire.kernel.errors import EmbeddingMismatchError
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.vectorstores.memory import MemoryVectorStore
+from tests.integration.ingest.harness import CountingEmbedder, Harness
+from tests.integration.ingest.test_ingest_document import long_text
+from tests.unit.embedders.tiny_model import save_tiny_model
+
+
+def open_tiny(folder: Path, dimensions: int, *, seed: int = 0) -> Embedder:
+    model = save_tiny_model(folder / f"saved-{dimensions}-{seed}", dimensions, seed=seed)
+    return open_embedder(f"sentence-transformers:{model}?engine=torch&long=truncate", cache_dir=folder / "cache")
+
+
+@pytest.mark.requirement("S1-92")
+@pytest.mark.requirement("C01")
+@pytest.mark.parametrize(("dimensions", "seed"), [(768, 0), (384, 1)], ids=["384 to 768", "other weights of 384"])
+def test_a_collection_moves_from_one_model_to_another(
+    process: Callable[..., Harness], tmp_path: Path, dimensions: int, seed: int
+) -> None:
+    store = MemoryVectorStore()
+    old, new = open_tiny(tmp_path, 384), open_tiny(tmp_path, dimensions, seed=seed)
+    first = process(store, cast("CountingEmbedder", old))
+    first.create("tides")
+    for number in range(3):
+        first.ingest("tides", f"{number}.md", f"# Tides {number}\n\n" + long_text(number, 10))
+    harness = process(store, cast("CountingEmbedder", new))
+    with pytest.raises(EmbeddingMismatchError):
+        harness.ingest("tides", "new.md", "# New\n\nMoon.")
+    count = len(harness.live_numbers("tides"))
+    built = harness.service.operations.use.reembed(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
+    assert (built.vectors, built.embedded, built.identity) == (count, count, new.identity)
+    collection = harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection
+    held = store.fetch(collection.engine_name, harness.points("tides"))
+    chunks = harness.calls.use.list_chunks.chunks.live(DEFAULT_TENANT, "tides", held.numbers)
+    made = new.embed_documents([stored.chunk.embedding_text for stored in chunks.values()])
+    expected = made / np.linalg.norm(made, axis=1, keepdims=True)
+    assert held.vectors.shape == (count, dimensions)
+    assert np.allclose(held.vectors, expected, atol=1e-4)
+    assert harness.ingest("tides", "new.md", "# New\n\nMoon.").document.embedding_model == new.identity.model_name
+    old.close()
+    new.close()

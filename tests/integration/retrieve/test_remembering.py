@@ -1,0 +1,158 @@
+"""Caches: an equal search gives the same bytes except for times, until its collection changes; never another's."""
+
+import contextvars
+import time
+from pathlib import Path
+
+import pytest
+
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.catalog.collections import Collections
+from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.retrieve.query_vectors import QueryVectors
+from groundwire.retrieve.settings import RetrieveSettings
+from groundwire.rpc import request_context
+from tests.integration.retrieve.library import Library, WordBagEmbedder, contents
+
+
+def _timeless(response: pb.RetrieveResponse) -> bytes:
+    copy = pb.RetrieveResponse()
+    copy.CopyFrom(response)
+    for name in ("query_embedding_time", "search_time", "total_time", "query_time", "processed_time", "log_id"):
+        copy.ClearField(name)
+    for state in copy.states:
+        state.ClearField("reached_time")
+    return copy.SerializeToString(deterministic=True)
+
+
+def _request(query: str = "alpha", collection: str = "docs") -> pb.RetrieveRequest:
+    return pb.RetrieveRequest(collection=collection, query=query)
+
+
+def _repeat(library: Library, request: pb.RetrieveRequest) -> pb.RetrieveResponse | None:
+    return library.service.servicer.search_calls.repeat(request, time.perf_counter())
+
+
+def test_a_repeated_search_gives_the_same_bytes_as_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "without").mkdir()
+    library = Library(tmp_path)
+    without = Library(tmp_path / "without", settings=RetrieveSettings(result_cache_mib=0, query_cache_entries=0))
+    for each in (library, without):
+        each.put("a.txt", ["alpha one", "alpha two"], fields=DocumentFields(title="A", metadata={"n": 1}))
+    first = library.retrieve("alpha")
+    repeated = _repeat(library, _request())
+    assert repeated is not None
+    assert _timeless(repeated) == _timeless(first)
+    assert _repeat(without, _request()) is None
+    again = without.retrieve("alpha")
+    assert [hit.content for hit in again.results] == [hit.content for hit in repeated.results]
+    states = [state.reached_time.ToNanoseconds() for state in repeated.states]
+    assert len(states) == 6
+    assert states == sorted(states)
+    assert repeated.processed_time.ToNanoseconds() >= repeated.query_time.ToNanoseconds()
+    library.close()
+    without.close()
+
+
+def test_every_change_of_the_collection_ends_what_was_remembered(library: Library) -> None:
+    library.put("a.txt", ["alpha one"])
+    assert contents(library.retrieve("alpha")) == ["alpha one"]
+    second = library.put("b.txt", ["alpha two"])
+    assert _repeat(library, _request()) is None
+    assert set(contents(library.retrieve("alpha"))) == {"alpha one", "alpha two"}
+    third = library.put("b.txt", ["alpha three"], replaces=second)
+    assert set(contents(library.retrieve("alpha"))) == {"alpha one", "alpha three"}
+    library.documents.delete("default", "docs", third.document_id)
+    assert contents(library.retrieve("alpha")) == ["alpha one"]
+    Collections(library.database).delete("default", "docs")
+    assert _repeat(library, _request()) is None
+    with pytest.raises(CollectionNotFoundError):
+        library.retrieve("alpha")
+
+
+def test_a_change_elsewhere_costs_one_look_and_moves_the_snapshot(library: Library) -> None:
+    library.put("a.txt", ["alpha one"])
+    first = library.retrieve("alpha")
+    library.put("x.txt", ["alpha other"], collection=library.create("other"))
+    assert _repeat(library, _request()) is None, "without a look nobody knows what has changed"
+    looked = library.retrieve("alpha")
+    assert looked.query_embedding_time.nanos == 0, "it was not searched again"
+    assert looked.snapshot == first.snapshot + 1
+    renewed = _repeat(library, _request())
+    assert renewed is not None
+    assert _timeless(renewed) == _timeless(looked)
+
+
+def test_requests_that_differ_in_anything_are_searched_apart(library: Library) -> None:
+    library.put("a.txt", ["alpha one", "alpha two"])
+    library.retrieve("alpha")
+    for query, options in (("alpha ", {}), ("Alpha", {}), ("alpha", {"top_k": 1}), ("alpha", {"min_relevance": 0.0})):
+        request = _request(query)
+        for name, value in options.items():
+            setattr(request.options, name, value)
+        assert _repeat(library, request) is None, (query, options)
+    timed = _request()
+    timed.query_time.GetCurrentTime()
+    assert _repeat(library, timed) is not None, "the time it was asked changes no result"
+
+
+@pytest.mark.requirement("S3-27")
+def test_nothing_remembered_crosses_tenants(library: Library) -> None:
+    library.put("a.txt", ["alpha secret"])
+    assert contents(library.retrieve("alpha")) == ["alpha secret"]
+
+    def ask_as_another() -> None:
+        request_context.bind(request_context.RequestContext(request_id="r", tenant="other"))
+        assert _repeat(library, _request()) is None
+        with pytest.raises(CollectionNotFoundError):
+            library.retrieve("alpha")
+
+    contextvars.copy_context().run(ask_as_another)
+
+
+@pytest.mark.parametrize("options", [{"explain": True}, {"snapshot": 1}])
+def test_what_tells_times_or_expires_is_not_remembered(library: Library, options: dict[str, int]) -> None:
+    library.put("a.txt", ["alpha"])
+    request = _request()
+    for name, value in options.items():
+        setattr(request.options, name, value)
+    library.service.servicer.search_calls.retrieve(request, time.perf_counter())
+    assert _repeat(library, request) is None
+
+
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    library = Library(tmp_path, settings=RetrieveSettings(result_cache_mib=1))
+    library.put("a.txt", [f"alpha {number} " + "x" * 2000 for number in range(20)])
+    for number in range(100):
+        library.retrieve(f"alpha {number}", top_k=20)
+    held = library.service.servicer.search_calls.results._held
+    assert 0 < held.weight <= 1 << 20
+    assert len(held) < 100
+    assert _repeat(library, _request("alpha 0")) is None
+    library.close()
+
+
+class CountingEmbedder(WordBagEmbedder):
+    def __init__(self) -> None:
+        self.count = 0
+
+    def embed_query(self, text: str) -> Vectors:
+        self.count += 1
+        return super().embed_query(text)
+
+
+def test_the_vector_of_a_query_is_made_once_while_it_is_remembered() -> None:
+    embedder = CountingEmbedder()
+    vectors = QueryVectors(embedder, entries=2)
+    first, _ = vectors("alpha")
+    again, _ = vectors("alpha")
+    assert embedder.count == 1
+    assert (first == again).all()
+    with pytest.raises(ValueError, match="read-only"):
+        again[0] = 1.0
+    vectors("beta")
+    vectors("gamma")
+    vectors("alpha")
+    assert embedder.count == 4

@@ -1,0 +1,55 @@
+"""What is remembered stays within its bound, and what was used last stays longest."""
+
+import threading
+
+from groundwire.kernel.bounded_cache import BoundedCache
+
+
+def test_what_was_not_used_for_longest_goes_first() -> None:
+    cache: BoundedCache[str, int] = BoundedCache(3)
+    for number, key in enumerate("abc"):
+        cache.put(key, number)
+    assert cache.get("a") == 0
+    cache.put("d", 3)
+    assert [cache.get(key) for key in "abcd"] == [0, None, 2, 3]
+
+
+def test_weights_bound_the_sum_and_a_value_beyond_all_is_not_kept() -> None:
+    cache: BoundedCache[str, str] = BoundedCache(10)
+    cache.put("a", "small", 4)
+    cache.put("b", "small", 4)
+    cache.put("huge", "huge", 11)
+    assert (cache.get("a"), cache.get("huge"), cache.weight) == ("small", None, 8)
+    cache.put("c", "large", 7)
+    assert (cache.get("a"), cache.get("b"), cache.get("c"), cache.weight) == (None, None, "large", 7)
+
+
+def test_a_value_replaces_the_one_of_its_key_also_when_it_is_too_heavy() -> None:
+    cache: BoundedCache[str, int] = BoundedCache(5)
+    cache.put("a", 1, 2)
+    cache.put("a", 2, 3)
+    assert (cache.get("a"), cache.weight, len(cache)) == (2, 3, 1)
+    cache.put("a", 3, 6)
+    assert (cache.get("a"), cache.weight, len(cache)) == (None, 0, 0)
+
+
+def test_without_capacity_nothing_is_kept() -> None:
+    cache: BoundedCache[str, int] = BoundedCache(0)
+    cache.put("a", 1)
+    assert cache.get("a") is None
+
+
+def test_threads_do_not_break_the_bound() -> None:
+    cache: BoundedCache[int, int] = BoundedCache(50)
+
+    def work(offset: int) -> None:
+        for number in range(2000):
+            cache.put((number * 7 + offset) % 200, number, number % 5)
+            cache.get(number % 200)
+
+    threads = [threading.Thread(target=work, args=(offset,)) for offset in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 0 <= cache.weight <= 50
