@@ -113,7 +113,7 @@ class DocumentMap:
                 merged[-1] = _joined(before, extent)
             else:
                 merged[-1:] = self._apart(before, extent)
-        return merged
+        return self._at_home(merged)
 
     def path_of(self, extent: Extent) -> tuple[str, ...]:
         """Return the headings that all chunks of an extent have in common, outermost first."""
@@ -128,6 +128,19 @@ class DocumentMap:
         """Return the headings above a chunk of text; where levels have chunks, the last part names the chunk itself."""
         place = self.leaves[sequence_num]
         return place.hierarchy_path if place.parent is None else place.hierarchy_path[:-1]
+
+    def _at_home(self, merged: Sequence[Extent]) -> list[Extent]:
+        """Return the extents with each requested chunk in the one that holds it.
+
+        A chunk whose extent began in the text of an earlier one, and was joined to the rest of that, is back there.
+        """
+        homes: dict[int, list[int]] = {}
+        for at, extent in enumerate(merged):
+            for number in extent.requested:
+                _, last = self._bounds(number)
+                home = next(place for place in range(at, -1, -1) if place == 0 or merged[place].first <= last)
+                homes.setdefault(home, []).append(number)
+        return [replace(extent, requested=tuple(homes.get(at, ()))) for at, extent in enumerate(merged)]
 
     def _bounds(self, sequence_num: int) -> tuple[int, int]:
         """Return the first and last chunk of text that a chunk holds."""
