@@ -57,6 +57,21 @@ async def test_a_covered_question_is_answered_with_citations(rig: Rig) -> None:
     assert [hit.rank for hit in answer.hits] == list(range(1, len(answer.hits) + 1))
 
 
+@pytest.mark.requirement("S1-106")
+async def test_a_claim_of_two_documents_is_surer_than_that_of_one(rig: Rig) -> None:
+    (alone,) = (await rig.ask("What do red foxes eat?")).claims
+    rig.library.put("zoo.txt", ["In our zoo nothing is wasted. A red fox eats small mice. It sleeps by day."])
+    rig.library.put("myth.txt", ["Some say otherwise. Red foxes do not eat small mice. They eat owls."])
+    answer = await rig.ask("What do red foxes eat?")
+    claim = answer.claims[0]
+    assert claim.text == alone.text == "Red foxes eat small mice."
+    cited = {citation.marker: citation for citation in answer.citations}
+    assert [cited[marker].quote for marker in claim.markers] == [claim.text, "A red fox eats small mice."]
+    assert len({cited[marker].document_id for marker in claim.markers}) == 2
+    assert claim.confidence > alone.confidence
+    assert answer.content.startswith(f"{claim.text} [1] [2]")
+
+
 @pytest.mark.requirement("S4-14")
 @pytest.mark.requirement("S1-96")
 async def test_every_sentence_has_a_marker_and_every_marker_a_citation(rig: Rig) -> None:

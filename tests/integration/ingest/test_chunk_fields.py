@@ -129,6 +129,18 @@ def test_sentences_have_numbers_and_a_window(harness: Harness, collection: str) 
     assert not listed(harness, collection, "s")[0].HasField("sentence_index")
 
 
+@pytest.mark.requirement("S1-09")
+def test_summaries_of_documents_and_sections_are_rows_of_the_catalog_alone(harness: Harness, collection: str) -> None:
+    fields = document_pb2.DocumentFields(title="Sea", description="What the moon does to the sea, in short.")
+    policy = POLICY(chunker=collection_pb2.CHUNKER_HIERARCHY, target_size=60, minimum_size=10, maximum_size=120)
+    result = harness.ingest(collection, "book.md", BOOK, chunking=policy, fields=fields)
+    request = pb.GetDocumentRequest(collection=collection, document_id=result.document.document_id)
+    assert harness.calls.get_document(request).document.fields.description == fields.description
+    sections = listed(harness, collection, "book.md")[result.counts.chunk_count :]
+    assert [chunk.section_heading for chunk in sections if chunk.level == 2] == ["Spring", "Neap"]
+    assert not set(harness.points(collection)) & {chunk.chunk_number for chunk in sections}
+
+
 @pytest.mark.requirement("S1-46")
 def test_levels_are_chunks_that_no_search_returns(harness: Harness, collection: str) -> None:
     policy = POLICY(chunker=collection_pb2.CHUNKER_HIERARCHY, target_size=60, minimum_size=10, maximum_size=120)

@@ -57,6 +57,16 @@ def test_what_does_not_fit_is_left_out_whole() -> None:
     assert len(composer.citations) == 1
 
 
+def test_a_claim_of_two_sources_that_is_too_long_is_cut_to_a_quote_of_the_first() -> None:
+    one, two = make_passage("A" + " word" * 60), make_passage("The" + " word" * 60, rank=2)
+    sources = (*make_statement(one, one.content).sources, *make_statement(two, two.content).sources)
+    composer = Composer("docs", 100)
+    composer.add(Statement(one.content, sources))
+    (citation,) = composer.citations
+    assert composer.content == f"{citation.quote} [1]"
+    assert one.content.startswith(citation.quote)
+
+
 def test_a_first_statement_that_is_too_long_is_cut_at_a_word_and_still_a_quote() -> None:
     passage = make_passage("é" + " wörd" * 60, start=10, start_byte=13)
     composer = Composer("docs", 100)

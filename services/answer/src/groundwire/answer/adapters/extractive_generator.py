@@ -4,7 +4,8 @@ from collections.abc import AsyncGenerator, Sequence
 
 import numpy as np
 
-from groundwire.answer.domain.candidates import find_candidates
+from groundwire.answer.domain.candidates import Candidate, find_candidates
+from groundwire.answer.domain.corroborating import corroborations
 from groundwire.answer.domain.draft import Source, Statement
 from groundwire.answer.domain.passage import Passage
 from groundwire.answer.domain.question import read_question
@@ -21,7 +22,10 @@ _OWN_LINE = frozenset({BlockKind.LIST_ITEM, BlockKind.TABLE, BlockKind.CODE})
 
 
 class ExtractiveGenerator:
-    """Deterministic and offline; each statement has one source, the place it was copied from."""
+    """Deterministic and offline; each statement has the place it was copied from as its first source.
+
+    Further sources are places in other documents that say the same.
+    """
 
     name = "extractive"
 
@@ -61,15 +65,20 @@ class ExtractiveGenerator:
         chosen = select_sentences(scored, self._max_sentences)
         kinds = [item.candidate.sentence.kind for item in chosen]
         return [
-            _statement(item, "\n" if _OWN_LINE & {kind, previous} else " ")
+            _statement(
+                item.candidate, corroborations(item.candidate, scored), "\n" if _OWN_LINE & {kind, previous} else " "
+            )
             for item, kind, previous in zip(chosen, kinds, [BlockKind.PROSE, *kinds], strict=False)
         ]
 
 
-def _statement(item: Scored, separator: str) -> Statement:
-    candidate = item.candidate
+def _statement(candidate: Candidate, others: Sequence[Candidate], separator: str) -> Statement:
+    return Statement(candidate.text, tuple(_source(each) for each in (candidate, *others)), separator)
+
+
+def _source(candidate: Candidate) -> Source:
     span = candidate.passage.span_of(candidate.sentence.start, candidate.sentence.end)
-    return Statement(candidate.text, (Source(candidate.passage, span, candidate.text),), separator)
+    return Source(candidate.passage, span, candidate.text)
 
 
 def _normalized(vectors: Vectors) -> Vectors:

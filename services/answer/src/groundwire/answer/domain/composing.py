@@ -79,9 +79,13 @@ class Composer:
         return len(_marks(tuple(markers.values())))
 
     def _shortened(self, statement: Statement) -> Statement | None:
-        """Return the statement cut at the last word that fits; only possible for the first one, if it is a quote."""
-        if self.content or len(statement.sources) != 1 or statement.sources[0].quote != statement.text:
+        """Return the statement cut at the last word that fits; only possible for the first one, if it is a quote.
+
+        It rests on the source it was copied from alone: others may continue differently.
+        """
+        if self.content or statement.sources[0].quote != statement.text:
             return None
+        statement = replace(statement, sources=statement.sources[:1])
         room = self._limit - self._marks_length(statement)
         head = statement.text[:room]
         kept = (head[: len(head) - len(head.split()[-1])] if len(head.split()) > 1 else head).rstrip()

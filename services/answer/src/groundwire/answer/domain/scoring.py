@@ -13,7 +13,7 @@ from groundwire.answer.domain.cues import definition_match, is_announcement, is_
 from groundwire.answer.domain.passage import Passage
 from groundwire.answer.domain.question import Question, QuestionKind
 from groundwire.answer.domain.thresholds import RANKING, SUPPORT
-from groundwire.answer.domain.words import content_stems
+from groundwire.answer.domain.words import NEGATION, content_stems
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.text_blocks import BlockKind
 
@@ -38,7 +38,6 @@ class Scored:
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _IDENTIFIER = re.compile(r"\b[^\W_]+_\w+\b")
-_NEGATION = re.compile(r"\b(?:not|never|no|none|nor|without|cannot|except)\b|n['\u2019]t\b", re.IGNORECASE)
 _REFERENCE_MARKS = re.compile(r"<!--|\]\[|\]\(")
 _FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
 _CLOSING = "\"'*_`)]\u201d\u2019"
@@ -144,7 +143,7 @@ def _lacks_identifier(question: str, around: str) -> bool:
 def _contradictions(question: Question, sentence: str, around: str, here: frozenset[str]) -> float:
     """Return the sum of the penalties for what the question has and the passage lacks, at most 0."""
     numbers, names = set(_NUMBER.findall(question.text)), set(content_stems(" ".join(names_in(question.text))))
-    negated = _NEGATION.search(question.text) and not _NEGATION.search(sentence)
+    negated = NEGATION.search(question.text) and not NEGATION.search(sentence)
     return (
         SUPPORT.missing_number * bool(numbers - set(_NUMBER.findall(around)))
         + SUPPORT.missing_name * (bool(names - here) or _lacks_identifier(question.text, around))

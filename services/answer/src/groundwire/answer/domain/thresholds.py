@@ -70,6 +70,9 @@ SCORE_DROP = 0.13
 NEAR_DUPLICATE = 0.7
 """Share of common stems (Jaccard) from which two sentences say the same."""
 
+MAX_CORROBORATIONS = 2
+"""Further documents that a claim is cited from when they say the same."""
+
 MAX_CANDIDATES = 64
 """Sentences that are embedded for one answer, the best by words and relevance: embedding them is most of its time."""
 
