@@ -1,0 +1,45 @@
+"""`book`: questions about a book in Markdown, each with the file that answers it.
+
+A result counts when its document is the gold file; hit@1 and hit@5 look at the first one and five returned chunks.
+Questions whose gold file is not in the folder are left out and counted.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.quality_sets.stack import AGAINST_LEGS, MODES, Stack, data_folder, need, opened
+from benchmarks.quality_sets.statistics import Scores, report
+from groundwire.kernel.collection import PROFILES, ProfileName, SearchMode
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what only this set takes."""
+    folder = data_folder() / "rust_book"
+    parser.add_argument("--docs", type=Path, default=folder / "src")
+    parser.add_argument("--questions", type=Path, default=folder / "quiz_dev.json")
+    parser.add_argument("--profile", type=ProfileName, default=ProfileName.BOOK)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure and print."""
+    need(options.docs, options.questions)
+    texts = {path.name: path.read_bytes() for path in sorted(options.docs.glob("*.md"))}
+    items = json.loads(options.questions.read_text(encoding="utf-8"))
+    questions = [(item["question"], item["gold_file"]) for item in items if item["gold_file"] in texts]
+    print(f"questions: {len(questions)}; left out, gold file not in the folder: {len(items) - len(questions)}")
+    with opened(options) as stack:
+        collection = stack.fill("book", texts, PROFILES[options.profile].settings, options.profile)
+        rows = {name: _ask_all(stack, collection, questions, mode) for name, mode in MODES.items()}
+    report(rows, ["hit@1", "hit@5"], AGAINST_LEGS)
+
+
+def _ask_all(stack: Stack, collection: str, questions: list[tuple[str, str]], mode: SearchMode) -> Scores:
+    hits = []
+    for question, gold in questions:
+        found = stack.search(collection, question, mode=mode, top_k=5)
+        sources = [hit.stored.document.source_uri for hit in found]
+        hits.append((gold in sources[:1], gold in sources))
+    return np.array(hits, dtype=np.float64)

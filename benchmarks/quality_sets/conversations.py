@@ -1,0 +1,120 @@
+"""`conversations`: follow-up questions of mtrag and ikat, nDCG@10, with the conversation against the last turn alone.
+
+The collection of a set is closed: the passages that any of its turns refers to, each a document. A question is a turn
+after the first one that refers to a passage. `conversation` searches for what a session of the answer service makes of
+the question and the messages before it, `pasted` for all the user's turns one after the other, and `resolved`, where a
+set has it, for what a person made of the question.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.quality_sets.ranked import documents_of, ndcg
+from benchmarks.quality_sets.stack import AGAINST_LEGS, MODES, Stack, data_folder, need, opened
+from benchmarks.quality_sets.statistics import Scores, report
+from groundwire.answer.domain.conversation import search_text
+from groundwire.answer.domain.session import WINDOW_MESSAGES, Message, Role
+from groundwire.kernel.collection import PROFILES, CollectionLimits, ProfileName, SearchMode
+
+_DEPTH = 10
+_TOP_K = 20
+_LONGEST = CollectionLimits().max_query_chars
+_NEVER = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A question, what was said before it, the passages it refers to, and a person's rewriting, empty if none."""
+
+    question: str
+    before: tuple[Message, ...]
+    relevant: frozenset[str]
+    resolved: str = ""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what only this set takes."""
+    parser.add_argument("--mtrag", type=Path, default=data_folder() / "mtrag" / "reference_dev.jsonl")
+    parser.add_argument("--ikat", type=Path, default=data_folder() / "ikat")
+    parser.add_argument("--profile", type=ProfileName, default=ProfileName.DOCUMENTS)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure and print."""
+    ikat = (options.ikat / "2023_train_topics.json", options.ikat / "2023_train_topics_psg_text.jsonl")
+    need(options.mtrag, *ikat)
+    with opened(options) as stack:
+        for name, (passages, turns) in {"mtrag": _read_mtrag(options.mtrag), "ikat": _read_ikat(*ikat)}.items():
+            print(f"{name}: passages: {len(passages)}; follow-up questions: {len(turns)}")
+            settings = PROFILES[options.profile].settings
+            collection = stack.fill(name, passages, settings, options.profile)
+            _measure(stack, collection, turns)
+
+
+def _measure(stack: Stack, collection: str, turns: Sequence[_Turn]) -> None:
+    """Print the table of one set."""
+
+    def ask(text: Callable[[_Turn], str], mode: SearchMode) -> Scores:
+        found = [documents_of(stack.search(collection, text(turn), mode=mode, top_k=_TOP_K)) for turn in turns]
+        scores = [(ndcg(each, turn.relevant, _DEPTH),) for each, turn in zip(found, turns, strict=True)]
+        return np.array(scores, dtype=np.float64)
+
+    rows = {name: ask(lambda turn: turn.question, mode) for name, mode in MODES.items()}
+    rows |= {f"conversation, {name}": ask(_with_conversation, mode) for name, mode in MODES.items()}
+    rows["pasted, hybrid"] = ask(_pasted, SearchMode.HYBRID)
+    if all(turn.resolved for turn in turns):
+        rows["resolved, hybrid"] = ask(lambda turn: turn.resolved, SearchMode.HYBRID)
+    pairs = [*AGAINST_LEGS, ("conversation, hybrid", "hybrid"), ("pasted, hybrid", "hybrid")]
+    pairs += [(f"conversation, {first}", f"conversation, {second}") for first, second in AGAINST_LEGS]
+    report(rows, [f"nDCG@{_DEPTH}"], pairs)
+
+
+def _with_conversation(turn: _Turn) -> str:
+    return search_text(turn.question, turn.before[-WINDOW_MESSAGES:], _LONGEST)
+
+
+def _pasted(turn: _Turn) -> str:
+    said = [message.content for message in turn.before if message.role is Role.USER]
+    return " ".join([*said, turn.question])[-_LONGEST:]
+
+
+def _read_mtrag(path: Path) -> tuple[dict[str, bytes], list[_Turn]]:
+    tasks = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    texts = {_name(each["document_id"]): each["text"].encode() for task in tasks for each in task["contexts"]}
+    turns = []
+    for task in tasks:
+        *before, last = task["input"]
+        said = [_message(Role.USER if each["speaker"] == "user" else Role.ASSISTANT, each["text"]) for each in before]
+        relevant = frozenset(_name(each["document_id"]) for each in task["contexts"])
+        if said and relevant:
+            turns.append(_Turn(last["text"], tuple(said), relevant))
+    return texts, turns
+
+
+def _read_ikat(topics: Path, passages: Path) -> tuple[dict[str, bytes], list[_Turn]]:
+    lines = [json.loads(line) for line in passages.read_text(encoding="utf-8").splitlines()]
+    texts = {_name(f"{each['doc_id']}:{each['passage_id']}"): each["passage_text"].encode() for each in lines}
+    turns = []
+    for topic in json.loads(topics.read_text(encoding="utf-8")):
+        said: list[Message] = []
+        for turn in topic["turns"]:
+            relevant = frozenset(map(_name, turn["response_provenance"])) & texts.keys()
+            if said and relevant:
+                turns.append(_Turn(turn["utterance"], tuple(said), relevant, turn["resolved_utterance"]))
+            said += [_message(Role.USER, turn["utterance"]), _message(Role.ASSISTANT, turn["response"])]
+    return texts, turns
+
+
+def _name(passage: str) -> str:
+    """Return the source name of a passage."""
+    return passage.replace(":", "-") + ".txt"
+
+
+def _message(role: Role, text: str) -> Message:
+    return Message("", role, text, _NEVER)

@@ -1,0 +1,129 @@
+"""The services that are measured, in one process and without network, over a data folder that may be kept."""
+
+import argparse
+import hashlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from groundwire.catalog.database import Database
+from groundwire.embedders.factory import open_embedder
+from groundwire.ingest import bootstrap as ingest_bootstrap
+from groundwire.ingest.domain.changing import NewCollection
+from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest
+from groundwire.ingest.ports import Original
+from groundwire.ingest.settings import IngestSettings
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.collection import CollectionLimits, CollectionSettings, ProfileName, SearchMode
+from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.retrieve import bootstrap as retrieve_bootstrap
+from groundwire.retrieve.domain.searching import SearchHit, SearchRequest
+from groundwire.retrieve.settings import RetrieveSettings
+from groundwire.rpc.workers import Workers
+from groundwire.vectorstores.factory import open_vector_store
+
+MODES = {"dense": SearchMode.VECTOR, "lexical": SearchMode.LEXICAL, "hybrid": SearchMode.HYBRID}
+"""The rows of every table: each leg alone, and both."""
+AGAINST_LEGS = [("hybrid", "dense"), ("hybrid", "lexical")]
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Both services."""
+
+    ingest: Any
+    retrieve: Any
+
+    def fill(self, name: str, texts: Mapping[str, bytes], settings: CollectionSettings, profile: ProfileName) -> str:
+        """Bring texts by source name into a collection and return its name, which is `name` and a hash of the settings.
+
+        It is made if it is not there; unchanged texts cost little.
+        """
+        started = time.perf_counter()
+        collection = self._make(name, settings, profile)
+        chunks = embedded = refused = 0
+        for source, content in texts.items():
+            try:
+                result = self.ingest.use_cases.ingest_document(
+                    _request(collection, source), Original(len(content), content), Budget(), lambda _: None
+                )
+                chunks += result.document.chunk_count
+                embedded += result.embedded
+            except InvalidRequestError as error:
+                refused += 1
+                print(f"refused: {source}: {error.message}")
+        elapsed = time.perf_counter() - started
+        print(f"{collection}: {len(texts)} documents, {chunks} chunks, {embedded} embedded in {elapsed:.1f} s", end="")
+        print(f"; refused: {refused}")
+        return collection
+
+    def search(self, collection: str, query: str, **options: Any) -> tuple[SearchHit, ...]:
+        """Return the results for a query, cut to the limit of queries; `options` are fields of `SearchRequest`."""
+        request = SearchRequest(DEFAULT_TENANT, collection, query[: CollectionLimits().max_query_chars], **options)
+        hits: tuple[SearchHit, ...] = self.retrieve.search_chunks(request, Budget()).hits
+        return hits
+
+    def _make(self, name: str, settings: CollectionSettings, profile: ProfileName) -> str:
+        collection = f"{name}-{hashlib.sha256(repr((profile, settings)).encode()).hexdigest()[:8]}"
+        calls = self.ingest.servicer.collection_calls.use
+        try:
+            calls.get(DEFAULT_TENANT, collection)
+        except CollectionNotFoundError:
+            calls.create(NewCollection(DEFAULT_TENANT, collection, profile, settings))
+        return collection
+
+
+def data_folder() -> Path:
+    """Return the folder of the test data: GROUNDWIRE_TEST_DATA, else `shared/data` beside the checkout."""
+    beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    return Path(os.environ.get("GROUNDWIRE_TEST_DATA", beside))
+
+
+def need(*paths: Path) -> None:
+    """Stop unless all paths are there."""
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing:
+        sys.exit(f"no data: {', '.join(missing)}")
+
+
+@contextmanager
+def opened(options: argparse.Namespace) -> Iterator[Stack]:
+    """Give the services over `options.data`, or over a folder that is removed afterwards."""
+    with ExitStack() as stack:
+        folder = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groundwire-quality-")))
+        folder.mkdir(parents=True, exist_ok=True)
+        vectors = f"qdrant-edge:{folder / 'vectors'}" if options.data else "memory:"
+        cache = Path(os.environ.get("GROUNDWIRE_CACHE", Path.home() / ".cache" / "groundwire"))
+        shared: dict[str, Any] = {
+            "catalog": Database.open(f"sqlite:{folder / 'catalog.db'}"),
+            "vectors": open_vector_store(vectors, data_dir=folder),
+            "embedder": open_embedder(options.embedder, cache_dir=cache),
+            "workers": Workers(2),
+        }
+        for part in shared.values():
+            stack.callback(part.close)
+        ingest = ingest_bootstrap.build(settings=IngestSettings(), **shared)
+        ingest.start()
+        stack.callback(ingest.close)
+        yield Stack(ingest, retrieve_bootstrap.build(settings=RetrieveSettings(), **shared))
+
+
+def _request(collection: str, source: str) -> IngestRequest:
+    return IngestRequest(
+        tenant=DEFAULT_TENANT,
+        collection=collection,
+        source_uri=source,
+        format=None,
+        document_id=None,
+        source_hash=None,
+        fields=None,
+        duplicate_policy=DuplicatePolicy.ALLOW,
+        content_field="content",
+    )

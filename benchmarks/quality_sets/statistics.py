@@ -1,0 +1,37 @@
+"""Tables of means with 95 % percentile bootstrap intervals; the differences between rows are paired."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+SEED = 20260101
+RESAMPLES = 10_000
+Scores = NDArray[np.float64]
+"""One row a question, one column a measure."""
+
+
+def report(rows: Mapping[str, Scores], measures: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
+    """Print the mean of every measure of every row, then the differences of the pairs of rows.
+
+    Args:
+        rows: by name; all of shape (questions, measures).
+        measures: names of the columns.
+        pairs: names of two rows; the second is subtracted from the first.
+    """
+    size = len(next(iter(rows.values())))
+    picks = np.random.default_rng(SEED).integers(0, size, (RESAMPLES, size))
+    print(f"{'':<34}" + "".join(f"{measure:<24}" for measure in measures))
+    for name, scores in rows.items():
+        print(_line(name, scores, picks))
+    for first, second in pairs:
+        print(_line(f"{first} - {second}", rows[first] - rows[second], picks))
+
+
+def _line(name: str, scores: Scores, picks: NDArray[np.int64]) -> str:
+    return f"{name:<34}" + "".join(f"{_interval(column, picks):<24}" for column in scores.T)
+
+
+def _interval(values: Scores, picks: NDArray[np.int64]) -> str:
+    low, high = np.percentile(values[picks].mean(axis=1), (2.5, 97.5))
+    return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
