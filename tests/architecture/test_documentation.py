@@ -48,6 +48,23 @@ def test_every_command_is_documented() -> None:
     assert not missing
 
 
+def _options(group: TyperGroup) -> set[str]:
+    found: set[str] = set()
+    for command in group.commands.values():
+        if isinstance(command, TyperGroup):
+            found |= _options(command)
+        else:
+            found |= {name for option in command.params for name in option.opts + option.secondary_opts}
+    return {name for name in found if name.startswith("-")}
+
+
+def test_every_option_is_documented() -> None:
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
+    named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", _text("docs/command-line.md")))
+    assert _options(command) - named == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_pages_resolve(page: Path) -> None:
     targets = LINK.findall(page.read_text(encoding="utf-8"))

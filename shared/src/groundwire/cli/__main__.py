@@ -33,11 +33,16 @@ def main() -> None:
 
 
 def _complain(error: GroundwireError) -> None:
-    from rich.console import Console  # noqa: PLC0415 - costs time that --help should not pay
+    from groundwire.cli.output import console  # noqa: PLC0415 - costs time that --help should not pay
 
-    console = Console(stderr=True, highlight=False)
-    console.print(f"[bold red]error[/] {error.reason}: ", end="")
-    console.print(error.message, markup=False)
+    shown = console(stderr=True)
+    shown.print(f"[bold red]error[/] {error.reason}: ", end="")
+    if isinstance(error, InvalidRequestError) and len(error.violations) > 1:
+        shown.print()
+        for violation in error.violations:
+            shown.print(f"  {violation.field}: {violation.description}", markup=False)
+    else:
+        shown.print(error.message, markup=False)
 
 
 if __name__ == "__main__":

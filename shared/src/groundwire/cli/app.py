@@ -4,7 +4,25 @@ from typing import Annotated
 
 import typer
 
-from groundwire.cli import ask, build, chunks, config, docs, fsck, health, ingest, logs, pipeline, search, serve, verify
+from groundwire.cli import (
+    ask,
+    build,
+    chunks,
+    collections,
+    config,
+    docs,
+    fsck,
+    health,
+    ingest,
+    logs,
+    pipeline,
+    schema,
+    search,
+    serve,
+    stats,
+    validate,
+    verify,
+)
 
 app = typer.Typer(
     name="groundwire",
@@ -18,8 +36,12 @@ app.command("ingest")(ingest.ingest)
 app.command("search")(search.search)
 app.command("ask")(ask.ask)
 app.command("verify")(verify.verify)
+app.add_typer(collections.app, name="collections")
 app.add_typer(docs.app, name="docs")
 app.add_typer(chunks.app, name="chunks")
+app.command("stats")(stats.stats)
+app.command("schema")(schema.schema)
+app.command("validate")(validate.validate)
 app.command("fsck")(fsck.fsck)
 app.command("reindex")(build.reindex)
 app.command("reembed")(build.reembed)

@@ -1,12 +1,13 @@
 """`groundwire ask`: answer a question with citations."""
 
-import json
+import re
 import uuid
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+from groundwire.cli.output import console, print_json
 from groundwire.cli.retrieval import FilterOption, MinRelevanceOption, ModeOption, TopKOption, retrieval_options
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from groundwire.client import GroundwireClient
 
 NEW_SESSION = "new"
+_LINE_END = re.compile(r"(?<!\n)\n(?![\n\-*#>|]|\d+\.)")
+"""A line end inside a paragraph: sentences keep those of their source, which mean nothing on a terminal."""
 
 
 def ask(
@@ -46,7 +49,7 @@ def ask(
         request.session_id = session or ""
         answer = _stream(client, request, quiet=as_json) if stream else client.ask.send(request).answer
     if as_json:
-        typer.echo(json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
+        print_json(answer_json(answer))
     else:
         _show(answer, with_content=not stream)
 
@@ -69,17 +72,15 @@ def _stream(
 
 
 def _show(answer: "answer_pb2.Answer", *, with_content: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415 - --help stays fast
-
-    console = Console(highlight=False, soft_wrap=True)
+    shown = console()
     if with_content:
-        console.print(answer.content, markup=False)
+        shown.print(_LINE_END.sub(" ", answer.content), markup=False)
     if answer.citations:
-        console.print()
+        shown.print()
     for citation in answer.citations:
         place = " › ".join(part for part in (citation.source_uri, citation.section_heading or citation.chapter) if part)
         span = f"characters {citation.span.start:,}–{citation.span.end:,}"
         line = f"  [{citation.marker}] {place} · {span} · generation {citation.generation}"
-        console.print(line, markup=False, style="dim")
+        shown.print(line, markup=False, style="dim")
     if answer.session_id:
-        console.print(f"\nsession {answer.session_id}", style="dim")
+        shown.print(f"\nsession {answer.session_id}", style="dim")

@@ -1,12 +1,12 @@
 """`groundwire reindex` and `groundwire reembed`: build the indexes of a collection anew."""
 
-import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import typer
 
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+from groundwire.cli.output import counted, print_json
 
 if TYPE_CHECKING:
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -45,7 +45,8 @@ def _follow(events: "Iterable[pb.ReindexResponse | pb.ReembedResponse]", collect
                 break
             display.show(event.progress)
     if as_json:
-        typer.echo(json.dumps(message_json(result), ensure_ascii=False, indent=2))
+        print_json(message_json(result))
         return
     model = f"{result.embedding.model_name}, {result.embedding.dimensions} dimensions"
-    typer.echo(f"{collection}: {result.vector_count} vectors of {model}; {result.embedded_count} texts embedded")
+    told = f"{counted(result.vector_count, 'vector')} of {model}; {counted(result.embedded_count, 'text')} embedded"
+    typer.echo(f"{collection}: {told}")

@@ -1,53 +1,67 @@
-"""`groundwire chunks`: look at the chunks of a document."""
+"""`groundwire chunks`: look at chunks, and change what belongs to them."""
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from groundwire.cli.assignments import SetOption, UnsetOption, assign
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+from groundwire.cli.output import print_fields, print_json, print_table
 from groundwire.cli.paging import PAGE_SIZE, all_items
+from groundwire.cli.retrieval import FilterOption, filter_message
+from groundwire.kernel.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groundwire.api.common.v1 import chunk_pb2
 
-app = typer.Typer(help="List and show chunks.", no_args_is_help=True)
+app = typer.Typer(help="List, show and change chunks.", no_args_is_help=True)
+COLUMNS = ("chunk", "characters", "tokens", "heading", "text")
 EXCERPT_CHARS = 60
+MAX_CHUNK_NUMBER = 2**53 - 1
+
+ChunkArgument = Annotated[str, typer.Argument(help="Chunk id, or chunk number.", metavar="CHUNK")]
 
 
 @app.command("list")
 def list_chunks(
-    document_id: Annotated[str, typer.Argument(help="Document id.")],
     collection: CollectionOption,
+    document: Annotated[
+        str, typer.Argument(help="Id or source of a document; all chunks of the collection if not given.")
+    ] = "",
+    filter_json: FilterOption = None,
     address: AddressOption = "127.0.0.1:50051",
     as_json: JsonOption = False,
 ) -> None:
-    """List the chunks of a document in the order of the text."""
-    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+    """List the chunks of a document in the order of the text, or those of a collection by number."""
+    from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
+    condition = filter_message(filter_json)
     with connect(address) as client:
+        document_id = document_id_of(client, collection, document) if document else ""
 
         def fetch(token: str) -> "tuple[Sequence[chunk_pb2.Chunk], str]":
             page = client.list_chunks(
-                collection=collection, document_id=document_id, page_size=PAGE_SIZE, page_token=token
+                collection=collection,
+                document_id=document_id,
+                filter=condition,
+                page_size=PAGE_SIZE,
+                page_token=token,
             )
             return page.chunks, page.next_page_token
 
         chunks = list(all_items(fetch))
     if as_json:
-        typer.echo(json.dumps([message_json(chunk) for chunk in chunks], ensure_ascii=False, indent=2))
-        return
-    for chunk in chunks:
-        excerpt = " ".join(chunk.content.split())[:EXCERPT_CHARS]
-        span = f"{chunk.span.start:>8}–{chunk.span.end:<8}"
-        typer.echo(f"{chunk.chunk_id}  {span} {chunk.token_count:>5} tokens  {chunk.section_heading} · {excerpt}")
+        print_json([message_json(chunk) for chunk in chunks])
+    else:
+        print_table(COLUMNS, [_row(chunk) for chunk in chunks], "no chunks")
 
 
 @app.command("get")
 def get_chunk(
-    chunk_id: Annotated[str, typer.Argument(help="Chunk id, or chunk number.", metavar="ID")],
+    chunk: ChunkArgument,
     collection: CollectionOption,
     address: AddressOption = "127.0.0.1:50051",
     as_json: JsonOption = False,
@@ -57,16 +71,52 @@ def get_chunk(
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
     request = pb.GetChunkRequest(collection=collection)
-    if chunk_id.isdecimal():
-        request.chunk_number = int(chunk_id)
+    if chunk.isdecimal():
+        request.chunk_number = _number(chunk)
     else:
-        request.chunk_id = chunk_id
+        request.chunk_id = chunk
     with connect(address) as client:
-        found = message_json(client.get_chunk.send(request).chunk)
+        found = client.get_chunk.send(request).chunk
     if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        print_json(message_json(found))
         return
-    content = found.pop("content")
-    for name, value in found.items():
-        typer.echo(f"{name}: {json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value}")
+    fields = message_json(found, short_names=True)
+    content = fields.pop("content")
+    print_fields(fields)
     typer.echo(f"\n{content}")
+
+
+@app.command("update")
+def update_chunk(
+    chunk_id: Annotated[str, typer.Argument(help="Chunk id.", metavar="ID")],
+    collection: CollectionOption,
+    assignments: SetOption = None,
+    cleared: UnsetOption = None,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Change the tags and metadata of a chunk itself; nothing is embedded again."""
+    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
+
+    request = pb.UpdateChunkRequest(collection=collection, chunk_id=chunk_id)
+    request.update_mask.CopyFrom(assign(request.changes, assignments or (), cleared or ()))
+    with connect(address) as client:
+        changed = client.update_chunk.send(request).chunk
+    if as_json:
+        print_json(message_json(changed))
+    else:
+        typer.echo(f"updated {changed.chunk_id}: {', '.join(request.update_mask.paths)}")
+
+
+def _number(text: str) -> int:
+    if int(text) > MAX_CHUNK_NUMBER:
+        raise InvalidRequestError.of("CHUNK", f"must be at most {MAX_CHUNK_NUMBER} as a number")
+    return int(text)
+
+
+def _row(chunk: "chunk_pb2.Chunk") -> tuple[str | int, ...]:
+    excerpt = " ".join(chunk.content.split())
+    cut = excerpt[:EXCERPT_CHARS] + ("…" if len(excerpt) > EXCERPT_CHARS else "")
+    span = f"{chunk.span.start:,}–{chunk.span.end:,}"
+    return chunk.chunk_id, span, chunk.token_count, chunk.section_heading, cut

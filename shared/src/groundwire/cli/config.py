@@ -1,10 +1,9 @@
 """`groundwire config show`: the settings a server started here would use."""
 
-import json
-
 import typer
 
 from groundwire.cli.options import JsonOption
+from groundwire.cli.output import print_json
 
 app = typer.Typer(help="Show the configuration.", no_args_is_help=True)
 
@@ -21,7 +20,7 @@ def show(as_json: JsonOption = False) -> None:
 
     shown = load_settings().shown()
     if as_json:
-        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        print_json(shown)
         return
     for name, value in shown.items():
         typer.echo(f"{name}={value}")

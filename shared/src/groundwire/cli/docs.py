@@ -1,79 +1,95 @@
-"""`groundwire docs`: look at the documents of a collection."""
+"""`groundwire docs`: look at the documents of a collection, change, delete and restore them."""
 
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+from groundwire.cli import document_changes
+from groundwire.cli.options import AddressOption, CollectionOption, DocumentArgument, JsonOption, connect
+from groundwire.cli.output import print_fields, print_json, print_table
 from groundwire.cli.paging import PAGE_SIZE, all_items
+from groundwire.cli.retrieval import FilterOption, filter_message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groundwire.api.ingest.v1 import document_pb2
 
-app = typer.Typer(help="List, show and delete documents.", no_args_is_help=True)
+COLUMNS = ("document", "source", "format", "chunks", "characters", "generation")
 
-DocumentArgument = Annotated[str, typer.Argument(help="Document id.", metavar="ID")]
+app = typer.Typer(help="List, show, change, delete and restore documents.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_documents(
-    collection: CollectionOption, address: AddressOption = "127.0.0.1:50051", as_json: JsonOption = False
+    collection: CollectionOption,
+    filter_json: FilterOption = None,
+    prefix: Annotated[str, typer.Option(help="Only documents whose source starts with this.")] = "",
+    deleted: Annotated[bool, typer.Option("--deleted", help="Also documents that were deleted softly.")] = False,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
 ) -> None:
-    """List the documents in the order of their sources."""
+    """List the documents in the order of their sources; with a filter those that have a chunk it matches."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
+    condition = filter_message(filter_json)
     with connect(address) as client:
 
         def fetch(token: str) -> "tuple[Sequence[document_pb2.Document], str]":
-            page = client.list_documents(collection=collection, page_size=PAGE_SIZE, page_token=token)
+            page = client.list_documents(
+                collection=collection,
+                filter=condition,
+                source_prefix=prefix,
+                include_deleted=deleted,
+                page_size=PAGE_SIZE,
+                page_token=token,
+            )
             return page.documents, page.next_page_token
 
         documents = list(all_items(fetch))
     if as_json:
-        typer.echo(json.dumps([message_json(document) for document in documents], ensure_ascii=False, indent=2))
-        return
-    for document in documents:
-        size = f"{document.chunk_count:>6} chunks  {document.total_chars:>10,} characters"
-        typer.echo(f"{document.document_id}  {size}  generation {document.generation}  {document.source_uri}")
+        print_json([message_json(document) for document in documents])
+    else:
+        columns = (*COLUMNS, "state") if deleted else COLUMNS
+        print_table(columns, [_row(document)[: len(columns)] for document in documents], "no documents")
 
 
 @app.command("get")
 def get_document(
-    document_id: DocumentArgument,
+    document: DocumentArgument,
     collection: CollectionOption,
     address: AddressOption = "127.0.0.1:50051",
     as_json: JsonOption = False,
 ) -> None:
     """Show what is known about a document."""
-    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.document_reference import find_document  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
     with connect(address) as client:
-        found = message_json(client.get_document(collection=collection, document_id=document_id).document)
+        found = find_document(client, collection, document)
     if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
-        return
-    for name, value in found.items():
-        typer.echo(f"{name}: {json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value}")
+        print_json(message_json(found))
+    else:
+        print_fields(message_json(found, short_names=True))
 
 
 @app.command("text")
 def document_text(
-    document_id: DocumentArgument,
+    document: DocumentArgument,
     collection: CollectionOption,
     generation: Annotated[int, typer.Option(help="Generation; 0 is the live one.", min=0)] = 0,
     address: AddressOption = "127.0.0.1:50051",
     as_json: JsonOption = False,
 ) -> None:
     """Print the canonical text, exactly: the text that citations point into."""
+    from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
+
     with connect(address) as client:
+        document_id = document_id_of(client, collection, document)
         parts = client.document_text(collection=collection, document_id=document_id, generation=generation)
         if as_json:
-            text = "".join(part.text for part in parts)
-            typer.echo(json.dumps({"document_id": document_id, "text": text}, ensure_ascii=False, indent=2))
+            print_json({"document_id": document_id, "text": "".join(part.text for part in parts)})
             return
         for part in parts:
             # Bytes, so that line endings leave as they are stored.
@@ -81,22 +97,21 @@ def document_text(
         sys.stdout.buffer.flush()
 
 
-@app.command("delete")
-def delete_document(
-    document_id: DocumentArgument,
-    collection: CollectionOption,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
-    """Delete a document for good and print the receipt."""
-    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+def _row(document: "document_pb2.Document") -> tuple[str | int, ...]:
+    from groundwire.api.common.v1.document_format_pb2 import DocumentFormat  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.messages import enum_name  # noqa: PLC0415 - the same
 
-    with connect(address) as client:
-        receipt = client.delete_document(collection=collection, document_id=document_id).receipt
-    if as_json:
-        typer.echo(json.dumps(message_json(receipt), ensure_ascii=False, indent=2))
-        return
-    typer.echo(f"deleted {document_id}: {receipt.chunk_count} chunks")
-    for store in receipt.stores:
-        state = "complete" if store.complete else f"{store.leftover_count} to go"
-        typer.echo(f"  {store.store}: {store.removed_count} removed, {state}")
+    return (
+        document.document_id,
+        document.source_uri,
+        enum_name(DocumentFormat.DESCRIPTOR, document.format),
+        document.chunk_count,
+        document.total_chars,
+        document.generation,
+        "deleted" if document.HasField("delete_time") else "live",
+    )
+
+
+app.command("update")(document_changes.update_document)
+app.command("delete")(document_changes.delete_document)
+app.command("restore")(document_changes.restore_document)

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from groundwire.cli.output import console
+
 if TYPE_CHECKING:
     from google.protobuf.duration_pb2 import Duration
 
@@ -39,16 +41,14 @@ def refine(
 
 def show_explanation(plan: "explain_plan_pb2.ExplainPlan") -> None:
     """Print stages, arithmetic and candidates."""
-    from rich.console import Console  # noqa: PLC0415 - --help stays fast
-
-    console = Console(highlight=False)
-    console.print(_stages(plan))
+    shown = console()
+    shown.print(_stages(plan))
     for line in _arithmetic(plan):
-        console.print(line, markup=False)
-    console.print(_candidates(plan))
+        shown.print(line, markup=False)
+    shown.print(_candidates(plan))
     hidden = plan.candidate_count - min(_SHOWN, len(plan.candidates))
     if hidden > 0:
-        console.print(f"… and {hidden} candidates more; --json shows up to 100", markup=False, style="dim")
+        shown.print(f"… and {hidden} candidates more; --json shows up to 100", markup=False, style="dim")
 
 
 def _stages(plan: "explain_plan_pb2.ExplainPlan") -> object:

@@ -1,11 +1,11 @@
 """`groundwire fsck`: compare the stores with the catalog, and repair them."""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.output import counted, print_json
 
 if TYPE_CHECKING:
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -37,12 +37,12 @@ def fsck(
     left = report.finding_count - report.repaired_count
     if as_json:
         totals = {"checked": report.checked_count, "repaired": report.repaired_count, "left": left}
-        typer.echo(json.dumps({"consistent": report.consistent, **totals, "findings": findings}, indent=2))
+        print_json({"consistent": report.consistent, **totals, "findings": findings})
     else:
         for finding in findings:
             typer.echo(_line(finding))
-        told = "nothing is wrong" if not findings else f"{report.repaired_count} findings repaired, {left} left"
-        typer.echo(f"{report.checked_count} chunks compared: {told}")
+        repaired = f"{counted(report.repaired_count, 'finding')} repaired, {left} left"
+        typer.echo(f"{counted(report.checked_count, 'chunk')} compared: {repaired if findings else 'nothing is wrong'}")
     if not report.consistent:
         raise typer.Exit(1)
 

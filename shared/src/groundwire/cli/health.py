@@ -1,11 +1,11 @@
 """`groundwire health`: ask a server whether it can serve."""
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.output import print_json
 
 if TYPE_CHECKING:
     from groundwire.client import GroundwireClient
@@ -27,7 +27,7 @@ def health(
     with connect(address) as client:
         states = {name: _state(client, name) for name in ([service] if service else SERVICES)}
     if as_json:
-        typer.echo(json.dumps(states, indent=2))
+        print_json(states)
     else:
         for name, state in states.items():
             typer.echo(f"{state:<12} {name}")

@@ -1,6 +1,5 @@
 """`groundwire ingest`: put files and folders into a collection."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+from groundwire.cli.output import print_json
 
 DEFAULT_JOBS = 4
 
@@ -72,6 +72,6 @@ def ingest(
         report = run.plan() if plan else run.ingest(profile.value if profile else None)
     refused = report.pop("refused")
     if as_json:
-        typer.echo(json.dumps(report, ensure_ascii=False, indent=2))
+        print_json(report)
     if refused or any(file["error"] for file in report["files"]):
         raise typer.Exit(1)

@@ -10,6 +10,8 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from groundwire.cli.output import console, counted
+
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
@@ -95,7 +97,7 @@ def as_dict(outcomes: Sequence[FileOutcome], deleted: Sequence[dict[str, Any]] =
 
 def show(report: dict[str, Any]) -> None:
     """Print the totals, and each failed file with its reason to the error stream."""
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    errors = console(stderr=True)
     for warning, sources in _by_warning(report).items():
         where = sources[0] if len(sources) == 1 else f"{len(sources)} files, {sources[0]} the first"
         errors.print("[yellow]warning[/] ", end="")
@@ -110,8 +112,8 @@ def show(report: dict[str, Any]) -> None:
         for name in ("created", "replaced", "unchanged", "reused", "failed", "deleted")
         if totals[name]
     )
-    chunks = f"{totals['chunks']} chunks, {totals['embedded']} embedded"
-    Console(highlight=False).print(f"{totals['files']} files: {outcomes or 'nothing to do'} · {chunks}")
+    chunks = f"{counted(totals['chunks'], 'chunk')}, {totals['embedded']:,} embedded"
+    console().print(f"{counted(totals['files'], 'file')}: {outcomes or 'nothing to do'} · {chunks}")
 
 
 def _by_warning(report: dict[str, Any]) -> dict[str, list[str]]:

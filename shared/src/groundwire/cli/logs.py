@@ -1,6 +1,5 @@
 """`groundwire logs`: show which queries were asked."""
 
-import json
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.output import print_json
 from groundwire.cli.paging import PAGE_SIZE, all_items
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def logs(
 
         entries = list(islice(all_items(fetch), count))
     if as_json:
-        typer.echo(json.dumps([message_json(entry) for entry in entries], ensure_ascii=False, indent=2))
+        print_json([message_json(entry) for entry in entries])
         return
     for entry in entries:
         typer.echo(_line(entry))

@@ -1,14 +1,14 @@
 """Turns messages of the contract into the plain JSON that the command line prints."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from google.protobuf.descriptor import EnumDescriptor
     from google.protobuf.duration_pb2 import Duration
     from google.protobuf.message import Message
 
     from groundwire.api.answer.v1 import answer_pb2, citation_pb2
-    from groundwire.api.common.v1 import hit_pb2, metadata_value_pb2
+    from groundwire.api.common.v1 import hit_pb2
     from groundwire.api.retrieve.v1 import retrieve_service_pb2
 
 _DECIMALS = 6
@@ -33,23 +33,16 @@ def applied_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str,
     has_filter = response.HasField("applied_filter")
     return {
         "filter": filter_to_json(parse_filter_message(response.applied_filter)) if has_filter else None,
-        "query_type": _value_name(search_mode_pb2.QueryType, response.query_type, "QUERY_TYPE_"),
-        "applied_query_type": _value_name(search_mode_pb2.QueryType, response.applied_query_type, "QUERY_TYPE_"),
+        "query_type": enum_name(search_mode_pb2.QueryType.DESCRIPTOR, response.query_type),
+        "applied_query_type": enum_name(search_mode_pb2.QueryType.DESCRIPTOR, response.applied_query_type),
         "degraded": [
-            _value_name(degraded_stage_pb2.DegradedStage, stage, "DEGRADED_STAGE_")
-            for stage in response.degraded_stages
+            enum_name(degraded_stage_pb2.DegradedStage.DESCRIPTOR, stage) for stage in response.degraded_stages
         ],
         "sections": [
             {"document_id": section.document_id, "path": list(section.hierarchy_path), "score": section.score}
             for section in response.chosen_sections
         ],
     }
-
-
-def _value_name(enum: Any, value: int, prefix: str) -> str:
-    """Return the name of an enum value as people write it, such as `section-based`."""
-    name: str = enum.Name(value)
-    return name.removeprefix(prefix).lower().replace("_", "-")
 
 
 def answer_json(answer: "answer_pb2.Answer") -> dict[str, Any]:
@@ -72,14 +65,50 @@ def answer_json(answer: "answer_pb2.Answer") -> dict[str, Any]:
     }
 
 
-def message_json(message: "Message") -> dict[str, Any]:
-    """Return any message with the field names of the protos, fields without a value included."""
-    from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - costs time that --help should not pay
+def message_json(message: "Message", *, short_names: bool = False) -> dict[str, Any]:
+    """Return any message with the field names of the protos, fields without a value included.
 
-    found: dict[str, Any] = MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
+    Numbers are numbers, times ISO 8601 texts, metadata plain values, and enum values their names in the contract, or
+    with `short_names` as people write them, such as `section-based`.
+    """
+    found: dict[str, Any] = {}
+    for field in message.DESCRIPTOR.fields:
+        if field.has_presence and not message.HasField(field.name):
+            continue
+        held = getattr(message, field.name)
+        if field.message_type and field.message_type.GetOptions().map_entry:
+            value = field.message_type.fields_by_name["value"]
+            found[field.name] = {key: _plain(value, held[key], short_names) for key in sorted(held)}
+        elif field.is_repeated:
+            found[field.name] = [_plain(field, item, short_names) for item in held]
+        else:
+            found[field.name] = _plain(field, held, short_names)
     return found
+
+
+def _plain(field: Any, value: Any, short_names: bool) -> Any:
+    from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.metadata_values import plain_value  # noqa: PLC0415 - the same
+
+    if field.message_type:
+        if isinstance(value, MetadataValue):
+            return plain_value(value)
+        return value.ToJsonString() if hasattr(value, "ToJsonString") else message_json(value, short_names=short_names)
+    if field.enum_type:
+        return enum_name(field.enum_type, value) if short_names else _contract_name(field.enum_type, value)
+    return value
+
+
+def enum_name(kind: "EnumDescriptor", value: int) -> str:
+    """Return the name of an enum value as people write it, such as `section-based`; empty for the one not given."""
+    prefix = kind.values[0].name.removesuffix("UNSPECIFIED")
+    name: str = _contract_name(kind, value).removeprefix(prefix)
+    return name.lower().replace("_", "-") if value else ""
+
+
+def _contract_name(kind: "EnumDescriptor", value: int) -> str:
+    known = kind.values_by_number.get(value)
+    return str(value) if known is None else known.name
 
 
 def milliseconds(duration: "Duration") -> float:
@@ -88,6 +117,8 @@ def milliseconds(duration: "Duration") -> float:
 
 
 def _hit(hit: "hit_pb2.Hit") -> dict[str, Any]:
+    from groundwire.cli.metadata_values import plain_value  # noqa: PLC0415 - --help stays fast
+
     return {
         "rank": hit.rank,
         "chunk_id": hit.chunk_id,
@@ -101,7 +132,7 @@ def _hit(hit: "hit_pb2.Hit") -> dict[str, Any]:
         "section": hit.section or None,
         "chapter": hit.chapter,
         "page_numbers": list(hit.page_numbers),
-        "metadata": _metadata(hit.metadata),
+        "metadata": {key: plain_value(value) for key, value in sorted(hit.metadata.items())},
     }
 
 
@@ -122,17 +153,3 @@ def _citation(citation: "citation_pb2.Citation") -> dict[str, Any]:
         "page_numbers": list(citation.page_numbers),
         "score": round(citation.relevance_score, _DECIMALS),
     }
-
-
-def _metadata(metadata: "Mapping[str, metadata_value_pb2.MetadataValue]") -> dict[str, Any]:
-    return {key: _value(value) for key, value in sorted(metadata.items())}
-
-
-def _value(value: "metadata_value_pb2.MetadataValue") -> Any:
-    kind = value.WhichOneof("value")
-    if kind is None:
-        return None
-    if kind == "timestamp_value":
-        return value.timestamp_value.ToJsonString()
-    held: Any = getattr(value, kind)
-    return list(held.values) if kind.endswith("_list") else held

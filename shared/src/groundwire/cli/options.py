@@ -13,6 +13,7 @@ AddressOption = Annotated[
     str, typer.Option("--address", envvar="GROUNDWIRE_ADDRESS", help="Server to talk to.", show_default=True)
 ]
 CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="Collection to use.")]
+DocumentArgument = Annotated[str, typer.Argument(help="Id or source of the document.", metavar="DOCUMENT")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 

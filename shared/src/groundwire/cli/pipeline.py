@@ -1,11 +1,11 @@
 """`groundwire pipeline`: show how fast searches are, and how many fail or find nothing."""
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.output import print_json
 
 if TYPE_CHECKING:
     from google.protobuf.duration_pb2 import Duration
@@ -27,7 +27,7 @@ def pipeline(
     with connect(address) as client:
         stats = client.pipeline_stats(collection=collection, window=_duration(window))
     if as_json:
-        typer.echo(json.dumps(message_json(stats), ensure_ascii=False, indent=2))
+        print_json(message_json(stats))
     else:
         _show(stats)
 

@@ -9,6 +9,7 @@ from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1.collection_pb2 import ChunkingPolicy
 from groundwire.api.ingest.v1.ingest_service_pb2 import PlanIngestRequest
 from groundwire.cli.ingest_report import Display
+from groundwire.cli.output import counted, print_table
 from groundwire.cli.source_files import SourceFile
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import GroundwireError, UnavailableError
@@ -117,21 +118,14 @@ def plan_dict(plans: Sequence[FilePlan], missing: Sequence[dict[str, Any]]) -> d
 
 def show_plan(report: dict[str, Any]) -> None:
     """Print a table with a line for each file that would change, and the sums."""
-    from rich.console import Console  # noqa: PLC0415 - costs time that --help should not pay
-    from rich.table import Table  # noqa: PLC0415 - the same
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("file", overflow="fold")
-    table.add_column("outcome")
-    for name in COUNTS:
-        table.add_column(name, justify="right")
     quiet = {"unchanged", "reused"}
-    for file in report["files"]:
-        if file["outcome"] not in quiet:
-            table.add_row(file["source"], file["error"] or file["outcome"], *(str(file[name]) for name in COUNTS))
-    for document in report["deleted"]:
-        table.add_row(document["source"], "deleted", "0", "0", str(document["chunks"]), "0", "0")
+    rows: list[tuple[str | int, ...]] = [
+        (file["source"], file["error"] or file["outcome"], *(file[name] for name in COUNTS))
+        for file in report["files"]
+        if file["outcome"] not in quiet
+    ]
+    rows += [(document["source"], "deleted", 0, 0, document["chunks"], 0, 0) for document in report["deleted"]]
     totals = report["totals"]
     left_out = sum(file["outcome"] in quiet for file in report["files"])
-    table.add_row(f"{totals['files']} files", f"{left_out} as they are", *(str(totals[name]) for name in COUNTS))
-    Console(highlight=False, markup=False).print(table)
+    rows.append((counted(totals["files"], "file"), f"{left_out} as they are", *(totals[name] for name in COUNTS)))
+    print_table(("file", "outcome", *COUNTS), rows, "no files")

@@ -55,7 +55,7 @@ def retrieval_options(
         top_k=top_k,
         min_relevance=min_relevance,
         mode=search_mode_pb2.SearchMode.Value(f"SEARCH_MODE_{mode.name if mode else 'UNSPECIFIED'}"),
-        filter=_filter_message(filter_json) if filter_json else None,
+        filter=filter_message(filter_json),
     )
 
 
@@ -75,8 +75,13 @@ def ask_more(
         options.strategy = search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN
 
 
-def _filter_message(filter_json: str) -> "metadata_filter_pb2.MetadataFilter":
+def filter_message(filter_json: str | None) -> "metadata_filter_pb2.MetadataFilter | None":
+    """Return the message of a filter in JSON, None when none is given.
+
+    Raises:
+        InvalidFilterError: the filter is no JSON or no filter.
+    """
     from groundwire.kernel.filter_json import parse_filter_text  # noqa: PLC0415 - --help stays fast
     from groundwire.rpc.filter_messages import to_filter_message  # noqa: PLC0415 - the same
 
-    return to_filter_message(parse_filter_text(filter_json))
+    return None if filter_json is None else to_filter_message(parse_filter_text(filter_json))

@@ -15,6 +15,7 @@ from groundwire.cli.explanation import (
     show_explanation,
 )
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+from groundwire.cli.output import console, print_json
 from groundwire.cli.retrieval import (
     FilterOption,
     MinRelevanceOption,
@@ -72,7 +73,7 @@ def search(
             found["explain"] = message_json(response.explain_plan)
         if passages is not None:
             found["passages"] = [passage_json(passage) for passage in passages]
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        print_json(found)
     else:
         _show_applied(response)
         _show(response) if passages is None else _show_passages(passages)
@@ -105,15 +106,13 @@ def _show_passages(passages: "Sequence[retrieve_service_pb2.ExpandedPassage]") -
 
 
 def _show(response: "retrieve_service_pb2.RetrieveResponse") -> None:
-    from rich.console import Console  # noqa: PLC0415 - --help stays fast
-
-    console = Console(highlight=False)
+    shown = console()
     if not response.results:
-        console.print("nothing found")
+        shown.print("nothing found")
     for hit in response.results:
         place = " › ".join([hit.source_uri, *hit.hierarchy_path])
-        console.print(f"[bold]{hit.rank}[/]  [green]{hit.relevance_score:.3f}[/]  ", end="")
-        console.print(f"{place} · characters {hit.span.start:,}–{hit.span.end:,}", markup=False, style="bold")
+        shown.print(f"[bold]{hit.rank}[/]  [green]{hit.relevance_score:.3f}[/]  ", end="")
+        shown.print(f"{place} · characters {hit.span.start:,}–{hit.span.end:,}", markup=False, style="bold")
         excerpt = " ".join(hit.content.split())
-        console.print(excerpt[:EXCERPT_CHARS] + ("…" if len(excerpt) > EXCERPT_CHARS else ""), markup=False)
-        console.print()
+        shown.print(excerpt[:EXCERPT_CHARS] + ("…" if len(excerpt) > EXCERPT_CHARS else ""), markup=False)
+        shown.print()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.output import print_json
 from groundwire.kernel.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def verify(
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
     if as_json:
-        typer.echo(json.dumps(message_json(response), ensure_ascii=False, indent=2))
+        print_json(message_json(response))
     else:
         if not citations:
             typer.echo("the answer cites nothing")

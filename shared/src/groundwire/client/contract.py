@@ -24,6 +24,9 @@ class Contract:
     list_collections = UnaryCall(
         _INGEST + "ListCollections", ingest_pb.ListCollectionsRequest, ingest_pb.ListCollectionsResponse
     )
+    update_collection = UnaryCall(
+        _INGEST + "UpdateCollection", ingest_pb.UpdateCollectionRequest, ingest_pb.UpdateCollectionResponse
+    )
     delete_collection = UnaryCall(
         _INGEST + "DeleteCollection", ingest_pb.DeleteCollectionRequest, ingest_pb.DeleteCollectionResponse
     )
@@ -49,6 +52,13 @@ class Contract:
     )
     get_chunk = UnaryCall(_INGEST + "GetChunk", ingest_pb.GetChunkRequest, ingest_pb.GetChunkResponse)
     list_chunks = UnaryCall(_INGEST + "ListChunks", ingest_pb.ListChunksRequest, ingest_pb.ListChunksResponse)
+    update_chunk = UnaryCall(_INGEST + "UpdateChunk", ingest_pb.UpdateChunkRequest, ingest_pb.UpdateChunkResponse)
+    put_chunks = UnaryCall(_INGEST + "PutChunks", ingest_pb.PutChunksRequest, ingest_pb.PutChunksResponse)
+    schema = UnaryCall(_INGEST + "GetSchema", ingest_pb.GetSchemaRequest, ingest_pb.GetSchemaResponse)
+    validate_metadata = UnaryCall(
+        _INGEST + "ValidateMetadata", ingest_pb.ValidateMetadataRequest, ingest_pb.ValidateMetadataResponse
+    )
+    stats = UnaryCall(_INGEST + "GetStats", ingest_pb.GetStatsRequest, ingest_pb.GetStatsResponse)
     reindex = StreamCall(_INGEST + "Reindex", ingest_pb.ReindexRequest, ingest_pb.ReindexResponse)
     reembed = StreamCall(_INGEST + "Reembed", ingest_pb.ReembedRequest, ingest_pb.ReembedResponse)
     check_store = StreamCall(_INGEST + "CheckStore", ingest_pb.CheckStoreRequest, ingest_pb.CheckStoreResponse)

@@ -1,0 +1,139 @@
+"""`groundwire collections`: list, show, create, change and delete collections."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from groundwire.cli.assignments import SetOption, UnsetOption, assign
+from groundwire.cli.document_changes import show_receipt
+from groundwire.cli.ingest import ProfileChoice
+from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.output import counted, print_fields, print_json, print_table
+from groundwire.cli.paging import PAGE_SIZE, all_items
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from groundwire.api.ingest.v1 import collection_pb2
+
+COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model", "dimensions")
+
+NameArgument = Annotated[str, typer.Argument(help="Name of the collection.", metavar="NAME")]
+
+app = typer.Typer(help="List, show, create, change and delete collections.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_collections(address: AddressOption = "127.0.0.1:50051", as_json: JsonOption = False) -> None:
+    """List the collections by name."""
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+
+    with connect(address) as client:
+
+        def fetch(token: str) -> "tuple[Sequence[collection_pb2.Collection], str]":
+            page = client.list_collections(page_size=PAGE_SIZE, page_token=token)
+            return page.collections, page.next_page_token
+
+        found = list(all_items(fetch))
+    if as_json:
+        print_json([message_json(collection) for collection in found])
+    else:
+        print_table(COLUMNS, [_row(collection) for collection in found], "no collections")
+
+
+@app.command("get")
+def get_collection(name: NameArgument, address: AddressOption = "127.0.0.1:50051", as_json: JsonOption = False) -> None:
+    """Show a collection with every setting in force, under the names that `--set` takes."""
+    with connect(address) as client:
+        found = client.get_collection(collection=name).collection
+    _show(found, as_json=as_json)
+
+
+@app.command("create")
+def create_collection(
+    name: NameArgument,
+    profile: Annotated[ProfileChoice, typer.Option(help="Profile to start from.")] = ProfileChoice.DOCUMENTS,
+    assignments: SetOption = None,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Create a collection; one of this name with the same settings is left as it is."""
+    from groundwire.api.ingest.v1 import collection_pb2  # noqa: PLC0415 - --help stays fast
+    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - the same
+
+    kind = collection_pb2.Profile.Value(f"PROFILE_{profile.name}")
+    request = pb.CreateCollectionRequest(collection=name, profile=kind)
+    if assignments:
+        assign(request.settings, assignments, ())
+    with connect(address) as client:
+        created = client.create_collection.send(request).collection
+    _show(created, as_json=as_json)
+
+
+@app.command("update")
+def update_collection(
+    name: NameArgument,
+    assignments: SetOption = None,
+    cleared: UnsetOption = None,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Change settings; what is unset goes back to the profile's value. Rules of chunking hold for later ingests."""
+    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
+
+    request = pb.UpdateCollectionRequest(collection=name)
+    request.settings.SetInParent()
+    request.update_mask.CopyFrom(assign(request.settings, assignments or (), cleared or ()))
+    with connect(address) as client:
+        changed = client.update_collection.send(request).collection
+    _show(changed, as_json=as_json)
+
+
+@app.command("delete")
+def delete_collection(
+    name: NameArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Delete a collection with everything in it, for good, and print the receipt; asks first on a terminal."""
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+
+    with connect(address) as client:
+        if not yes and sys.stdin.isatty():
+            count = client.get_collection(collection=name).collection.document_count
+            typer.confirm(f"Delete {name!r} with {counted(count, 'document')} for good?", abort=True, err=True)
+        receipt = client.delete_collection(collection=name).receipt
+    if as_json:
+        print_json(message_json(receipt))
+    else:
+        show_receipt(name, receipt)
+
+
+def _show(collection: "collection_pb2.Collection", *, as_json: bool) -> None:
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+
+    if as_json:
+        print_json(message_json(collection))
+        return
+    fields = message_json(collection, short_names=True)
+    settings = fields.pop("settings")
+    print_fields(fields)
+    typer.echo("\nsettings")
+    print_fields(settings)
+
+
+def _row(collection: "collection_pb2.Collection") -> tuple[str | int, ...]:
+    from groundwire.api.ingest.v1.collection_pb2 import Profile  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.messages import enum_name  # noqa: PLC0415 - the same
+
+    return (
+        collection.name,
+        enum_name(Profile.DESCRIPTOR, collection.profile),
+        collection.document_count,
+        collection.chunk_count,
+        collection.total_chars,
+        collection.embedding.model_name,
+        collection.embedding.dimensions,
+    )

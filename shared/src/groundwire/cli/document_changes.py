@@ -1,0 +1,96 @@
+"""`groundwire docs update`, `docs delete` and `docs restore`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from groundwire.cli.assignments import SetOption, UnsetOption, assign
+from groundwire.cli.options import AddressOption, CollectionOption, DocumentArgument, JsonOption, connect
+from groundwire.cli.output import counted, print_json
+from groundwire.kernel.filter_fields import ALIASES
+
+if TYPE_CHECKING:
+    from groundwire.api.ingest.v1 import deletion_pb2
+
+
+def update_document(
+    document: DocumentArgument,
+    collection: CollectionOption,
+    assignments: SetOption = None,
+    cleared: UnsetOption = None,
+    generation: Annotated[
+        int, typer.Option(help="Only if this generation is live; 0 means any.", min=0, max=2**32 - 1)
+    ] = 0,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Change title, creators, tags, metadata and the like, on all chunks; nothing is embedded again."""
+    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - the same
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
+
+    request = pb.UpdateDocumentRequest(collection=collection, expected_generation=generation)
+    request.fields.SetInParent()
+    request.update_mask.CopyFrom(assign(request.fields, assignments or (), cleared or (), ALIASES))
+    with connect(address) as client:
+        request.document_id = document_id_of(client, collection, document)
+        changed = client.update_document.send(request).document
+    if as_json:
+        print_json(message_json(changed))
+    else:
+        typer.echo(f"updated {changed.source_uri}: {', '.join(request.update_mask.paths)}")
+
+
+def delete_document(
+    document: DocumentArgument,
+    collection: CollectionOption,
+    permanent: Annotated[
+        bool | None,
+        typer.Option("--permanent/--soft", help="For good, or so that it can be restored; the profile's way."),
+    ] = None,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Delete a document and print the receipt; for good, in the memory profile softly, unless told otherwise."""
+    from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
+
+    with connect(address) as client:
+        document_id = document_id_of(client, collection, document)
+        receipt = client.delete_document(collection=collection, document_id=document_id, permanent=permanent).receipt
+    if as_json:
+        print_json(message_json(receipt))
+        return
+    show_receipt(document, receipt)
+    if not receipt.permanent:
+        typer.echo(f"bring it back with: groundwire docs restore {document_id} -c {collection}")
+
+
+def restore_document(
+    document_id: Annotated[str, typer.Argument(help="Document id; `docs list --deleted` shows it.", metavar="ID")],
+    collection: CollectionOption,
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Bring back a document that was deleted softly."""
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+
+    with connect(address) as client:
+        restored = client.restore_document(collection=collection, document_id=document_id).document
+    if as_json:
+        print_json(message_json(restored))
+    else:
+        typer.echo(f"restored {restored.source_uri}: {counted(restored.chunk_count, 'chunk')}")
+
+
+def show_receipt(name: str, receipt: "deletion_pb2.DeletionReceipt") -> None:
+    """Print what was deleted, and what each store removed."""
+    how = "for good" if receipt.permanent else "softly"
+    typer.echo(f"deleted {name} {how}: {_counts(receipt)}")
+    for store in receipt.stores:
+        state = "complete" if store.complete else f"{store.leftover_count} to go"
+        typer.echo(f"  {store.store}: {store.removed_count} removed, {state}")
+
+
+def _counts(receipt: "deletion_pb2.DeletionReceipt") -> str:
+    return f"{counted(receipt.document_count, 'document')}, {counted(receipt.chunk_count, 'chunk')}"

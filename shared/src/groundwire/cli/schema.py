@@ -1,0 +1,70 @@
+"""`groundwire schema`: show which metadata each kind of record takes."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.output import print_json, print_table
+
+KINDS = "persona, faq, memory, turn, summary, document or chunk"
+
+
+def schema(
+    kind: Annotated[str, typer.Argument(help=f"Kind of metadata: {KINDS}; all in short if not given.")] = "",
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Show the schema of a kind of metadata; `--json` prints it as JSON Schema."""
+    with connect(address) as client:
+        entries = client.schema(doc_type=kind).schemas
+    found = [
+        {
+            "document_type": entry.document_type,
+            "fields": list(entry.fields),
+            "required_fields": list(entry.required_fields),
+            "schema": json.loads(entry.schema_json),
+            "example": json.loads(entry.example_json),
+        }
+        for entry in entries
+    ]
+    if as_json:
+        print_json(found)
+    elif kind:
+        for entry in found:
+            _show(entry)
+    else:
+        rows = [(entry["document_type"], ", ".join(entry["fields"])) for entry in found]
+        print_table(("kind", "fields"), rows, "no schemas")
+
+
+def _show(entry: dict[str, Any]) -> None:
+    properties = entry["schema"].get("properties", {})
+    rows = [
+        (
+            name,
+            _type_of(properties.get(name, {}), entry["schema"]),
+            "yes" if name in entry["required_fields"] else "",
+            properties.get(name, {}).get("description", ""),
+        )
+        for name in entry["fields"]
+    ]
+    print_table(("field", "type", "required", "meaning"), rows, "no fields")
+    typer.echo("\nexample")
+    print_json(entry["example"])
+
+
+def _type_of(field: dict[str, Any], whole: dict[str, Any]) -> str:
+    """Return the type of a property in words: its JSON types, the only values it has, or what its lists hold."""
+    if "$ref" in field:
+        return _type_of(whole.get("$defs", {}).get(field["$ref"].rsplit("/", 1)[-1], {}), whole)
+    if "enum" in field:
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in field["enum"])
+    if "const" in field:
+        return json.dumps(field["const"], ensure_ascii=False)
+    if "anyOf" in field:
+        return " | ".join(dict.fromkeys(_type_of(part, whole) for part in field["anyOf"]))
+    if field.get("type") == "array":
+        return f"list of {_type_of(field.get('items', {}), whole)}"
+    return " ".join(part for part in (field.get("type", "any"), field.get("format", "")) if part)

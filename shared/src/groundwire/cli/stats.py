@@ -1,0 +1,73 @@
+"""`groundwire stats`: show how much is stored."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.output import print_fields, print_json, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from groundwire.api.ingest.v1 import stats_pb2
+
+COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", "overlap", "vectors/document", "model")
+NO_KEY = "(none)"
+
+
+def stats(
+    collection: Annotated[
+        str, typer.Option("--collection", "-c", help="Collection to show in detail; all in short if not given.")
+    ] = "",
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Show the figures of what is live, counted in the catalog."""
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+
+    with connect(address) as client:
+        found = client.stats(collection=collection).collections
+    if as_json:
+        print_json([message_json(each) for each in found])
+    elif collection:
+        for each in found:
+            _show(each)
+    else:
+        print_table(COLUMNS, [_row(each) for each in found], "no collections")
+
+
+def _row(each: "stats_pb2.CollectionStats") -> tuple[str | int | float, ...]:
+    return (
+        each.collection,
+        each.document_count,
+        each.chunk_count,
+        each.vector_count,
+        each.total_chars,
+        f"{each.overlap_share:.1%}",
+        round(each.average_vectors_per_document, 1),
+        each.embedding.model_name,
+    )
+
+
+def _show(each: "stats_pb2.CollectionStats") -> None:
+    print_fields(
+        {
+            "collection": each.collection,
+            "documents": each.document_count,
+            "chunks": each.chunk_count,
+            "vectors": each.vector_count,
+            "characters": each.total_chars,
+            "overlap": f"{each.overlap_share:.1%} of the characters",
+            "vectors per document": round(each.average_vectors_per_document, 1),
+            "model": f"{each.embedding.model_name}, {each.embedding.dimensions} dimensions, {each.metric}",
+            "by record type": _counts(each.by_record_type),
+            "by format": _counts(each.by_format),
+            "by project": _counts(each.by_project),
+            "by embedding model": _counts(each.by_embedding_model),
+        }
+    )
+
+
+def _counts(counts: "Iterable[stats_pb2.KeyCount]") -> str:
+    return ", ".join(f"{count.key or NO_KEY} {count.count:,}" for count in counts)

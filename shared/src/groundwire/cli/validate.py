@@ -1,0 +1,67 @@
+"""`groundwire validate`: check metadata against the schema of its kind."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.output import print_fields, print_json
+from groundwire.cli.schema import KINDS
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PLACE = "metadata"
+
+
+def validate(
+    kind: Annotated[str, typer.Argument(help=f"Kind of metadata: {KINDS}.")],
+    metadata: Annotated[Path, typer.Argument(help="JSON object in a file; - reads standard input.", allow_dash=True)],
+    address: AddressOption = "127.0.0.1:50051",
+    as_json: JsonOption = False,
+) -> None:
+    """Check metadata and show it with defaults filled in; nothing is stored.
+
+    Exits with 1 if it breaks a rule, naming every field that does.
+    """
+    from groundwire.cli.metadata_values import plain_value, value_message  # noqa: PLC0415 - --help stays fast
+
+    given = _read(metadata)
+    with connect(address) as client:
+        try:
+            values = {key: value_message(value, f"{PLACE}[{key!r}]") for key, value in given.items()}
+            found = client.validate_metadata(doc_type=kind, metadata=values).metadata
+        except InvalidRequestError as error:
+            if not all(each.field.startswith(PLACE) for each in error.violations):
+                raise
+            _refuse(error.violations, as_json=as_json)
+    complete = {key: plain_value(value) for key, value in sorted(found.items())}
+    if as_json:
+        print_json({"valid": True, "metadata": complete, "violations": []})
+    else:
+        typer.echo("valid")
+        print_fields(complete)
+
+
+def _refuse(violations: "Sequence[FieldViolation]", *, as_json: bool) -> None:
+    named = [{"field": each.field, "description": each.description} for each in violations]
+    if as_json:
+        print_json({"valid": False, "metadata": None, "violations": named})
+    else:
+        for each in violations:
+            typer.echo(f"{each.field}: {each.description}", err=True)
+    raise typer.Exit(1)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        document = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise InvalidRequestError.of(str(path), f"cannot be read as JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise InvalidRequestError.of(str(path), "is no JSON object")
+    return document

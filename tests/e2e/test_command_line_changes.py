@@ -1,0 +1,174 @@
+"""The commands that change documents, chunks and collections, and those that describe them, against a real server."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.server import ServerProcess, groundwire
+
+
+@pytest.fixture(scope="module")
+def address(server: ServerProcess, notes: Path) -> str:
+    assert groundwire("ingest", str(notes), "-c", "notes", address=server.address).returncode == 0
+    return server.address
+
+
+def _json(address: str, *arguments: str) -> Any:
+    done = groundwire(*arguments, "--json", address=address)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_is_said_about_a_document_is_changed_by_name(address: str) -> None:
+    given = [
+        *("--set", "title=The sea", "--set", "author=Doe, Jane", "--set", "tags=sea,moon", "--set", "date=2024-05-01"),
+        *("--set", "metadata.year=2024", "--set", "metadata.code=007"),
+    ]
+    done = groundwire("docs", "update", "tides.md", "-c", "notes", *given, address=address)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "updated tides.md: title, creators, tags, date_created, metadata.year, metadata.code\n"
+    fields = _json(address, "docs", "get", "tides.md", "-c", "notes")["fields"]
+    assert (fields["title"], fields["creators"], fields["tags"]) == ("The sea", ["Doe, Jane"], ["sea", "moon"])
+    assert fields["date_created"] == "2024-05-01T00:00:00Z"
+    assert fields["metadata"] == {"code": "007", "year": 2024}
+    changed = _json(
+        address, "docs", "update", "tides.md", "-c", "notes", "--unset", "author", "--unset", "metadata.code"
+    )
+    assert (changed["generation"], changed["fields"]["creators"]) == (1, [])
+    assert changed["fields"]["metadata"] == {"year": 2024}
+
+
+def test_documents_and_chunks_are_listed_by_filter(address: str) -> None:
+    groundwire("docs", "update", "tides.md", "-c", "notes", "--set", "project=ocean", address=address)
+    where = ("-c", "notes", "--filter", '{"project": "ocean"}')
+    assert [each["source_uri"] for each in _json(address, "docs", "list", *where)] == ["tides.md"]
+    assert {each["source_uri"] for each in _json(address, "chunks", "list", *where)} == {"tides.md"}
+    assert _json(address, "docs", "list", "-c", "notes", "--prefix", "inner/")[0]["source_uri"] == "inner/bread.txt"
+    shown = groundwire("docs", "list", *where, address=address).stdout.splitlines()
+    assert shown[0].split() == ["document", "source", "format", "chunks", "characters", "generation"]
+    assert len(shown) == 2
+    refused = groundwire("docs", "list", "-c", "notes", "--filter", '{"projekt": "x"}', address=address)
+    assert (refused.returncode, "INVALID_FILTER" in refused.stderr) == (2, True)
+
+
+def test_a_soft_deletion_can_be_taken_back(address: str) -> None:
+    done = groundwire("docs", "delete", "inner/bread.txt", "-c", "notes", "--soft", address=address)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "deleted inner/bread.txt softly: 1 document, 1 chunk"
+    assert "docs restore" in done.stdout
+    assert groundwire("docs", "get", "inner/bread.txt", "-c", "notes", address=address).returncode == 1
+    gone = next(each for each in _json(address, "docs", "list", "-c", "notes", "--deleted") if "delete_time" in each)
+    shown = groundwire("docs", "list", "-c", "notes", "--deleted", address=address).stdout.splitlines()
+    assert [line.split()[-1] for line in shown if "bread" in line] == ["deleted"]
+    restored = _json(address, "docs", "restore", gone["document_id"], "-c", "notes")
+    assert restored["source_uri"] == "inner/bread.txt"
+    found = _json(address, "search", "sourdough yeast", "-c", "notes", "-k", "1")
+    assert found["results"][0]["source"] == "inner/bread.txt"
+
+
+def test_a_permanent_deletion_cannot(address: str, tmp_path: Path) -> None:
+    (tmp_path / "gone.md").write_text("# Gone\n\nA comet is made of ice and dust.\n", encoding="utf-8")
+    groundwire("ingest", str(tmp_path / "gone.md"), "-c", "notes", address=address)
+    document_id = _json(address, "docs", "get", "gone.md", "-c", "notes")["document_id"]
+    receipt = _json(address, "docs", "delete", "gone.md", "-c", "notes", "--permanent")
+    assert (receipt["permanent"], receipt["document_count"]) == (True, 1)
+    done = groundwire("docs", "restore", document_id, "-c", "notes", address=address)
+    assert (done.returncode, "DOCUMENT_NOT_FOUND" in done.stderr) == (1, True)
+
+
+def test_a_chunk_has_tags_and_metadata_of_its_own(address: str) -> None:
+    chunk_id = _json(address, "chunks", "list", "tides.md", "-c", "notes")[0]["chunk_id"]
+    given = ("--set", "tags=checked", "--set", "metadata.reviewed_by=Jane")
+    changed = _json(address, "chunks", "update", chunk_id, "-c", "notes", *given)
+    assert "checked" in changed["tags"]
+    assert changed["metadata"]["reviewed_by"] == "Jane"
+    where = '{"reviewed_by": "Jane"}'
+    assert [each["chunk_id"] for each in _json(address, "chunks", "list", "-c", "notes", "--filter", where)] == [
+        chunk_id
+    ]
+    assert "reviewed_by" in groundwire("chunks", "get", chunk_id, "-c", "notes", address=address).stdout
+    assert (
+        "reviewed_by"
+        not in _json(address, "chunks", "update", chunk_id, "-c", "notes", "--unset", "metadata")["metadata"]
+    )
+
+
+def test_a_collection_lives_from_create_to_delete(address: str) -> None:
+    given = ("--profile", "book", "--set", "retrieval.top_k=7", "--set", "chunking.chunker=sentence")
+    settings = _json(address, "collections", "create", "novels", *given)["settings"]
+    assert (settings["retrieval"]["top_k"], settings["chunking"]["chunker"]) == (7, "CHUNKER_SENTENCE")
+    assert "novels" in [each["name"] for each in _json(address, "collections", "list")]
+    shown = groundwire("collections", "get", "novels", address=address).stdout
+    assert ["retrieval.top_k", "7"] in [line.split() for line in shown.splitlines()]
+    changes = ("--unset", "retrieval.top_k", "--set", "generation_retention=12h")
+    settings = _json(address, "collections", "update", "novels", *changes)["settings"]
+    assert (settings["retrieval"]["top_k"], settings["generation_retention"]) == (5, "43200s")
+    assert _json(address, "collections", "delete", "novels", "--yes")["permanent"] is True
+    done = groundwire("collections", "get", "novels", address=address)
+    assert (done.returncode, "COLLECTION_NOT_FOUND" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("docs", "update", "tides.md", "-c", "notes"), 2, "--set NAME=VALUE"),
+        (("docs", "update", "tides.md", "-c", "notes", "--set", "titel=x"), 2, "there are title, creators"),
+        (("docs", "update", "tides.md", "-c", "notes", "--set", "language=x"), 2, "ISO 639-1"),
+        (("docs", "update", "tides.md", "-c", "notes", "--set", "title=x", "--generation", "7"), 1, "DOCUMENT_CHANGED"),
+        (("docs", "update", "nope.md", "-c", "notes", "--set", "title=x"), 1, "DOCUMENT_NOT_FOUND"),
+        (("docs", "update", "tides.md", "-c", "nope", "--set", "title=x"), 1, "COLLECTION_NOT_FOUND"),
+        (("docs", "restore", "doc_x", "-c", "notes"), 1, "DOCUMENT_NOT_FOUND"),
+        (("chunks", "update", "nope", "-c", "notes", "--set", "tags=x"), 1, "CHUNK_NOT_FOUND"),
+        (("chunks", "get", "9" * 30, "-c", "notes"), 2, "at most 9007199254740991"),
+        (("collections", "create", "notes", "--profile", "book"), 1, "ALREADY_EXISTS"),
+        (("collections", "create", "No Name"), 2, "1 to 63 characters"),
+        (("collections", "update", "notes", "--set", "retrieval.top_k=99"), 2, "1 to 20"),
+        (("collections", "delete", "nope"), 1, "COLLECTION_NOT_FOUND"),
+        (("stats", "-c", "nope"), 1, "COLLECTION_NOT_FOUND"),
+        (("schema", "nope"), 1, "NOT_FOUND"),
+        (("validate", "faq", "nope.json"), 2, "cannot be read"),
+    ],
+)
+def test_each_mistake_is_one_readable_line(address: str, arguments: tuple[str, ...], code: int, said: str) -> None:
+    done = groundwire(*arguments, address=address)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_stats_count_what_is_there(address: str) -> None:
+    (found,) = _json(address, "stats", "-c", "notes")
+    documents = _json(address, "docs", "list", "-c", "notes")
+    assert found["document_count"] == len(documents)
+    assert found["chunk_count"] == sum(each["chunk_count"] for each in documents) == found["vector_count"]
+    shown = groundwire("stats", "-c", "notes", address=address).stdout
+    assert ["by", "format", "markdown", "1,", "text", "1"] in [line.split() for line in shown.splitlines()]
+    assert groundwire("stats", address=address).stdout.splitlines()[0].startswith("collection")
+
+
+def test_an_example_of_each_schema_is_valid(address: str, tmp_path: Path) -> None:
+    schemas = _json(address, "schema")
+    assert [each["document_type"] for each in schemas] == [
+        *("persona", "faq", "memory", "turn", "summary", "document", "chunk")
+    ]
+    (faq,) = _json(address, "schema", "faq")
+    (tmp_path / "faq.json").write_text(json.dumps(faq["example"]), encoding="utf-8")
+    found = _json(address, "validate", "faq", str(tmp_path / "faq.json"))
+    assert found["valid"] is True
+    assert set(faq["example"]) <= set(found["metadata"])
+    assert "example" in groundwire("schema", "document", address=address).stdout
+
+
+def test_metadata_that_breaks_rules_is_named_field_by_field(address: str, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"type": "faq", "colour": "red"}', encoding="utf-8")
+    done = groundwire("validate", "faq", str(bad), "--json", address=address)
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert found["valid"] is False
+    assert {each["field"] for each in found["violations"]} == {"metadata['colour']", "metadata['timestamp']"}
+    bad.write_text('{"type": null}', encoding="utf-8")
+    assert groundwire("validate", "faq", str(bad), address=address).returncode == 1
