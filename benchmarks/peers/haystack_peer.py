@@ -3,9 +3,9 @@
 import time
 
 from haystack import Document, Pipeline
-from haystack.components.embedders import SentenceTransformersDocumentEmbedder
 from haystack.components.preprocessors import DocumentSplitter
 from haystack.components.writers import DocumentWriter
+from haystack_integrations.components.embedders.sentence_transformers import SentenceTransformersDocumentEmbedder
 from haystack_integrations.document_stores.chroma import ChromaDocumentStore
 from job import EQUAL_TOKENS, read_job, tell
 
