@@ -57,13 +57,19 @@ def test_ingests_of_many_sources_run_at_once(harness: Harness, collection: str) 
     assert_clean(harness, collection)
 
 
+def _without_token(response: pb.IngestDocumentResponse) -> pb.IngestDocumentResponse:
+    """Leave out what is of the moment of the answer."""
+    response.result.ClearField("consistency_token")
+    return response
+
+
 def test_a_repeated_request_gets_the_same_answer_and_has_one_effect(harness: Harness, collection: str) -> None:
     request = pb.IngestDocumentRequest(
         collection=collection, source_uri="a.txt", text=long_text(1, 3), request_id=str(uuid.uuid4())
     )
     first = harness.calls.ingest_document(request)
     harness.ingest(collection, "a.txt", "Something else came in between.")
-    assert harness.calls.ingest_document(request) == first
+    assert _without_token(harness.calls.ingest_document(request)) == _without_token(first)
     assert harness.text(collection, "a.txt") == "Something else came in between."
 
 
@@ -72,7 +78,7 @@ def test_a_request_repeated_at_once_has_one_effect(harness: Harness, collection:
         collection=collection, source_uri="a.txt", text=long_text(2, 20), request_id=str(uuid.uuid4())
     )
     answers = in_threads(*(partial(harness.calls.ingest_document, request) for _ in range(4)))
-    assert all(answer == answers[0] for answer in answers)
+    assert all(_without_token(answer) == _without_token(answers[0]) for answer in answers)
     assert answers[0].result.document.generation == 1
     assert_clean(harness, collection)
 
@@ -85,7 +91,7 @@ def test_a_repeated_answer_may_be_unchanged(harness: Harness, collection: str) -
     first = harness.calls.ingest_document(request)
     assert first.result.outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
     harness.ingest(collection, "a.txt", "Another text came in between.")
-    assert harness.calls.ingest_document(request) == first
+    assert _without_token(harness.calls.ingest_document(request)) == _without_token(first)
 
 
 def test_a_request_id_serves_one_body_only(harness: Harness, collection: str) -> None:

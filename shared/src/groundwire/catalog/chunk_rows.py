@@ -101,15 +101,10 @@ def to_chunk(row: Sequence[Any]) -> Chunk:
     sequence_num, start, end, start_byte, end_byte, content, tokens, chapter, section, path, level, *rest = row
     page_numbers, overlap_prev, overlap_next, undersized, heading, *links, embedding_hash, tags, metadata = rest
     sentence_index, window_size, parent, grandparent, upper, indexed = links
+    span = Span(start, end, start_byte, end_byte)
+    place = (chapter, section, tuple(path), level)
     return Chunk(
-        sequence_num=sequence_num,
-        span=Span(start, end, start_byte, end_byte),
-        content=content,
-        token_count=tokens,
-        chapter=chapter,
-        section=section,
-        hierarchy_path=tuple(path),
-        level=level,
+        *(sequence_num, span, content, tokens, *place),
         page_numbers=tuple(page_numbers),
         overlap_prev_chars=overlap_prev,
         overlap_next_chars=overlap_next,
@@ -167,10 +162,7 @@ def chunk_values(chunk: Chunk) -> tuple[Any, ...]:
     span = chunk.span
     return (
         chunk.sequence_num,
-        span.start,
-        span.end,
-        span.start_byte,
-        span.end_byte,
+        *(span.start, span.end, span.start_byte, span.end_byte),
         chunk.content_hash,
         chunk.embedding_hash,
         chunk.token_count,

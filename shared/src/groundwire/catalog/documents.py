@@ -43,7 +43,6 @@ from groundwire.kernel.document import Document
 from groundwire.kernel.errors import DocumentNotFoundError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
-from groundwire.kernel.payload import chunk_payload
 
 _BY_ID_ALONE = SELECT_DOCUMENTS.where(documents.c.document_id == bindparam("wanted"))
 _BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("wanted"))
@@ -262,19 +261,7 @@ class Documents:
             collection=collection,
             numbers=numbers,
             chunk_ids=chunk_ids,
-            payloads=[
-                chunk_payload(
-                    document_id=document_id,
-                    chunk_id=chunk_id,
-                    chunk_number=number,
-                    source_uri=draft.source_uri,
-                    document_format=draft.format,
-                    fields=draft.fields,
-                    chunk=chunk,
-                    ingested=now,
-                )
-                for number, chunk_id, chunk in zip(numbers, chunk_ids, draft.chunks, strict=True)
-            ],
+            payloads=draft.payloads(document_id, numbers, chunk_ids, now),
         )
 
 

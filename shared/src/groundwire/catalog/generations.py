@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
@@ -11,6 +12,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.filters import Payload
 from groundwire.kernel.pages import PageSpan
+from groundwire.kernel.payload import chunk_payload
 
 T = TypeVar("T")
 
@@ -51,6 +53,24 @@ class GenerationDraft:
     rules_digest: str = ""
     tokenizer: str = ""
     chunk_ids: Sequence[str] | None = None
+
+    def payloads(
+        self, document_id: str, numbers: Sequence[int], chunk_ids: Sequence[str], ingested: datetime
+    ) -> list[Payload]:
+        """Return the filter keys of each chunk, given the ids of the document and of the chunks, in order."""
+        return [
+            chunk_payload(
+                document_id=document_id,
+                chunk_id=chunk_id,
+                chunk_number=number,
+                source_uri=self.source_uri,
+                document_format=self.format,
+                fields=self.fields,
+                chunk=chunk,
+                ingested=ingested,
+            )
+            for number, chunk_id, chunk in zip(numbers, chunk_ids, self.chunks, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, ScalarSelect, func, select
 
 from groundwire.catalog.collection_rows import require_collection, to_collection
 from groundwire.catalog.database import Database
@@ -61,17 +61,7 @@ def _statistics(connection: Connection, collection: Collection) -> CollectionSta
     sums = (func.count(), func.sum(documents.c.total_chars))
     of_documents = select(*groups, *sums).where(documents.c.collection_key == key, documents.c.live_generation > 0)
     rows = connection.execute(of_documents.group_by(*groups)).all()
-    of_chunks = (
-        select(
-            chunks.c.embedding_model,
-            func.count(),
-            func.sum(chunks.c.overlap_prev_chars),
-            func.sum(chunks.c.char_end - chunks.c.char_start),
-        )
-        .where(chunks.c.generation_key.in_(live_generation_keys(key)))
-        .group_by(chunks.c.embedding_model)
-    )
-    models = connection.execute(of_chunks).all()
+    models = _models(connection, key)
     length = sum(row[3] for row in models)
     return CollectionStatistics(
         collection=collection,
@@ -83,6 +73,14 @@ def _statistics(connection: Connection, collection: Collection) -> CollectionSta
         by_model={row[0]: row[1] for row in models},
         overlap_share=sum(row[2] for row in models) / length if length else 0.0,
     )
+
+
+def _models(connection: Connection, collection_key: ScalarSelect[int]) -> Sequence[Sequence[Any]]:
+    """Return model, chunks, code points shared with the chunk before, and code points of all, for each model."""
+    lengths = func.sum(chunks.c.char_end - chunks.c.char_start)
+    figures = (func.count(), func.sum(chunks.c.overlap_prev_chars), lengths)
+    statement = select(chunks.c.embedding_model, *figures).group_by(chunks.c.embedding_model)
+    return connection.execute(statement.where(chunks.c.generation_key.in_(live_generation_keys(collection_key)))).all()
 
 
 def _totals(rows: Sequence[Sequence[Any]], group: int) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Schemas of metadata as pydantic models, for services and for Python callers."""
 
+from groundwire.schemas.checking import OWN_KEYS, check_metadata
 from groundwire.schemas.documents import ChunkMetadata, DocumentMetadata
 from groundwire.schemas.records import (
     FAQMetadata,
@@ -13,6 +14,7 @@ from groundwire.schemas.registry import MODELS, Schema, get_all_schemas, schema_
 
 __all__ = [
     "MODELS",
+    "OWN_KEYS",
     "ChunkMetadata",
     "DocumentMetadata",
     "FAQMetadata",
@@ -22,6 +24,7 @@ __all__ = [
     "Schema",
     "SummaryMetadata",
     "TurnMetadata",
+    "check_metadata",
     "get_all_schemas",
     "schema_of",
     "validate_metadata",

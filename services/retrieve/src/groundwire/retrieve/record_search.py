@@ -40,18 +40,7 @@ class RecordSearch:
 
     def served(self, call: ReceivedCall, result: SearchResult) -> str | None:
         """Record a search that was served; return its log id, empty when no log is kept, None when it could not be."""
-        relevances = [hit.score.relevance for hit in result.hits]
-        average = sum(relevances) / len(relevances) if relevances else None
-        sample = SearchSample(
-            failed=False,
-            total_s=result.times.total_s,
-            results=len(result.hits),
-            rejected=result.counts.rejected,
-            relevance=average,
-            embedding_s=result.times.embedding_s or None,
-            search_s=result.times.search_s,
-            engine_s=result.times.engine_s,
-        )
+        sample = _sample_of(result)
         self.pipeline.add(call.tenant, call.collection, sample)
         entry = LoggedQuery(
             log_id=uuid.uuid4().hex,
@@ -60,7 +49,7 @@ class RecordSearch:
             query=self._text(call, result.plan.collection),
             query_type=result.plan.query_type,
             results_count=len(result.hits),
-            avg_relevance=min(1.0, average or 0.0),
+            avg_relevance=min(1.0, sample.relevance or 0.0),
             processing_s=result.times.total_s,
             log_time=call.received,
             user_agent=call.user_agent[:_MAX_AGENT_CHARS],
@@ -104,3 +93,17 @@ class RecordSearch:
         if self.mode is QueryLogMode.FACTS or (self.mode is QueryLogMode.AUTO and is_private):
             return ""
         return call.query[:MAX_QUERY_CHARS]
+
+
+def _sample_of(result: SearchResult) -> SearchSample:
+    relevances = [hit.score.relevance for hit in result.hits]
+    return SearchSample(
+        failed=False,
+        total_s=result.times.total_s,
+        results=len(result.hits),
+        rejected=result.counts.rejected,
+        relevance=sum(relevances) / len(relevances) if relevances else None,
+        embedding_s=result.times.embedding_s or None,
+        search_s=result.times.search_s,
+        engine_s=result.times.engine_s,
+    )

@@ -316,7 +316,9 @@ class IngestResult(_message.Message):
     outcome: Global___IngestOutcome.ValueType
     """Output only. What was done."""
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def document(self) -> Global___Document:
         """Output only. The document as it is now."""

@@ -1228,7 +1228,9 @@ class UpdateDocumentResponse(_message.Message):
     DOCUMENT_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def document(self) -> _document_pb2.Document:
         """Output only. The document as it is now."""
@@ -1292,7 +1294,9 @@ class DeleteDocumentResponse(_message.Message):
     RECEIPT_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def receipt(self) -> _deletion_pb2.DeletionReceipt:
         """Output only. What was deleted."""
@@ -1350,7 +1354,9 @@ class RestoreDocumentResponse(_message.Message):
     DOCUMENT_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def document(self) -> _document_pb2.Document:
         """Output only. The document as it is now."""
@@ -1637,7 +1643,9 @@ class UpdateChunkResponse(_message.Message):
     CHUNK_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def chunk(self) -> _chunk_pb2.Chunk:
         """Output only. The chunk as it is now."""
@@ -1928,7 +1936,9 @@ class UpsertRecordResponse(_message.Message):
     created: _builtins.bool
     """Output only. Whether it is new."""
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def record(self) -> _record_pb2.Record:
         """Output only. The record as stored, defaults filled in."""
@@ -2022,7 +2032,9 @@ class UpsertTurnResponse(_message.Message):
     ASSISTANT_RECORD_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def user_record(self) -> _record_pb2.Record:
         """Output only. The person's record."""
@@ -2171,7 +2183,9 @@ class CreateMemoryResponse(_message.Message):
     MEMORY_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """Output only. The memory with its links."""
@@ -2239,7 +2253,9 @@ class UpdateMemoryResponse(_message.Message):
     MEMORY_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """Output only. The memory as it is now."""
@@ -2301,7 +2317,9 @@ class DeleteMemoryResponse(_message.Message):
     RECEIPT_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def receipt(self) -> _deletion_pb2.DeletionReceipt:
         """Output only. What was deleted."""
@@ -2359,7 +2377,9 @@ class RestoreMemoryResponse(_message.Message):
     MEMORY_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def memory(self) -> _memory_pb2.Memory:
         """Output only. The memory as it is now."""
@@ -2796,7 +2816,9 @@ class ImportVaultResponse(_message.Message):
     unchanged_count: _builtins.int
     """Output only. Memories that stay as they are."""
     consistency_token: _builtins.str
-    """Output only. Give it to a search that must see this write. Opaque."""
+    """Output only. Give it to a search that must see this write. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
     @_builtins.property
     def errors(self) -> _containers.RepeatedCompositeFieldContainer[Global___VaultFileError]:
         """Output only. Files that were refused, in the order of the stream."""

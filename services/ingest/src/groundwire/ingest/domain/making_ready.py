@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +18,7 @@ from groundwire.kernel.errors import (
     FieldViolation,
     InvalidRequestError,
 )
-from groundwire.kernel.spans import OffsetMap
+from groundwire.kernel.spans import OffsetMap, Span
 
 _GIVEN = b"vector of the caller\x00"
 _Range = tuple[int, int]
@@ -66,26 +66,32 @@ def make_chunks(
         tokens = count_tokens(content)
         size = tokens if policy.unit is ChunkUnit.TOKENS else len(content)
         _check_size(number, content, size, policy)
-        chunk = Chunk(
-            sequence_num=number,
-            span=offsets.span(start, end),
-            content=content,
-            token_count=tokens,
-            chapter=each.chapter or chapter,
-            section=each.section,
-            hierarchy_path=each.path,
-            level=each.level,
-            page_numbers=each.pages,
+        chunk = replace(
+            _as_given(each, number, offsets.span(start, end), content, tokens, chapter),
             overlap_prev_chars=overlaps[number],
             overlap_next_chars=overlaps[number + 1],
             undersized=size < policy.minimum,
-            tags=each.tags,
-            metadata=each.metadata,
-            given_heading=each.heading,
-            given_embedding_hash=None if each.vector is None else _vector_hash(each.vector),
         )
         chunks.append(chunk)
     return chunks
+
+
+def _as_given(ready: ReadyChunk, number: int, span: Span, content: str, tokens: int, chapter: str) -> Chunk:
+    return Chunk(
+        sequence_num=number,
+        span=span,
+        content=content,
+        token_count=tokens,
+        chapter=ready.chapter or chapter,
+        section=ready.section,
+        hierarchy_path=ready.path,
+        level=ready.level,
+        page_numbers=ready.pages,
+        tags=ready.tags,
+        metadata=ready.metadata,
+        given_heading=ready.heading,
+        given_embedding_hash=None if ready.vector is None else _vector_hash(ready.vector),
+    )
 
 
 def rules_digest(chunks: Sequence[Chunk], chunk_ids: Sequence[str] | None) -> str:

@@ -168,7 +168,7 @@ def _parse_field(message: pb.FieldDescription, field: str) -> FieldDescription:
 
 def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
     """Return the message of settings; a limit that is the server's is left out."""
-    retrieval, limits = settings.retrieval, settings.limits
+    retrieval = settings.retrieval
     retention = Duration()
     retention.FromTimedelta(settings.generation_retention)
     return pb.CollectionSettings(
@@ -179,26 +179,31 @@ def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
             min_relevance=retrieval.min_relevance,
             dense_weight=retrieval.dense_weight,
         ),
-        limits=pb.CollectionLimits(
-            max_query_chars=limits.max_query_chars,
-            max_document_bytes=limits.max_document_bytes,
-            require_url=limits.require_url,
-        ),
+        limits=_to_limits_message(settings.limits),
         approved_source_prefixes=settings.approved_source_prefixes,
         generation_retention=retention,
         duplicate_chunk_policy=pb.DuplicateChunkPolicy.Value(
             f"DUPLICATE_CHUNK_POLICY_{settings.duplicate_chunks.name}"
         ),
         content_description=settings.content_description,
-        field_descriptions=[
-            pb.FieldDescription(
-                name=each.name,
-                description=each.description,
-                type=pb.FieldType.Value(f"FIELD_TYPE_{each.type.name}"),
-                allowed_values=each.allowed_values,
-            )
-            for each in settings.field_descriptions
-        ],
+        field_descriptions=[_to_description_message(each) for each in settings.field_descriptions],
+    )
+
+
+def _to_limits_message(limits: CollectionLimits) -> pb.CollectionLimits:
+    return pb.CollectionLimits(
+        max_query_chars=limits.max_query_chars,
+        max_document_bytes=limits.max_document_bytes,
+        require_url=limits.require_url,
+    )
+
+
+def _to_description_message(described: FieldDescription) -> pb.FieldDescription:
+    return pb.FieldDescription(
+        name=described.name,
+        description=described.description,
+        type=pb.FieldType.Value(f"FIELD_TYPE_{described.type.name}"),
+        allowed_values=described.allowed_values,
     )
 
 

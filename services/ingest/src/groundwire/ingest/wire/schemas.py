@@ -8,11 +8,10 @@ from typing import Any
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.api.ingest.v1 import schema_pb2, stats_pb2
 from groundwire.ingest.get_stats import Stats
-from groundwire.ingest.validate_metadata import OWN_KEYS
 from groundwire.ingest.wire.collections import to_identity_message
 from groundwire.ingest.wire.fields import to_metadata
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.schemas import Schema
+from groundwire.schemas import OWN_KEYS, Schema
 
 _PREFIX = f"{OWN_KEYS}."
 
