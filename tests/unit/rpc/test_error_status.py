@@ -30,9 +30,11 @@ from groundwire.rpc.error_status import code_of, error_of, from_rpc_error, to_st
 
 
 def all_errors(kind: type[GroundwireError] = GroundwireError) -> Iterator[type[GroundwireError]]:
+    """Yield the errors of the contract; refinements of other packages travel as what they refine."""
     for child in kind.__subclasses__():
-        yield child
-        yield from all_errors(child)
+        if child.__module__.startswith("groundwire.kernel."):
+            yield child
+            yield from all_errors(child)
 
 
 KINDS = sorted(all_errors(), key=str)
