@@ -65,6 +65,25 @@ def test_every_option_is_documented() -> None:
     assert _options(command) - named == set()
 
 
+def _misspelt(shown: str, group: TyperGroup) -> list[str]:
+    """Return the options of a command line, as a page shows it, that the command does not have."""
+    words = re.split(r"[\s\[\]|…]+", shown.split(" | ", maxsplit=1)[0].split(" > ", maxsplit=1)[0])
+    command: typer.core.TyperCommand | TyperGroup = group
+    while isinstance(command, TyperGroup) and words and words[0] in command.commands:
+        command = command.commands[words.pop(0)]  # type: ignore[assignment]  # typer makes these two only
+    known = {name for option in command.params for name in option.opts + option.secondary_opts} | {"--help"}
+    return [word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word) and word not in known]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_line_shown_has_the_options_of_its_command(page: Path) -> None:
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
+    text = page.read_text(encoding="utf-8").replace("\\|", "|").replace("\\\n", " ")
+    shown = re.findall(r"(?<![\w/])groundwire ((?:[^`\n]|\n(?=[^\n`]*`))+)", text)
+    assert [word for line in shown for word in _misspelt(line, command)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_pages_resolve(page: Path) -> None:
     targets = LINK.findall(page.read_text(encoding="utf-8"))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from groundwire.cli.__main__ import main
 from tests.e2e.server import ServerProcess, groundwire
 
 
@@ -131,12 +132,22 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("validate", "faq", "nope.json"), 2, "cannot be read"),
     ],
 )
-def test_each_mistake_is_one_readable_line(address: str, arguments: tuple[str, ...], code: int, said: str) -> None:
-    done = groundwire(*arguments, address=address)
-    assert done.returncode == code
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stdout == ""
+def test_each_mistake_is_one_readable_line(
+    address: str,
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["groundwire", *arguments, "--address", address])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    assert ended.value.code == code
+    assert said in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert printed.out == ""
 
 
 def test_stats_count_what_is_there(address: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
-from groundwire.cli.output import console, print_json
+from groundwire.cli.output import console, page_place, print_json
 from groundwire.cli.retrieval import FilterOption, MinRelevanceOption, ModeOption, TopKOption, retrieval_options
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _stream(
                 typer.echo()
             return event.final.answer
         if event.HasField("text_delta") and not quiet:
-            typer.echo(event.text_delta.text, nl=False)
+            typer.echo(_LINE_END.sub(" ", event.text_delta.text), nl=False)
     raise DataLossError("the stream ended without a final answer", what="answer stream")
 
 
@@ -80,7 +80,8 @@ def _show(answer: "answer_pb2.Answer", *, with_content: bool) -> None:
     for citation in answer.citations:
         place = " › ".join(part for part in (citation.source_uri, citation.section_heading or citation.chapter) if part)
         span = f"characters {citation.span.start:,}–{citation.span.end:,}"
-        line = f"  [{citation.marker}] {place} · {span} · generation {citation.generation}"
+        pages = page_place(citation.page_numbers)
+        line = f"  [{citation.marker}] {place}{pages} · {span} · generation {citation.generation}"
         shown.print(line, markup=False, style="dim")
     if answer.session_id:
         shown.print(f"\nsession {answer.session_id}", style="dim")

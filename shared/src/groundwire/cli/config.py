@@ -5,6 +5,9 @@ import typer
 from groundwire.cli.options import JsonOption
 from groundwire.cli.output import print_json
 
+_UNSET = {"None": "", "()": ""}
+"""What a setting without a value looks like to people."""
+
 app = typer.Typer(help="Show the configuration.", no_args_is_help=True)
 
 
@@ -23,4 +26,4 @@ def show(as_json: JsonOption = False) -> None:
         print_json(shown)
         return
     for name, value in shown.items():
-        typer.echo(f"{name}={value}")
+        typer.echo(f"{name}={_UNSET.get(value, value)}")

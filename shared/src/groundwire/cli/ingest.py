@@ -43,6 +43,12 @@ def ingest(
     target_size: Annotated[
         int | None, typer.Option(min=1, help="Size of a chunk to aim at, instead of the collection's.")
     ] = None,
+    minimum_size: Annotated[
+        int | None, typer.Option(min=1, help="Smallest size of a chunk, instead of the collection's.")
+    ] = None,
+    maximum_size: Annotated[
+        int | None, typer.Option(min=1, help="Largest size of a chunk, instead of the collection's.")
+    ] = None,
     overlap: Annotated[
         float | None, typer.Option(min=0.0, max=0.5, help="Share of a chunk that neighbours share, below 0.5.")
     ] = None,
@@ -59,16 +65,16 @@ def ingest(
 
     Exits with 1 if any file failed, naming each, and when the deletion was not confirmed.
     """
-    from groundwire.cli.chunking import chunking_overrides  # noqa: PLC0415 - protobuf costs time as well
+    from groundwire.cli.chunking import ChunkingOverrides  # noqa: PLC0415 - protobuf costs time as well
     from groundwire.cli.ingest_run import IngestRun  # noqa: PLC0415 - gRPC and rich cost time --help should not pay
     from groundwire.cli.missing_files import check_roots  # noqa: PLC0415 - the same
     from groundwire.cli.source_files import find_source_files  # noqa: PLC0415 - the same
 
     files = find_source_files(paths)
     roots = check_roots(paths) if delete_missing else []
-    overrides = chunking_overrides(chunker.value if chunker else None, target_size, overlap)
+    rules = ChunkingOverrides(chunker and chunker.value, target_size, minimum_size, maximum_size, overlap)
     with connect(address) as client:
-        run = IngestRun(client, collection, files, roots, overrides, jobs, as_json, yes)
+        run = IngestRun(client, collection, files, roots, rules.message(), jobs, as_json, yes)
         report = run.plan() if plan else run.ingest(profile.value if profile else None)
     refused = report.pop("refused")
     if as_json:

@@ -8,8 +8,9 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.cli.ingest_report import Display, FileOutcome
 from groundwire.cli.source_files import SourceFile
 from groundwire.client import GroundwireClient
-from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, UnavailableError
+from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, InvalidRequestError, UnavailableError
 
+_CONTENT_FIELDS = frozenset({"content", "part.data"})
 UNARY_BYTES = 1024 * 1024
 """Larger files are uploaded as a stream, which shows how far they are."""
 
@@ -60,13 +61,23 @@ def ingest_files(
             raise
 
 
+def reason_of(error: GroundwireError) -> str:
+    """Return what is wrong with a file; which field of the request its content went into is left out."""
+    if not isinstance(error, InvalidRequestError):
+        return error.message
+    return "; ".join(
+        each.description if each.field in _CONTENT_FIELDS else f"{each.field}: {each.description}"
+        for each in error.violations
+    )
+
+
 def _ingest(client: GroundwireClient, header: pb.UploadHeader, file: SourceFile, display: Display) -> FileOutcome:
     try:
         result = _send(client, header, file, display)
     except UnavailableError:
         raise
     except GroundwireError as error:
-        return FileOutcome(file.source_uri, "failed", error=f"{error.reason}: {error.message}")
+        return FileOutcome(file.source_uri, "failed", error=f"{error.reason}: {reason_of(error)}")
     except OSError as error:
         return FileOutcome(file.source_uri, "failed", error=f"cannot read: {error.strerror}")
     return FileOutcome(

@@ -1,6 +1,9 @@
 """Turns messages of the contract into the plain JSON that the command line prints."""
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import EnumDescriptor
@@ -8,7 +11,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from groundwire.api.answer.v1 import answer_pb2, citation_pb2
-    from groundwire.api.common.v1 import hit_pb2
+    from groundwire.api.common.v1 import hit_pb2, metadata_filter_pb2
     from groundwire.api.retrieve.v1 import retrieve_service_pb2
 
 _DECIMALS = 6
@@ -27,12 +30,10 @@ def search_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, 
 def applied_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, Any]:
     """Return what a search applied beside its query, with the keys that docs/command-line.md names."""
     from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2  # noqa: PLC0415 - --help stays fast
-    from groundwire.kernel.filter_json import filter_to_json  # noqa: PLC0415 - the same
-    from groundwire.rpc.filter_messages import parse_filter_message  # noqa: PLC0415 - the same
 
     has_filter = response.HasField("applied_filter")
     return {
-        "filter": filter_to_json(parse_filter_message(response.applied_filter)) if has_filter else None,
+        "filter": _filter_json(response.applied_filter) if has_filter else None,
         "query_type": enum_name(search_mode_pb2.QueryType.DESCRIPTOR, response.query_type),
         "applied_query_type": enum_name(search_mode_pb2.QueryType.DESCRIPTOR, response.applied_query_type),
         "degraded": [
@@ -43,6 +44,29 @@ def applied_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str,
             for section in response.chosen_sections
         ],
     }
+
+
+def _filter_json(message: "metadata_filter_pb2.MetadataFilter") -> Any:
+    """Return the JSON form of a filter, with times as people write them."""
+    from groundwire.kernel.filter_json import filter_to_json  # noqa: PLC0415 - --help stays fast
+    from groundwire.rpc.filter_messages import parse_filter_message  # noqa: PLC0415 - the same
+
+    return _with_times(filter_to_json(parse_filter_message(message)))
+
+
+def _with_times(condition: Any, *, is_time: bool = False) -> Any:
+    """Replace the milliseconds that time fields are compared with by ISO 8601 texts, which mean the same."""
+    if isinstance(condition, dict):
+        return {
+            key: _with_times(value, is_time=is_time or BUILT_IN_FIELDS.get(key) is FieldKind.TIME)
+            for key, value in condition.items()
+        }
+    if isinstance(condition, list):
+        return [_with_times(each, is_time=is_time) for each in condition]
+    if is_time and isinstance(condition, int) and not isinstance(condition, bool):
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=condition)
+        return moment.isoformat(timespec="milliseconds" if condition % 1000 else "seconds").replace("+00:00", "Z")
+    return condition
 
 
 def answer_json(answer: "answer_pb2.Answer") -> dict[str, Any]:

@@ -50,6 +50,13 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def page_place(pages: Sequence[int]) -> str:
+    """Return pages as part of a place, such as ` · page 3` or ` · pages 3–5`; empty for what has none."""
+    if not pages:
+        return ""
+    return f" · page {pages[0]}" if len(pages) == 1 else f" · pages {pages[0]}–{pages[-1]}"
+
+
 def console(*, stderr: bool = False) -> "Console":
     """Return a console that wraps at the width of the terminal, and nowhere when it is none."""
     from rich.console import Console  # noqa: PLC0415 - --help stays fast

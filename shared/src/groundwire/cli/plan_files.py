@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1.collection_pb2 import ChunkingPolicy
 from groundwire.api.ingest.v1.ingest_service_pb2 import PlanIngestRequest
+from groundwire.cli.ingest_files import reason_of
 from groundwire.cli.ingest_report import Display
 from groundwire.cli.output import counted, print_table
 from groundwire.cli.source_files import SourceFile
@@ -80,7 +81,7 @@ def _plan(client: GroundwireClient, request: PlanIngestRequest, file: SourceFile
     except UnavailableError:
         raise
     except GroundwireError as error:
-        return FilePlan(file.source_uri, "failed", error=f"{error.reason}: {error.message}")
+        return FilePlan(file.source_uri, "failed", error=f"{error.reason}: {reason_of(error)}")
     except OSError as error:
         return FilePlan(file.source_uri, "failed", error=f"cannot read: {error.strerror}")
 
@@ -125,7 +126,8 @@ def show_plan(report: dict[str, Any]) -> None:
         if file["outcome"] not in quiet
     ]
     rows += [(document["source"], "deleted", 0, 0, document["chunks"], 0, 0) for document in report["deleted"]]
-    totals = report["totals"]
+    totals = dict(report["totals"])
+    totals["removed"] += sum(document["chunks"] for document in report["deleted"])
     left_out = sum(file["outcome"] in quiet for file in report["files"])
     rows.append((counted(totals["files"], "file"), f"{left_out} as they are", *(totals[name] for name in COUNTS)))
     print_table(("file", "outcome", *COUNTS), rows, "no files")

@@ -15,7 +15,7 @@ from groundwire.cli.explanation import (
     show_explanation,
 )
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
-from groundwire.cli.output import console, print_json
+from groundwire.cli.output import console, page_place, print_json
 from groundwire.cli.retrieval import (
     FilterOption,
     MinRelevanceOption,
@@ -112,7 +112,8 @@ def _show(response: "retrieve_service_pb2.RetrieveResponse") -> None:
     for hit in response.results:
         place = " › ".join([hit.source_uri, *hit.hierarchy_path])
         shown.print(f"[bold]{hit.rank}[/]  [green]{hit.relevance_score:.3f}[/]  ", end="")
-        shown.print(f"{place} · characters {hit.span.start:,}–{hit.span.end:,}", markup=False, style="bold")
+        pages = page_place(hit.page_numbers)
+        shown.print(f"{place}{pages} · characters {hit.span.start:,}–{hit.span.end:,}", markup=False, style="bold")
         excerpt = " ".join(hit.content.split())
         shown.print(excerpt[:EXCERPT_CHARS] + ("…" if len(excerpt) > EXCERPT_CHARS else ""), markup=False)
         shown.print()

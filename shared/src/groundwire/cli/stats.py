@@ -54,10 +54,10 @@ def _show(each: "stats_pb2.CollectionStats") -> None:
     print_fields(
         {
             "collection": each.collection,
-            "documents": each.document_count,
-            "chunks": each.chunk_count,
-            "vectors": each.vector_count,
-            "characters": each.total_chars,
+            "documents": f"{each.document_count:,}",
+            "chunks": f"{each.chunk_count:,}",
+            "vectors": f"{each.vector_count:,}",
+            "characters": f"{each.total_chars:,}",
             "overlap": f"{each.overlap_share:.1%} of the characters",
             "vectors per document": round(each.average_vectors_per_document, 1),
             "model": f"{each.embedding.model_name}, {each.embedding.dimensions} dimensions, {each.metric}",

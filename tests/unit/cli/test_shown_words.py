@@ -1,0 +1,64 @@
+"""How results, filters and refusals are put into words."""
+
+import pytest
+
+from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_FIXED
+from groundwire.api.retrieve.v1.retrieve_service_pb2 import RetrieveResponse
+from groundwire.cli.ask import _LINE_END
+from groundwire.cli.chunking import ChunkingOverrides
+from groundwire.cli.ingest_files import reason_of
+from groundwire.cli.messages import applied_json
+from groundwire.cli.output import page_place
+from groundwire.cli.plan_files import FilePlan, plan_dict, show_plan
+from groundwire.cli.retrieval import filter_message
+from groundwire.kernel.document_errors import EmptyDocumentError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotFoundError
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ('{"date_created": {"$gte": 1719792000000}}', {"date_created": {"$gte": "2024-07-01T00:00:00Z"}}),
+        ('{"$not": {"ingested_at": {"$lt": 1}}}', {"$not": {"ingested_at": {"$lt": "1970-01-01T00:00:00.001Z"}}}),
+        ('{"date_created": {"$in": [0]}}', {"date_created": {"$in": ["1970-01-01T00:00:00Z"]}}),
+        ('{"page": {"$gte": 5}}', {"page": {"$gte": 5}}),
+        ('{"date_created": {"$exists": true}}', {"date_created": {"$exists": True}}),
+    ],
+)
+def test_times_of_an_applied_filter_are_readable_and_mean_the_same(given: str, shown: object) -> None:
+    response = RetrieveResponse(applied_filter=filter_message(given))
+    assert applied_json(response)["filter"] == shown
+
+
+def test_pages_are_part_of_a_place() -> None:
+    assert [page_place(pages) for pages in ([], [3], [3, 4, 5])] == ["", " · page 3", " · pages 3–5"]
+
+
+def test_lines_of_a_sentence_are_joined_and_paragraphs_and_lists_stay() -> None:
+    assert _LINE_END.sub(" ", "count\nfrom 1.\n\nNext\n- a\n- b\n1. c") == "count from 1.\n\nNext\n- a\n- b\n1. c"
+
+
+def test_a_refused_file_is_told_without_the_field_its_content_went_into() -> None:
+    assert reason_of(EmptyDocumentError.of("part.data", "is empty")) == "is empty"
+    both = [FieldViolation("content", "is empty"), FieldViolation("source_uri", "has ..")]
+    assert reason_of(InvalidRequestError(both)) == "is empty; source_uri: has .."
+    assert reason_of(NotFoundError("x")) == "resource 'x' does not exist"
+
+
+def test_only_the_rules_that_are_given_are_sent() -> None:
+    assert ChunkingOverrides().message() is None
+    message = ChunkingOverrides(chunker="fixed", minimum_size=5).message()
+    assert message is not None
+    assert (message.chunker, message.minimum_size, message.HasField("target_size")) == (CHUNKER_FIXED, 5, False)
+
+
+def test_the_sums_of_a_plan_are_those_of_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    missing = [{"source": "gone.md", "document_id": "doc_x", "chunks": 3}]
+    show_plan(plan_dict([FilePlan("a.md", "replaced", added=1, kept=5, removed=1, embedded=1, tokens=1140)], missing))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["file", "outcome", "added", "kept", "removed", "embedded", "tokens"],
+        ["a.md", "replaced", "1", "5", "1", "1", "1,140"],
+        ["gone.md", "deleted", "0", "0", "3", "0", "0"],
+        ["1", "file", "0", "as", "they", "are", "1", "5", "4", "1", "1,140"],
+    ]
