@@ -1,159 +1,158 @@
-"""Collections of any size for the other scripts: texts of real words, vectors in clusters, documents with filter keys.
+"""A corpus of any size for the other scripts: short passages of real words, their vectors, documents with filter keys.
 
-Everything follows from a seed. `fill` writes through the catalog's own steps, so that what is searched is what an
-ingest would have left.
+Everything follows from a seed. Passages that were really cut from the texts are embedded; further ones join the halves
+of two of them that stood near each other, and their vector lies between those two. Vectors are kept in a folder, so
+that the model runs once.
 """
 
 import hashlib
 import random
 import re
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from groundwire.catalog.collections import Collections
-from groundwire.catalog.database import Database
-from groundwire.catalog.documents import Documents
-from groundwire.catalog.generations import GenerationDraft
-from groundwire.catalog.vectors import VectorCache
-from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.kernel.chunk import Chunk
-from groundwire.kernel.collection import PROFILES, Collection, ProfileName
-from groundwire.kernel.document import DocumentFields, DocumentFormat
-from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
-from groundwire.kernel.identifiers import DEFAULT_TENANT, engine_collection_name
-from groundwire.kernel.spans import OffsetMap
-from groundwire.kernel.vector_store import PointBatch, VectorStore
+from groundwire.embedders.factory import open_embedder
+from groundwire.kernel.embedder import Embedder, Vectors
 
-DIMENSIONS = 384
-CLUSTERS = 1000
-CHUNKS_PER_DOCUMENT = 50
-COLLECTION = "bench"
-SHAPES: dict[str, dict[str, Any]] = {
-    "0.1 %": {"source": {"$in": ["document-000007.txt", "document-000011.txt"]}},
-    "1 %": {"title": "title 7"},
-    "10 %": {"project": "project 3"},
-    "50 %": {"category": "category 1"},
-    "AND 5 %": {"category": "category 1", "project": "project 3"},
-    "chunk 10 %": {"sequence_num": {"$lt": 5}},
+CHUNKS_PER_DOCUMENT = 10
+PASSAGE_WORDS = 60
+QUESTION_WORDS = 12
+_NEAR = 20
+"""Passages that are joined stood at most so many passages apart."""
+_NOISE = 0.02
+_SEED = 20260101
+_QUESTIONS = 60_000
+_QUESTION_VECTORS = 2000
+
+Where: TypeAlias = Mapping[str, str | int]
+"""A filter: these fields have these values."""
+
+VALUES = {"category": 2, "project": 10, "region": 10, "team": 100, "week": 100, "batch": 1000}
+"""Fields of documents by the number of their values; the fields are independent of one another."""
+SHAPES: Mapping[str, Sequence[str]] = {
+    "0.1 %": ("batch",),
+    "1 %": ("team",),
+    "10 %": ("project",),
+    "50 %": ("category",),
+    "AND 1 %": ("project", "region"),
+    "AND 0.01 %": ("team", "week"),
 }
-"""Filters by the share of chunks they keep; the first is 0.1 % of 100,000 chunks and as many chunks of fewer."""
+"""The fields of a filter by the share of chunks that it keeps."""
 
 
-class ClusteredEmbedder:
-    """Gives every text a fixed vector near one of a thousand centres; texts with equal first words share a centre."""
+@dataclass(frozen=True)
+class Corpus:
+    """Passages with vectors, float32 of shape (passages, dimensions).
 
-    identity = EmbeddingIdentity("benchmark", "clustered", "1", DIMENSIONS, 512, normalized=True, probe_digest="c" * 64)
-    tokenizer = HashingEmbedder(DIMENSIONS).tokenizer
+    There are so many questions that none is asked twice; `question_vectors` are those of the first of them.
+    """
 
-    def __init__(self) -> None:
-        self._centres = np.random.default_rng(5).standard_normal((CLUSTERS, DIMENSIONS)).astype(np.float32)
+    texts: Sequence[str]
+    vectors: Vectors
+    questions: Sequence[str]
+    question_vectors: Vectors
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector for each text."""
-        return np.stack([self.embed_query(text) for text in texts])
+    def first(self, count: int) -> "Corpus":
+        """Return the corpus of the first passages."""
+        return Corpus(self.texts[:count], self.vectors[:count], self.questions, self.question_vectors)
 
-    def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a text."""
-        seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
-        noise = np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)
-        vector = self._centres[seed % CLUSTERS] + 0.7 * noise
-        return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
-
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector for each text."""
-        return self.embed_documents(texts)
-
-    def close(self) -> None:
-        """Release nothing."""
+    @property
+    def documents(self) -> range:
+        """Return the numbers of the documents."""
+        return range(-(-len(self.texts) // CHUNKS_PER_DOCUMENT))
 
 
 class Words:
-    """Passages and questions cut from the text files of a folder, joined at random."""
+    """The words of the text files of a folder, in their order."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        files = sorted(path for path in folder.rglob("*") if path.suffix in {".md", ".txt"})
+    def __init__(self, folder: Path) -> None:
+        files = sorted(path for path in folder.rglob("*") if path.suffix in {".md", ".rst", ".txt"})
         self._words = [word for path in files for word in path.read_text(errors="ignore").split()]
-        self._chance = random.Random(seed)
-        if len(self._words) < 1000:
-            raise SystemExit(f"no texts in {folder}")
+        if len(self._words) < 100 * PASSAGE_WORDS:
+            raise SystemExit(f"too few texts in {folder}")
 
-    def passage(self, length: int = 130) -> str:
-        """Return about `length` words."""
-        parts: list[str] = []
-        while len(parts) < length:
-            start = self._chance.randrange(len(self._words) - 30)
-            parts += self._words[start : start + self._chance.randrange(8, 25)]
-        return " ".join(parts)
+    def passages(self, most: int) -> list[str]:
+        """Return up to `most` passages in the order of the texts, each with its own words."""
+        starts = range(0, len(self._words) - PASSAGE_WORDS, PASSAGE_WORDS)
+        return [" ".join(self._words[start : start + PASSAGE_WORDS]) for start in starts[:most]]
 
-    def question(self) -> str:
-        """Return about a dozen words in a row."""
-        start = self._chance.randrange(len(self._words) - 30)
-        return " ".join(re.findall(r"[A-Za-z0-9]+", " ".join(self._words[start : start + 12]))) or "anything"
-
-
-def fill(catalog: Database, vectors: VectorStore, embedder: Any, words: Words, chunk_count: int) -> Collection:
-    """Make the collection with as many chunks, unless it is there already."""
-    found = Collections(catalog).page(DEFAULT_TENANT, "", 1)
-    if found and Collections(catalog).counts(DEFAULT_TENANT, COLLECTION).chunks >= chunk_count:
-        return found[0]
-    collection = _collection(embedder.identity)
-    vectors.create_collection(collection.engine_name, embedder.identity.dimensions)
-    collection = Collections(catalog).create(collection)
-    documents, cache = Documents(catalog), VectorCache(catalog)
-    for draft in _drafts(words, chunk_count):
-        pending = documents.begin(DEFAULT_TENANT, collection, draft)
-        made = embedder.embed_documents([chunk.embedding_text for chunk in draft.chunks])
-        cache.put(collection.identity.digest, [chunk.embedding_hash for chunk in draft.chunks], made)
-        vectors.upsert(collection.engine_name, PointBatch(pending.numbers, made, pending.payloads))
-        documents.publish(pending)
-    return collection
+    def questions(self, count: int, seed: int) -> list[str]:
+        """Return different questions of about a dozen words in a row, from anywhere."""
+        chance, found = random.Random(seed), dict[str, None]()
+        while len(found) < count:
+            start = chance.randrange(len(self._words) - QUESTION_WORDS)
+            words = " ".join(self._words[start : start + QUESTION_WORDS])
+            if cleaned := " ".join(re.findall(r"[A-Za-z0-9]+", words)):
+                found[cleaned] = None
+        return list(found)
 
 
-def _drafts(words: Words, chunk_count: int) -> Iterator[GenerationDraft]:
-    for number in range(-(-chunk_count // CHUNKS_PER_DOCUMENT)):
-        texts = [words.passage() for _ in range(CHUNKS_PER_DOCUMENT)]
-        text = "\n".join(texts)
-        yield GenerationDraft(
-            document_id=None,
-            source_uri=f"document-{number:06}.txt",
-            format=DocumentFormat.TEXT,
-            source_hash=hashlib.sha256(text.encode()).hexdigest(),
-            fields=DocumentFields(
-                title=f"title {number % 100}",
-                project=f"project {number % 10}",
-                category=f"category {number // 10 % 2}",
-                metadata={"half": number % 2, "year": 2000 + number % 20},
-            ),
-            text=text,
-            chunks=_chunks(text, texts),
-            expected_generation=0,
-        )
+def make_corpus(words: Words, count: int, embedder_url: str, cache: Path) -> Corpus:
+    """Return `count` passages with their vectors, and questions; vectors known in `cache` are read."""
+    base, questions = words.passages(count), words.questions(_QUESTIONS, _SEED)
+    asked = questions[:_QUESTION_VECTORS]
+    kept = cache / f"{_fingerprint([embedder_url, *base, *asked])}.npz"
+    if not kept.is_file():
+        embedder = open_embedder(embedder_url, cache_dir=cache)
+        cache.mkdir(parents=True, exist_ok=True)
+        np.savez(kept, passages=_embedded(embedder, base), questions=embedder.embed_queries(asked))
+        embedder.close()
+    with np.load(kept) as stored:
+        vectors, question_vectors = stored["passages"], stored["questions"]
+    texts, vectors = _extended(base, vectors, count)
+    return Corpus(texts, vectors, questions, question_vectors)
 
 
-def _chunks(text: str, texts: Sequence[str]) -> list[Chunk]:
-    offsets, start, chunks = OffsetMap(text), 0, []
-    for number, content in enumerate(texts):
-        span = offsets.span(start, start + len(content))
-        chunks.append(Chunk(number, span, content, len(content.split()), "Chapter 1", None, (), 3))
-        start += len(content) + 1
-    return chunks
+def fields_of(count: int) -> list[dict[str, str | int]]:
+    """Return the fields of the first `count` documents; more documents change none of them."""
+    columns = {}
+    for number, (field, values) in enumerate(VALUES.items()):
+        columns[field] = _shuffled(count, values, np.random.default_rng([_SEED, number]))
+    return [
+        {
+            field: int(value) if field == "batch" else f"{field} {value}"
+            for field, value in zip(columns, row, strict=True)
+        }
+        for row in zip(*columns.values(), strict=True)
+    ]
 
 
-def _collection(identity: EmbeddingIdentity) -> Collection:
-    settings = PROFILES[ProfileName.DOCUMENTS].settings
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    return Collection(
-        uid="uid-bench",
-        tenant=DEFAULT_TENANT,
-        name=COLLECTION,
-        engine_name=engine_collection_name(DEFAULT_TENANT, "uid-bench", identity.digest),
-        profile=ProfileName.DOCUMENTS,
-        identity=identity,
-        settings=settings,
-        created_time=now,
-        updated_time=now,
-    )
+def matching(where: Where, fields: Sequence[Where], chunk_count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the numbers of the passages whose document has these fields."""
+    chosen = [all(has[field] == value for field, value in where.items()) for has in fields]
+    return np.flatnonzero(np.repeat(chosen, CHUNKS_PER_DOCUMENT)[:chunk_count])
+
+
+def _shuffled(count: int, values: int, chance: np.random.Generator) -> list[int]:
+    """Return numbers below `values`, each equally often among every thousand."""
+    blocks = [chance.permutation(max(VALUES.values())) % values for _ in range(-(-count // max(VALUES.values())))]
+    return [int(value) for value in np.concatenate(blocks)[:count]]
+
+
+def _embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    parts = [embedder.embed_documents(texts[start : start + 512]) for start in range(0, len(texts), 512)]
+    return np.concatenate(parts)
+
+
+def _extended(base: Sequence[str], vectors: Vectors, count: int) -> tuple[list[str], Vectors]:
+    chance = np.random.default_rng(_SEED)
+    more = max(0, count - len(base))
+    first = chance.integers(0, len(base), more)
+    second = (first + chance.integers(1, _NEAR, more)) % len(base)
+    share = chance.uniform(0.3, 0.7, (more, 1)).astype(np.float32)
+    noise = chance.standard_normal((more, vectors.shape[1])).astype(np.float32) * _NOISE
+    between = share * vectors[first] + (1 - share) * vectors[second] + noise
+    between /= np.linalg.norm(between, axis=1, keepdims=True)
+    joined = [
+        " ".join([*base[one].split()[: PASSAGE_WORDS // 2], *base[other].split()[PASSAGE_WORDS // 2 :]])
+        for one, other in zip(first, second, strict=True)
+    ]
+    return [*base, *joined], np.concatenate([vectors, between]).astype(np.float32)
+
+
+def _fingerprint(parts: Sequence[str]) -> str:
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=12).hexdigest()

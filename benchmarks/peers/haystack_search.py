@@ -1,7 +1,7 @@
 """Haystack's retrieving pipeline over persistent Chroma, both at their defaults."""
 
 from haystack import Document, Pipeline
-from haystack.components.embedders import SentenceTransformersTextEmbedder
+from haystack_integrations.components.embedders.sentence_transformers import SentenceTransformersTextEmbedder
 from haystack_integrations.components.retrievers.chroma import ChromaEmbeddingRetriever
 from haystack_integrations.document_stores.chroma import ChromaDocumentStore
 from search_job import answer_questions, read_search_job
