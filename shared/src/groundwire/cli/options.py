@@ -1,13 +1,18 @@
 """Options that several commands share, and the connection they open."""
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from groundwire.kernel.errors import DeadlineError, UnavailableError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from groundwire.client import GroundwireClient
 
-DEFAULT_ADDRESS = "127.0.0.1:50051"
+_PROBE_S = 1.0
 
 AddressOption = Annotated[
     str, typer.Option("--address", envvar="GROUNDWIRE_ADDRESS", help="Server to talk to.", show_default=True)
@@ -17,8 +22,32 @@ DocumentArgument = Annotated[str, typer.Argument(help="Id or source of the docum
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-def connect(address: str) -> "GroundwireClient":
-    """Open a client; use it as a context manager."""
+@contextmanager
+def connect(address: str) -> "Iterator[GroundwireClient]":
+    """Open a client for the time of a command.
+
+    Raises:
+        UnavailableError: nothing answers at the address, said so that people know what to do.
+    """
     from groundwire.client import GroundwireClient  # noqa: PLC0415 - gRPC costs time that --help should not pay
 
-    return GroundwireClient(address)
+    with GroundwireClient(address) as client:
+        try:
+            yield client
+        except UnavailableError as error:
+            if type(error) is UnavailableError and not _answers(address):
+                said = f"no server answers at {address}; start one with `groundwire serve`, or name one with --address"
+                raise UnavailableError(said) from error
+            raise
+
+
+def _answers(address: str) -> bool:
+    """Tell whether a server can be reached at all, which is one that says anything about its health."""
+    from groundwire.client import GroundwireClient  # noqa: PLC0415 - the same
+
+    with GroundwireClient(address, timeout_s=_PROBE_S) as client:
+        try:
+            client.health(service="liveness")
+        except (UnavailableError, DeadlineError):
+            return False
+    return True
