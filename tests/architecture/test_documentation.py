@@ -91,6 +91,19 @@ def test_links_between_pages_resolve(page: Path) -> None:
     assert not missing
 
 
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors that the headings of a page get."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    titles = (title.strip().lower() for title in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_sections_resolve(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]*\.md)?#([^)]*)\)", page.read_text(encoding="utf-8"))
+    assert [anchor for name, anchor in targets if anchor not in _anchors(page.parent / name if name else page)] == []
+
+
 def test_nothing_names_a_place_on_a_machine() -> None:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")

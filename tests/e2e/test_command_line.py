@@ -183,7 +183,20 @@ def test_a_server_that_is_not_there_is_said_so() -> None:
     assert "UNREACHABLE" in done.stdout
     asked = groundwire("ask", "Anything?", "-c", "notes", address="127.0.0.1:1")
     assert asked.returncode == 1
-    assert "Traceback" not in asked.stderr
+    assert "no server answers at 127.0.0.1:1; start one with `groundwire serve`" in asked.stderr
+
+
+def test_what_was_read_can_be_read_again(address: str) -> None:
+    done = groundwire(
+        "search", "moon tides", "-c", "notes", "--explain", "--diversity", "0.2", "--json", address=address
+    )
+    found = json.loads(done.stdout)
+    assert set(found) == {"results", "timings_ms", "explain", "snapshot"}
+    again = groundwire("search", "moon tides", "-c", "notes", "--snapshot", str(found["snapshot"]), address=address)
+    assert again.returncode == 0, again.stderr
+    shown = groundwire("search", "moon tides", "-c", "notes", "--explain", "--diversity", "0.2", address=address).stdout
+    assert f"--snapshot {found['snapshot']} reads the same again" in shown
+    assert "0.20 * similarity to the nearest one already selected" in shown
 
 
 def test_an_unknown_collection_is_named(address: str) -> None:

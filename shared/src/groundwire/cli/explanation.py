@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from groundwire.cli.output import console
+from groundwire.cli.output import console, counted
 
 if TYPE_CHECKING:
     from google.protobuf.duration_pb2 import Duration
@@ -48,7 +48,7 @@ def show_explanation(plan: "explain_plan_pb2.ExplainPlan") -> None:
     shown.print(_candidates(plan))
     hidden = plan.candidate_count - min(_SHOWN, len(plan.candidates))
     if hidden > 0:
-        shown.print(f"… and {hidden} candidates more; --json shows up to 100", markup=False, style="dim")
+        shown.print(f"… and {counted(hidden, 'candidate')} more; --json shows up to 100", markup=False, style="dim")
 
 
 def _stages(plan: "explain_plan_pb2.ExplainPlan") -> object:
@@ -83,9 +83,11 @@ def _arithmetic(plan: "explain_plan_pb2.ExplainPlan") -> list[str]:
         lines.append(f"relevance = {1 - support:.2f} * fused + {support:.2f} * chapter + bonus")
     if plan.rerank_weight:
         lines.append(f"the reranker decides {plan.rerank_weight:.0%} of the relevance of what it read")
+    if plan.diversity:
+        lines.append(f"selected by relevance - {plan.diversity:.2f} * similarity to the nearest one already selected")
     terms = [*plan.terms, *plan.phrases]
     if terms:
-        lines.append("words: " + ", ".join(f"{term.term} ({term.chunk_count} chunks)" for term in terms))
+        lines.append("words: " + ", ".join(f"{term.term} ({counted(term.chunk_count, 'chunk')})" for term in terms))
     if plan.filter_json:
         lines.append(f"filter: {plan.filter_json}")
     return [*lines, f"at least {plan.min_relevance:.2f} relevant, at most {plan.top_k} results"]

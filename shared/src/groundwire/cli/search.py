@@ -1,7 +1,7 @@
 """`groundwire search`: show the best chunks for a text."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,7 @@ from groundwire.cli.retrieval import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from groundwire.api.common.v1 import retrieval_options_pb2
     from groundwire.api.retrieve.v1 import retrieve_service_pb2
 
 EXCERPT_CHARS = 400
@@ -56,8 +57,6 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Show the chunks that match a text best, with their scores and places."""
-    from groundwire.cli.messages import applied_json, message_json, search_json  # noqa: PLC0415 - --help stays fast
-
     options = retrieval_options(top_k, filter_json, mode, min_relevance)
     ask_more(options, query_types or (), self_query=self_query, top_down=top_down)
     refine(options, exact=exact, diversity=diversity, snapshot=snapshot, explain=explain)
@@ -66,19 +65,33 @@ def search(
         chunk_ids = [hit.chunk_id for hit in response.results]
         passages = expand(client, collection, chunk_ids, expand_mode, radius) if expand_mode else None
     if as_json:
-        found = search_json(response)
-        if self_query or top_down or query_types:
-            found["applied"] = applied_json(response)
-        if explain:
-            found["explain"] = message_json(response.explain_plan)
-        if passages is not None:
-            found["passages"] = [passage_json(passage) for passage in passages]
-        print_json(found)
-    else:
-        _show_applied(response)
-        _show(response) if passages is None else _show_passages(passages)
-        if explain:
-            show_explanation(response.explain_plan)
+        print_json(_as_json(response, options, passages))
+        return
+    _show_applied(response)
+    _show(response) if passages is None else _show_passages(passages)
+    if explain:
+        show_explanation(response.explain_plan)
+        typer.echo(f"read at position {response.snapshot}; --snapshot {response.snapshot} reads the same again")
+
+
+def _as_json(
+    response: "retrieve_service_pb2.RetrieveResponse",
+    options: "retrieval_options_pb2.RetrievalOptions",
+    passages: "Sequence[retrieve_service_pb2.ExpandedPassage] | None",
+) -> dict[str, Any]:
+    """Return what `--json` prints: more than results and times only where more was asked for."""
+    from groundwire.cli.messages import applied_json, message_json, search_json  # noqa: PLC0415 - --help stays fast
+
+    found = search_json(response)
+    if options.self_query or options.strategy or options.query_types:
+        found["applied"] = applied_json(response)
+    if options.explain:
+        found["explain"] = message_json(response.explain_plan)
+    if options.explain or options.HasField("snapshot"):
+        found["snapshot"] = response.snapshot
+    if passages is not None:
+        found["passages"] = [passage_json(passage) for passage in passages]
+    return found
 
 
 def _show_applied(response: "retrieve_service_pb2.RetrieveResponse") -> None:
