@@ -48,7 +48,7 @@ def test_documents_and_chunks_are_listed_by_filter(address: str) -> None:
     assert {each["source_uri"] for each in _json(address, "chunks", "list", *where)} == {"tides.md"}
     assert _json(address, "docs", "list", "-c", "notes", "--prefix", "inner/")[0]["source_uri"] == "inner/bread.txt"
     shown = groundwire("docs", "list", *where, address=address).stdout.splitlines()
-    assert shown[0].split() == ["document", "source", "format", "chunks", "characters", "generation"]
+    assert shown[0].split() == ["document", "chunks", "characters", "source"]
     assert len(shown) == 2
     refused = groundwire("docs", "list", "-c", "notes", "--filter", '{"projekt": "x"}', address=address)
     assert (refused.returncode, "INVALID_FILTER" in refused.stderr) == (2, True)
@@ -62,7 +62,7 @@ def test_a_soft_deletion_can_be_taken_back(address: str) -> None:
     assert groundwire("docs", "get", "inner/bread.txt", "-c", "notes", address=address).returncode == 1
     gone = next(each for each in _json(address, "docs", "list", "-c", "notes", "--deleted") if "delete_time" in each)
     shown = groundwire("docs", "list", "-c", "notes", "--deleted", address=address).stdout.splitlines()
-    assert [line.split()[-1] for line in shown if "bread" in line] == ["deleted"]
+    assert [line.split()[0] for line in shown if "bread" in line] == ["deleted"]
     restored = _json(address, "docs", "restore", gone["document_id"], "-c", "notes")
     assert restored["source_uri"] == "inner/bread.txt"
     found = _json(address, "search", "sourdough yeast", "-c", "notes", "-k", "1")
@@ -158,6 +158,19 @@ def test_stats_count_what_is_there(address: str) -> None:
     shown = groundwire("stats", "-c", "notes", address=address).stdout
     assert ["by", "format", "markdown", "1,", "text", "1"] in [line.split() for line in shown.splitlines()]
     assert groundwire("stats", address=address).stdout.splitlines()[0].startswith("collection")
+
+
+def test_chunks_of_sections_are_counted_nowhere(address: str, tmp_path: Path) -> None:
+    (tmp_path / "levels.md").write_text(
+        "# Sea\n\nThe sea is salt.\n\n## Tides\n\nThe moon pulls it.\n", encoding="utf-8"
+    )
+    done = groundwire("ingest", str(tmp_path), "-c", "levels", "--chunker", "hierarchy", address=address)
+    assert done.returncode == 0, done.stderr
+    (found,) = _json(address, "stats", "-c", "levels")
+    assert (
+        found["chunk_count"] == found["vector_count"] == _json(address, "collections", "get", "levels")["chunk_count"]
+    )
+    assert len(_json(address, "chunks", "list", "levels.md", "-c", "levels")) > found["chunk_count"]
 
 
 def test_an_example_of_each_schema_is_valid(address: str, tmp_path: Path) -> None:

@@ -41,6 +41,20 @@ def test_a_table_cuts_nothing_off_and_leaves_markup_alone(capsys: pytest.Capture
     assert len(lines) == 3
 
 
+def test_on_a_terminal_only_the_last_column_gives_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("groundwire.cli.output.UNLIMITED", 40)
+    print_table(("id", "count", "to"), [("doc_" + "a" * 8, 12, "x" * 40)], "none")
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert lines == ["doc_aaaaaaaa     12  " + "x" * 19, " " * 21 + "x" * 19, " " * 21 + "xx"]
+    print_table(("id", "text"), [("doc_" + "a" * 8, "x" * 40)], "none", is_excerpt=True)
+    assert capsys.readouterr().out.splitlines()[1:] == ["doc_aaaaaaaa  " + "x" * 25 + "…"]
+    print_table(("id", "text"), [("d" * 39, "x" * 40)], "none", is_excerpt=True)
+    assert capsys.readouterr().out.splitlines()[1:] == ["d" * 39 + "  " + "x" * 11 + "…"]
+
+
 def test_an_empty_table_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(("name",), [], "no documents")
     assert capsys.readouterr().out == "no documents\n"

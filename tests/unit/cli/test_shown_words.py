@@ -57,8 +57,8 @@ def test_the_sums_of_a_plan_are_those_of_its_lines(capsys: pytest.CaptureFixture
     show_plan(plan_dict([FilePlan("a.md", "replaced", added=1, kept=5, removed=1, embedded=1, tokens=1140)], missing))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
-        ["file", "outcome", "added", "kept", "removed", "embedded", "tokens"],
-        ["a.md", "replaced", "1", "5", "1", "1", "1,140"],
-        ["gone.md", "deleted", "0", "0", "3", "0", "0"],
-        ["1", "file", "0", "as", "they", "are", "1", "5", "4", "1", "1,140"],
+        ["file", "added", "kept", "removed", "embedded", "tokens", "outcome"],
+        ["a.md", "1", "5", "1", "1", "1,140", "replaced"],
+        ["gone.md", "0", "0", "3", "0", "0", "deleted"],
+        ["1", "file", "1", "5", "4", "1", "1,140", "0", "as", "they", "are"],
     ]

@@ -80,7 +80,9 @@ def _models(connection: Connection, collection_key: ScalarSelect[int]) -> Sequen
     lengths = func.sum(chunks.c.char_end - chunks.c.char_start)
     figures = (func.count(), func.sum(chunks.c.overlap_prev_chars), lengths)
     statement = select(chunks.c.embedding_model, *figures).group_by(chunks.c.embedding_model)
-    return connection.execute(statement.where(chunks.c.generation_key.in_(live_generation_keys(collection_key)))).all()
+    live = chunks.c.generation_key.in_(live_generation_keys(collection_key))
+    # Chunks that stand for whole sections and documents are counted nowhere.
+    return connection.execute(statement.where(live, chunks.c.upper == 0)).all()
 
 
 def _totals(rows: Sequence[Sequence[Any]], group: int) -> dict[str, int]:

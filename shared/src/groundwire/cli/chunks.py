@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from groundwire.api.common.v1 import chunk_pb2
 
 app = typer.Typer(help="List, show and change chunks.", no_args_is_help=True)
-COLUMNS = ("chunk", "characters", "tokens", "heading", "text")
+COLUMNS = ("chunk", "characters", "heading and text")
 EXCERPT_CHARS = 60
 MAX_CHUNK_NUMBER = 2**53 - 1
 
@@ -56,7 +56,7 @@ def list_chunks(
     if as_json:
         print_json([message_json(chunk) for chunk in chunks])
     else:
-        print_table(COLUMNS, [_row(chunk) for chunk in chunks], "no chunks")
+        print_table(COLUMNS, [_row(chunk) for chunk in chunks], "no chunks", is_excerpt=True)
 
 
 @app.command("get")
@@ -115,8 +115,8 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _row(chunk: "chunk_pb2.Chunk") -> tuple[str | int, ...]:
+def _row(chunk: "chunk_pb2.Chunk") -> tuple[str, str, str]:
     excerpt = " ".join(chunk.content.split())
     cut = excerpt[:EXCERPT_CHARS] + ("…" if len(excerpt) > EXCERPT_CHARS else "")
     span = f"{chunk.span.start:,}–{chunk.span.end:,}"
-    return chunk.chunk_id, span, chunk.token_count, chunk.section_heading, cut
+    return chunk.chunk_id, span, f"{chunk.section_heading} · {cut}"

@@ -9,7 +9,7 @@ from groundwire.cli.assignments import SetOption, UnsetOption, assign
 from groundwire.cli.document_changes import show_receipt
 from groundwire.cli.ingest import ProfileChoice
 from groundwire.cli.options import AddressOption, JsonOption, connect
-from groundwire.cli.output import counted, print_fields, print_json, print_table
+from groundwire.cli.output import counted, print_fields, print_json, print_table, short_model
 from groundwire.cli.paging import PAGE_SIZE, all_items
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from groundwire.api.ingest.v1 import collection_pb2
 
-COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model", "dimensions")
+COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model")
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the collection.", metavar="NAME")]
 
@@ -134,6 +134,5 @@ def _row(collection: "collection_pb2.Collection") -> tuple[str | int, ...]:
         collection.document_count,
         collection.chunk_count,
         collection.total_chars,
-        collection.embedding.model_name,
-        collection.embedding.dimensions,
+        short_model(collection.embedding.model_name),
     )

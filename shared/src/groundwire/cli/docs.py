@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from groundwire.api.ingest.v1 import document_pb2
 
-COLUMNS = ("document", "source", "format", "chunks", "characters", "generation")
+COLUMNS = ("document", "chunks", "characters", "source")
 
 app = typer.Typer(help="List, show, change, delete and restore documents.", no_args_is_help=True)
 
@@ -51,8 +51,8 @@ def list_documents(
     if as_json:
         print_json([message_json(document) for document in documents])
     else:
-        columns = (*COLUMNS, "state") if deleted else COLUMNS
-        print_table(columns, [_row(document)[: len(columns)] for document in documents], "no documents")
+        columns = ("state", *COLUMNS) if deleted else COLUMNS
+        print_table(columns, [_row(document)[-len(columns) :] for document in documents], "no documents")
 
 
 @app.command("get")
@@ -98,18 +98,8 @@ def document_text(
 
 
 def _row(document: "document_pb2.Document") -> tuple[str | int, ...]:
-    from groundwire.api.common.v1.document_format_pb2 import DocumentFormat  # noqa: PLC0415 - --help stays fast
-    from groundwire.cli.messages import enum_name  # noqa: PLC0415 - the same
-
-    return (
-        document.document_id,
-        document.source_uri,
-        enum_name(DocumentFormat.DESCRIPTOR, document.format),
-        document.chunk_count,
-        document.total_chars,
-        document.generation,
-        "deleted" if document.HasField("delete_time") else "live",
-    )
+    state = "deleted" if document.HasField("delete_time") else "live"
+    return state, document.document_id, document.chunk_count, document.total_chars, document.source_uri
 
 
 app.command("update")(document_changes.update_document)

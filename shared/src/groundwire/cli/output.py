@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, OverflowMethod
     from rich.table import Table
     from rich.text import Text
 
 UNLIMITED = 10_000
-"""Columns of a line that goes to a file or another program, so that nothing is wrapped there."""
+"""Characters of a line that goes to a file or another program, so that nothing is wrapped there."""
+_GAP = 2
+_NARROWEST = 12
+"""Characters that the last column of a table has at least."""
 
 
 def print_json(value: Any) -> None:
@@ -21,18 +24,33 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> None:
-    """Print rows under their headings, or `empty` when there are none; numbers stand right, nothing is cut off."""
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str, *, is_excerpt: bool = False) -> None:
+    """Print rows under their headings, or `empty` when there are none; numbers stand right.
+
+    What does not fit on a terminal goes on in the last column, or is cut off there if that is an excerpt; the others
+    hold what commands take and stay on their line.
+    """
+    from rich.cells import cell_len  # noqa: PLC0415 - --help stays fast
+
     if not rows:
         typer.echo(empty)
         return
+    cells = [[f"{value:,}" if isinstance(value, int | float) else str(value) for value in row] for row in rows]
+    widths = [max(cell_len(row[index]) for row in [columns, *cells]) for index in range(len(columns))]
+    shown = console()
+    room = max(_NARROWEST, shown.width - sum(widths[:-1]) - _GAP * (len(columns) - 1))
+    widths[-1] = min(widths[-1], room)
+    shown.width = max(shown.width, sum(widths) + _GAP * (len(columns) - 1))
     table = _table(show_header=True)
-    for index, name in enumerate(columns):
+    for index, (name, width) in enumerate(zip(columns, widths, strict=True)):
         is_number = any(isinstance(row[index], int | float) for row in rows)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(f"{value:,}" if isinstance(value, int | float) else str(value)) for value in row))
-    _print(table)
+        overflow: OverflowMethod = "ellipsis" if is_excerpt else "fold"
+        table.add_column(
+            name, justify="right" if is_number else "left", width=width, overflow=overflow, no_wrap=is_excerpt
+        )
+    for row in cells:
+        table.add_row(*map(_cell, row))
+    _print(table, shown)
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
@@ -42,7 +60,12 @@ def print_fields(fields: Mapping[str, Any]) -> None:
     table.add_column(overflow="fold")
     for name, value in flat_fields(fields).items():
         table.add_row(name, _cell(_in_words(value)))
-    _print(table)
+    _print(table, console())
+
+
+def short_model(name: str) -> str:
+    """Return the name of a model without the organisation it is published by."""
+    return name.rsplit("/", 1)[-1]
 
 
 def counted(count: int, noun: str) -> str:
@@ -97,12 +120,11 @@ def _cell(text: str) -> "Text":
 def _table(*, show_header: bool) -> "Table":
     from rich.table import Table  # noqa: PLC0415 - --help stays fast
 
-    return Table(box=None, show_header=show_header, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    return Table(box=None, show_header=show_header, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
 
 
-def _print(table: "Table") -> None:
+def _print(table: "Table", shown: "Console") -> None:
     """Print a table without the spaces that fill its last column."""
-    shown = console()
     with shown.capture() as captured:
         shown.print(table)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))

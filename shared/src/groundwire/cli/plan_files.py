@@ -121,13 +121,13 @@ def show_plan(report: dict[str, Any]) -> None:
     """Print a table with a line for each file that would change, and the sums."""
     quiet = {"unchanged", "reused"}
     rows: list[tuple[str | int, ...]] = [
-        (file["source"], file["error"] or file["outcome"], *(file[name] for name in COUNTS))
+        (file["source"], *(file[name] for name in COUNTS), file["error"] or file["outcome"])
         for file in report["files"]
         if file["outcome"] not in quiet
     ]
-    rows += [(document["source"], "deleted", 0, 0, document["chunks"], 0, 0) for document in report["deleted"]]
+    rows += [(document["source"], 0, 0, document["chunks"], 0, 0, "deleted") for document in report["deleted"]]
     totals = dict(report["totals"])
     totals["removed"] += sum(document["chunks"] for document in report["deleted"])
     left_out = sum(file["outcome"] in quiet for file in report["files"])
-    rows.append((counted(totals["files"], "file"), f"{left_out} as they are", *(totals[name] for name in COUNTS)))
-    print_table(("file", "outcome", *COUNTS), rows, "no files")
+    rows.append((counted(totals["files"], "file"), *(totals[name] for name in COUNTS), f"{left_out} as they are"))
+    print_table(("file", *COUNTS, "outcome"), rows, "no files")

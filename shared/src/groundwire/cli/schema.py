@@ -40,17 +40,17 @@ def schema(
 
 
 def _show(entry: dict[str, Any]) -> None:
-    properties = entry["schema"].get("properties", {})
+    whole = entry["schema"]
+    properties = {name: whole.get("properties", {}).get(name, {}) for name in entry["fields"]}
     rows = [
         (
             name,
-            _type_of(properties.get(name, {}), entry["schema"]),
-            "yes" if name in entry["required_fields"] else "",
-            properties.get(name, {}).get("description", ""),
+            "required" if name in entry["required_fields"] else "",
+            f"{_type_of(field, whole)} · {field.get('description', '')}",
         )
-        for name in entry["fields"]
+        for name, field in properties.items()
     ]
-    print_table(("field", "type", "required", "meaning"), rows, "no fields")
+    print_table(("field", "", "type and meaning"), rows, "no fields")
     typer.echo("\nexample")
     print_json(entry["example"])
 

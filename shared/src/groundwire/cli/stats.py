@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from groundwire.api.ingest.v1 import stats_pb2
 
-COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", "overlap", "vectors/document", "model")
+COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", "overlap", "per document")
 NO_KEY = "(none)"
 
 
@@ -46,7 +46,6 @@ def _row(each: "stats_pb2.CollectionStats") -> tuple[str | int | float, ...]:
         each.total_chars,
         f"{each.overlap_share:.1%}",
         round(each.average_vectors_per_document, 1),
-        each.embedding.model_name,
     )
 
 
