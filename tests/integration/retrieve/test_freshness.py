@@ -3,6 +3,7 @@
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
@@ -96,3 +97,10 @@ def test_a_chunk_whose_vector_is_lost_is_still_found_by_its_words(tmp_path_facto
     library.vectors.delete(library.collection.engine_name, numbers)
     assert contents(library.retrieve("alpha")) == ["alpha one"]
     library.close()
+
+
+def test_an_engine_that_lost_the_index_is_named_with_the_way_out(library: Library) -> None:
+    library.put("a.txt", ["alpha"])
+    library.vectors.drop_collection(library.collection.engine_name)
+    with pytest.raises(StoreUnavailableError, match="fsck --repair"):
+        library.retrieve("alpha")

@@ -49,6 +49,7 @@ from groundwire.retrieve.wait_for_position import WaitForPosition
 
 _INDEX_MOVES = 3
 """So often a search begins anew when its index was moved; a move takes longer than a search."""
+_LOST = "the engine has lost the index of this collection; `groundwire fsck --repair` builds it anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class SearchChunks:
         self, request: SearchRequest, budget: Budget, trail: StateTrail, started: float
     ) -> SearchResult:
         """Search, and again when the index was moved to another engine collection meanwhile and the old one dropped."""
+        missed = ""
         for _ in range(_INDEX_MOVES):
             with self.views.open(request.tenant, request.collection, request.snapshot) as view:
                 try:
@@ -101,6 +103,9 @@ class SearchChunks:
                 except CollectionNotFoundError as error:
                     if error.name != view.collection.engine_name:
                         raise
+                    if error.name == missed:  # nobody has moved it: it is gone
+                        raise StoreUnavailableError(_LOST, engine=self.engine) from error
+                    missed = error.name
         raise StoreUnavailableError("the index is being moved; repeat the search", engine=self.engine)
 
     def _search(
