@@ -80,7 +80,10 @@ def test_collection_and_folder_become_equal(server: ServerProcess, folder: Path)
     run(server, str(folder))
     (folder / "b.md").unlink()
     (folder / "deep" / "c.md").rename(folder / "renamed.md")
+    planned = run(server, str(folder), "--plan", "--delete-missing")
     done = run(server, str(folder), "--delete-missing", "--yes")
+    assert [file["outcome"] for file in planned["files"]] == [file["outcome"] for file in done["files"]]
+    assert planned["deleted"] == done["deleted"]
     assert sources(server) == ["a.md", "renamed.md"]
     assert sorted(document["source"] for document in done["deleted"]) == ["b.md", "deep/c.md"]
     assert {file["source"]: file["outcome"] for file in done["files"]} == {"a.md": "unchanged", "renamed.md": "created"}

@@ -13,7 +13,7 @@ from groundwire.cli import ingest_report
 from groundwire.cli.ingest_files import ensure_collection, ingest_files
 from groundwire.cli.ingest_report import FileOutcome
 from groundwire.cli.missing_files import MissingFile, as_list, delete_missing, find_missing
-from groundwire.cli.plan_files import plan_dict, plan_files, show_plan
+from groundwire.cli.plan_files import plan_dict, plan_files, rehomed, show_plan
 from groundwire.cli.source_files import SourceFile
 from groundwire.client import GroundwireClient
 
@@ -55,7 +55,8 @@ class IngestRun:
         """Show what an ingest would do and return it as `--json` prints it; nothing is changed."""
         with ingest_report.Display(len(self.files), quiet=self.as_json) as display:
             plans = plan_files(self.client, self.collection, self.files, self.chunking, self.jobs, display)
-        report = plan_dict(plans, as_list(self._missing() if self.roots else []))
+        missing = self._missing() if self.roots else []
+        report = plan_dict(rehomed(plans, {each.document_id for each in missing}), as_list(missing))
         if not self.as_json:
             show_plan(report)
         return report | {"refused": False}

@@ -1,8 +1,9 @@
 """Asks the server what ingesting files would do."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from groundwire.api.ingest.v1 import document_pb2
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 PLANNED_BYTES = 4 * 1024 * 1024
 """Larger files do not fit into one message and cannot be planned."""
+_AS_THEY_ARE = frozenset({"unchanged", "reused"})
 COUNTS = ("added", "kept", "removed", "embedded", "tokens")
 
 
@@ -100,6 +102,19 @@ def _to_plan(file: SourceFile, response: "pb.PlanIngestResponse") -> FilePlan:
     )
 
 
+def rehomed(plans: Sequence[FilePlan], deleted: AbstractSet[str]) -> list[FilePlan]:
+    """Return the plans with what is only another name of a deleted document, as after a renaming, made anew.
+
+    Its vectors go with the document, so all of its chunks are embedded; how many tokens they have is not known here.
+    """
+    return [
+        replace(plan, outcome="created", added=plan.kept, kept=0, embedded=plan.kept)
+        if plan.document_id in deleted and plan.outcome in _AS_THEY_ARE
+        else plan
+        for plan in plans
+    ]
+
+
 def plan_dict(plans: Sequence[FilePlan], missing: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the plan as `--json` prints it; `missing` are the documents that would be deleted."""
     files = [
@@ -119,15 +134,14 @@ def plan_dict(plans: Sequence[FilePlan], missing: Sequence[dict[str, Any]]) -> d
 
 def show_plan(report: dict[str, Any]) -> None:
     """Print a table with a line for each file that would change, and the sums."""
-    quiet = {"unchanged", "reused"}
     rows: list[tuple[str | int, ...]] = [
         (file["source"], *(file[name] for name in COUNTS), file["error"] or file["outcome"])
         for file in report["files"]
-        if file["outcome"] not in quiet
+        if file["outcome"] not in _AS_THEY_ARE
     ]
     rows += [(document["source"], 0, 0, document["chunks"], 0, 0, "deleted") for document in report["deleted"]]
     totals = dict(report["totals"])
     totals["removed"] += sum(document["chunks"] for document in report["deleted"])
-    left_out = sum(file["outcome"] in quiet for file in report["files"])
+    left_out = sum(file["outcome"] in _AS_THEY_ARE for file in report["files"])
     rows.append((counted(totals["files"], "file"), *(totals[name] for name in COUNTS), f"{left_out} as they are"))
     print_table(("file", *COUNTS, "outcome"), rows, "no files")
