@@ -172,6 +172,36 @@ def test_calls_take_turns(engine: WordEngine, embedder: BatchingEmbedder, thread
     assert first_small <= 2
 
 
+def test_small_documents_of_several_callers_share_a_batch(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
+) -> None:
+    held = hold(engine, embedder, threads)
+    futures = [threads.submit(embedder.embed_documents, [f"w{number} w{number}"]) for number in range(1, 9)]
+    eventually(lambda: queued_texts(embedder) == 8)
+    long = threads.submit(embedder.embed_documents, ["w9 w9 w9 w9 w9 w9"])
+    eventually(lambda: queued_texts(embedder) == 9)
+    engine.gate.set()
+    assert [int(future.result(10)[0].argmax()) for future in futures] == list(range(1, 9))
+    assert int(long.result(10)[0].argmax()) == 9
+    held.result(10)
+    assert sorted(len(batch) for batch in engine.batches) == [1, 1, 8]
+
+
+def test_batches_of_documents_grow_while_nobody_asks(
+    engine: WordEngine, embedder: BatchingEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedder._schedule, "record", lambda *_: None)  # the speed of 5,000 tokens/s stays
+    texts = [" ".join(["w1"] * 8)] * 128
+    embedder.embed_documents(texts)
+    quiet = {len(batch) for batch in engine.batches}
+    engine.batches.clear()
+    embedder.embed_query("w2")
+    embedder.embed_documents(texts)
+    asked = {len(batch) for batch in engine.batches if len(batch) > 1}
+    assert max(quiet) == 60  # of 10 tokens each: 0.12 s
+    assert max(asked) == 15  # 0.03 s
+
+
 def test_neighbours_in_a_batch_have_similar_lengths(engine: WordEngine, embedder: BatchingEmbedder) -> None:
     lengths = [1 + (number * 7) % 8 for number in range(batching.SLICE_TEXTS)]
     vectors = embedder.embed_documents([" ".join(["w1"] * length) for length in lengths])

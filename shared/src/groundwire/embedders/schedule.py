@@ -1,14 +1,23 @@
 """Decide which token sequences run next: queries first, documents in turns, batches of a bounded duration."""
 
 import threading
+import time
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Final
 
 from groundwire.embedders.calls import Call, Item
 from groundwire.kernel.errors import UnavailableError
 
 BATCH_S: Final = 0.03
-"""A batch of documents should take this long: what a query waits for at worst. Larger ones are no faster (measured)."""
+"""A batch of documents should take this long while somebody asks: what a query waits for at worst."""
+
+QUIET_BATCH_S: Final = 0.12
+"""The same while nobody asks: at the speed of a core without matrix units four texts of a usual chunk, which cost a
+tenth less together than one by one; more together are no faster (measured)."""
+
+QUIET_AFTER_S: Final = 2.0
+"""Nobody asks when the last query is so long ago."""
 
 MAX_QUERY_RUN: Final = 16
 """After so many batches of queries in a row, waiting documents get one: a busy server must still finish its ingest."""
@@ -16,11 +25,11 @@ MAX_QUERY_RUN: Final = 16
 _FIRST_TOKENS_PER_S = 5_000.0
 _NEW_SPEED_WEIGHT = 0.2
 _MAX_ITEMS = 64
-_MIN_LENGTH_RATIO = 0.75
+_MIN_LENGTH_RATIO = 0.85
 """The shortest document of a batch has at least this share of the longest one's length: the rest is padding."""
 
-_MIN_QUERY_TOKENS = 512
-"""Queries are short: so many tokens of them run together even on a slow machine."""
+_MIN_TOKENS = 512
+"""So many tokens run together even on a slow machine: queries, which are short, and documents while nobody asks."""
 
 
 class Schedule:
@@ -32,6 +41,7 @@ class Schedule:
         self._queries: deque[Item] = deque()
         self._turns: deque[Call] = deque()
         self._query_run = 0
+        self._asked_at = float("-inf")
         self._tokens_per_s = _FIRST_TOKENS_PER_S
         self._closed = False
 
@@ -43,6 +53,7 @@ class Schedule:
         """
         with self._changed:
             self._check_open()
+            self._asked_at = time.monotonic()
             self._queries.extend(items)
             self._changed.notify()
 
@@ -69,6 +80,7 @@ class Schedule:
         """
         with self._changed:
             self._check_open()
+            self._asked_at = time.monotonic()
             if self._queries or self._turns or not self._free_slots:
                 return False
             self._free_slots -= 1
@@ -105,23 +117,29 @@ class Schedule:
     def _pick(self) -> list[Item]:
         if self._queries and not (self._turns and self._query_run >= MAX_QUERY_RUN):
             self._query_run += 1
-            return _take(self._queries, max(self._tokens_per_s * BATCH_S, _MIN_QUERY_TOKENS), 0.0)
+            batch = _Batch(max(self._tokens_per_s * BATCH_S, _MIN_TOKENS), 0.0)
+            batch.take_from(self._queries)
+            return batch.items
         self._query_run = 0
         while self._turns:
-            if batch := self._next_documents(self._turns.popleft()):
-                return batch
+            if items := self._next_documents(self._turns.popleft()):
+                return items
         return []
 
     def _next_documents(self, call: Call) -> list[Item]:
+        """Return a batch of the call, filled up with items of the same length of those that wait behind it."""
         if call.has_failed:
             call.slices.clear()
             return []
-        batch = _take(call.slices[0], self._tokens_per_s * BATCH_S, _MIN_LENGTH_RATIO)
-        if not call.slices[0]:
-            call.slices.popleft()
-        if call.slices:
-            self._turns.append(call)
-        return batch
+        is_quiet = time.monotonic() - self._asked_at > QUIET_AFTER_S
+        size = max(self._tokens_per_s * QUIET_BATCH_S, _MIN_TOKENS) if is_quiet else self._tokens_per_s * BATCH_S
+        batch = _Batch(size, _MIN_LENGTH_RATIO)
+        for each in (call, *self._turns):
+            batch.take_from(each.slices[0])
+            if not each.slices[0]:
+                each.slices.popleft()
+        self._turns = deque(each for each in (*self._turns, call) if each.slices)
+        return batch.items
 
     def record(self, tokens: int, seconds: float) -> None:
         """Learn from a batch of `tokens` (padding included) how fast one worker is."""
@@ -140,14 +158,26 @@ class Schedule:
             return waiting
 
 
-def _take(queue: deque[Item], budget_tokens: float, min_length_ratio: float) -> list[Item]:
-    """Remove items from the front whose padded size fits the budget and whose lengths are similar; at least one."""
-    batch = [queue.popleft()]
-    longest = len(batch[0].sequence)
-    while queue and len(batch) < _MAX_ITEMS:
-        length = len(queue[0].sequence)
-        longest = max(longest, length)
-        if longest * (len(batch) + 1) > budget_tokens or length < min_length_ratio * longest:
-            break
-        batch.append(queue.popleft())
-    return batch
+@dataclass(slots=True)
+class _Batch:
+    """Items whose padded size fits a budget of tokens and whose lengths are similar; at least one."""
+
+    budget_tokens: float
+    min_length_ratio: float
+    items: list[Item] = field(default_factory=list)
+    _shortest: int = 0
+    _longest: int = 0
+
+    def take_from(self, queue: deque[Item]) -> None:
+        """Move items from the front of the queue into the batch, up to the first one that does not fit."""
+        while queue and self._takes(len(queue[0].sequence)):
+            self.items.append(queue.popleft())
+
+    def _takes(self, length: int) -> bool:
+        shortest, longest = min(self._shortest or length, length), max(self._longest, length)
+        size = longest * (len(self.items) + 1)
+        is_too_much = len(self.items) == _MAX_ITEMS or size > self.budget_tokens
+        if self.items and (is_too_much or shortest < self.min_length_ratio * longest):
+            return False
+        self._shortest, self._longest = shortest, longest
+        return True
