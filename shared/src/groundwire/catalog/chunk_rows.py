@@ -1,12 +1,11 @@
 """Chunks to rows and back."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, select, true
 
-from groundwire.catalog.connections import encode_json
+from groundwire.catalog.connections import decode_json, encode_json
 from groundwire.catalog.document_rows import DOCUMENT_COLUMNS, loaded_values, to_document
 from groundwire.catalog.generation_keys import IS_LIVE
 from groundwire.catalog.tables import chunks, collections, documents, generations
@@ -124,7 +123,7 @@ def to_chunk(row: Sequence[Any]) -> Chunk:
 
 def to_payload(stored: str) -> Payload:
     """Make the filter keys of a chunk of their JSON."""
-    return loaded_values(json.loads(stored))
+    return loaded_values(decode_json(stored))
 
 
 CHUNK_VALUES = (

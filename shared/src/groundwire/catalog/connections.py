@@ -29,6 +29,7 @@ _WRITE_SETTINGS = (
 )
 
 
+_DECODER = json.JSONDecoder()
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -90,7 +91,12 @@ def encode_json(value: Any) -> str:
 
 
 def decode_json(stored: str) -> Any:
-    """Return the value of JSON text; quick for the empty lists and objects that most rows have."""
+    """Return the value of JSON text as `encode_json` writes it; quick for the empty lists that most rows have."""
     if stored == "[]":
         return []
-    return {} if stored == "{}" else json.loads(stored)
+    if stored == "{}":
+        return {}
+    value, end = _DECODER.raw_decode(stored)
+    if end != len(stored):
+        raise json.JSONDecodeError("Extra data", stored, end)
+    return value

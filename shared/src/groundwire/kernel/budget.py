@@ -1,6 +1,5 @@
 """The time and the permission a call has left, passed down to blocking work."""
 
-import threading
 import time
 
 from groundwire.kernel.errors import CallCancelledError, DeadlineError
@@ -14,11 +13,11 @@ class Budget:
 
     def __init__(self, timeout_s: float | None = None) -> None:
         self._ends_at = None if timeout_s is None else time.monotonic() + timeout_s
-        self._cancelled = threading.Event()
+        self._cancelled = False
 
     def cancel(self) -> None:
         """Make every later `check()` fail; idempotent."""
-        self._cancelled.set()
+        self._cancelled = True
 
     def remaining_s(self) -> float | None:
         """Return the seconds left, at least 0, or None without a deadline."""
@@ -31,7 +30,7 @@ class Budget:
             CallCancelledError: `cancel()` was called.
             DeadlineError: the deadline has passed.
         """
-        if self._cancelled.is_set():
+        if self._cancelled:
             raise CallCancelledError("the call was cancelled")
         if self.remaining_s() == 0.0:
             raise DeadlineError("the deadline of the call has passed")

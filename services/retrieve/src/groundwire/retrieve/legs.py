@@ -54,6 +54,9 @@ class Legs:
     @contextmanager
     def looking_up(self, query: str, depth: int, companion: Companion) -> Iterator[None]:
         """Look up the words of a query beside what the caller does meanwhile."""
+        if self._lexical is None:
+            yield
+            return
         wait = companion.start(lambda: self._look_up(query, depth))
         try:
             yield

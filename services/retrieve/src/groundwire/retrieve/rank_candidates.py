@@ -18,6 +18,8 @@ from groundwire.retrieve.rerank_candidates import RerankCandidates
 _JOINED_PER_RESULT = 3
 _JOINED_AT_LEAST = 16
 _JOINED_FOR_DIVERSITY = 50
+_SPARE = 2
+"""Candidates looked at beyond the results, for those that repeat others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,25 @@ class RankCandidates:
         """
         candidates = legs.candidates(plan, depth)
         scores = fuse(candidates.similarities, candidates.lexical, plan.dense_weight)
-        top = scores[: self._window(plan)]
+        for window in sorted({self._first_window(plan), self._window(plan)}):
+            found = self._within(legs, plan, query, candidates, scores, window, budget, collapse=collapse)
+            if found is not None:
+                return found
+        return None
+
+    def _within(
+        self,
+        legs: Legs,
+        plan: SearchPlan,
+        query: str,
+        candidates: Candidates,
+        scores: Sequence[FusedScore],
+        window: int,
+        budget: Budget,
+        *,
+        collapse: bool,
+    ) -> Ranked | None:
+        top = scores[:window]
         live = legs.join([score.number for score in top])
         is_all = candidates.exhausted and len(top) == len(scores)
         if len(live) < len(top):
@@ -111,6 +131,11 @@ class RankCandidates:
         elapsed = time.perf_counter() - started
         legs.trace[StageKind.RERANK] = StageTrace(StageKind.RERANK, min(self.rerank.depth, len(judged)), elapsed)
         return judged
+
+    def _first_window(self, plan: SearchPlan) -> int:
+        """Return how many are looked at first: where chunks do not change one another's rank, few more than results."""
+        is_plain = plan.strategy.neighbour_share == 0.0 and plan.diversity == 0.0 and not plan.reranks
+        return plan.top_k + _SPARE if is_plain else self._window(plan)
 
     def _window(self, plan: SearchPlan) -> int:
         """Return how many of the best candidates are looked at as chunks, not only as scores."""

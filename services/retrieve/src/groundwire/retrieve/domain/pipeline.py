@@ -108,9 +108,12 @@ class Pipeline:
         now = int(self._monotonic() // SLICE_S)
         with self._lock:
             for key in {(tenant, None), (tenant, collection)}:
-                if key not in self._series and len(self._series) >= _MAX_SERIES and key[1] is not None:
-                    continue
-                self._series.setdefault(key, _Series()).add(now, sample)
+                series = self._series.get(key)
+                if series is None:
+                    if len(self._series) >= _MAX_SERIES and key[1] is not None:
+                        continue
+                    series = self._series[key] = _Series()
+                series.add(now, sample)
 
     def read(self, tenant: str, collection: str | None, window_s: float | None) -> PipelineFigures:
         """Return a copy of the sums over all collections or over one.

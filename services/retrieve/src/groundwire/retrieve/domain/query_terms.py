@@ -89,6 +89,8 @@ def distinct_words(text: str) -> set[str]:
 
 
 def _words(text: str) -> list[str]:
+    if text.isascii():
+        return _WORD.findall(text.lower())
     return [word.casefold() for word in _WORD.findall(text)]
 
 

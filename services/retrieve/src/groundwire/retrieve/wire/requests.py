@@ -118,7 +118,8 @@ def check_query(query: str, max_chars: int, field: str = "query") -> list[FieldV
         return [FieldViolation(field, f"must be at most {max_chars} characters, has {len(query)}")]
     if not query.strip():
         return [FieldViolation(field, "must not be blank")]
-    if any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in query):
+    is_clean = query.isprintable()  # quick, and true of nearly all
+    if not is_clean and any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in query):
         return [FieldViolation(field, "must not contain control characters except tab, newline and return")]
     return []
 

@@ -10,7 +10,7 @@ from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.document import Document, DocumentFormat
 from groundwire.kernel.hit import StoredChunk
 from groundwire.retrieve.domain.flat_view import flat_view
-from groundwire.retrieve.domain.searching import ResultOrder, SearchHit, SearchResult, SearchTimes
+from groundwire.retrieve.domain.searching import ResultOrder, SearchHit, SearchResult, SearchState, SearchTimes
 from groundwire.retrieve.wire.explain import to_explain_plan
 from groundwire.retrieve.wire.metadata import to_metadata
 from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
@@ -27,6 +27,7 @@ _ORDERS = {
     ResultOrder.TIMESTAMP_DESC: search_mode_pb2.ORDER_BY_TIMESTAMP_DESC,
     ResultOrder.TIMESTAMP_ASC: search_mode_pb2.ORDER_BY_TIMESTAMP_ASC,
 }
+_STATES = {state: quality_pb2.QueryState.Value(f"QUERY_STATE_{state.value}") for state in SearchState}
 _FORMATS = {
     DocumentFormat.TEXT: document_format_pb2.DOCUMENT_FORMAT_TEXT,
     DocumentFormat.MARKDOWN: document_format_pb2.DOCUMENT_FORMAT_MARKDOWN,
@@ -160,9 +161,5 @@ def _to_quality(result: SearchResult) -> quality_pb2.QualityMetrics:
 
 
 def _to_states(times: SearchTimes) -> list[quality_pb2.QueryStateChange]:
-    return [
-        quality_pb2.QueryStateChange(
-            state=quality_pb2.QueryState.Value(f"QUERY_STATE_{state.value}"), reached_time=to_timestamp(moment)
-        )
-        for state, moment in times.states
-    ]
+    made = {moment: to_timestamp(moment) for _, moment in times.states}
+    return [quality_pb2.QueryStateChange(state=_STATES[state], reached_time=made[at]) for state, at in times.states]
