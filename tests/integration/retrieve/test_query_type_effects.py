@@ -7,6 +7,7 @@ import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.collection import PROFILES, ProfileName
 from groundwire.retrieve.domain.adjusting import SECTION_SHARE
 from groundwire.retrieve.domain.query_types import CONCEPTUAL_SHIFT, FACTUAL_SHIFT
 from tests.integration.retrieve.library import DIMENSIONS, Library, contents
@@ -68,9 +69,10 @@ async def test_words_count_more_for_facts_and_vectors_more_for_concepts(library:
     for kind in (_FACTUAL, _CONCEPTUAL):
         plan = (await stub.Retrieve(_request("filler word", kind, explain=True))).explain_plan
         shares[kind] = plan.dense_weight
-    assert shares[_FACTUAL] == pytest.approx(0.75 + FACTUAL_SHIFT)
-    assert shares[_CONCEPTUAL] == pytest.approx(0.75 + CONCEPTUAL_SHIFT)
-    assert shares[_FACTUAL] < 0.75 < shares[_CONCEPTUAL]
+    default = PROFILES[ProfileName.DOCUMENTS].settings.retrieval.dense_weight
+    assert shares[_FACTUAL] == pytest.approx(default + FACTUAL_SHIFT)
+    assert shares[_CONCEPTUAL] == pytest.approx(default + CONCEPTUAL_SHIFT)
+    assert shares[_FACTUAL] < default < shares[_CONCEPTUAL]
 
 
 @pytest.mark.requirement("C19")

@@ -168,8 +168,10 @@ class Collection:
     updated_time: datetime
 
 
-def _settings(chunking: ChunkingPolicy, min_relevance: float, *, require_url: bool = False) -> CollectionSettings:
-    retrieval = RetrievalDefaults(SearchMode.HYBRID, top_k=5, min_relevance=min_relevance, dense_weight=0.75)
+def _settings(
+    chunking: ChunkingPolicy, min_relevance: float, *, require_url: bool = False, dense_weight: float = 0.5
+) -> CollectionSettings:
+    retrieval = RetrievalDefaults(SearchMode.HYBRID, 5, min_relevance, dense_weight)
     return CollectionSettings(chunking, retrieval, CollectionLimits(require_url=require_url))
 
 
@@ -187,7 +189,7 @@ PROFILES = {
             ProfileName.WEB,
             _settings(ChunkingPolicy(ChunkUnit.CHARS, 1200, 10, 2000, 0.1, 10), 0.3, require_url=True),
         ),
-        (ProfileName.BOOK, _settings(_tokens(750, 500, 1000, 0.0, 10), 0.3)),
+        (ProfileName.BOOK, _settings(_tokens(750, 500, 1000, 0.0, 10), 0.3, dense_weight=0.7)),
     )
 }
-"""The sizes are those of the source designs (C05); the dense weight is the one measured best on a book (Q6)."""
+"""The sizes are those of the source designs (C05); the dense weights were measured (docs/adr/0010)."""

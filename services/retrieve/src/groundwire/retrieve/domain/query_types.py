@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.domain.section_reference import SectionReference, find_section_reference
 
-FACTUAL_SHIFT = -0.15
-CONCEPTUAL_SHIFT = 0.1
+FACTUAL_SHIFT = -0.05
+CONCEPTUAL_SHIFT = 0.05
 NEIGHBOUR_SHARE = 0.2
 
 _FEW_WORDS = 4
