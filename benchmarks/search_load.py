@@ -11,7 +11,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.search_raw import Query, Run
-from benchmarks.synthetic import CHUNKS_PER_DOCUMENT, Corpus, fields_of
+from benchmarks.synthetic import Corpus
 from groundwire.api.common.v1 import hit_pb2, metadata_value_pb2, retrieval_options_pb2, search_mode_pb2
 from groundwire.api.ingest.v1 import document_pb2, ingest_service_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -21,7 +21,7 @@ from groundwire.rpc.filter_messages import to_filter_message
 
 COLLECTION = "bench"
 RETRIEVE = "/groundwire.api.retrieve.v1.RetrieveService/Retrieve"
-_WRITERS = 8
+_WRITERS = 4
 
 
 def requests_of(queries: Sequence[Query], limit: int, *, by_vector: bool) -> list[bytes]:
@@ -99,22 +99,22 @@ def fill_server(address: str, corpus: Corpus) -> float:
 
 
 async def _fill_server(address: str, corpus: Corpus) -> float:
-    fields = fields_of(len(corpus.documents))
+    fields = corpus.fields
     async with AsyncGroundwireClient(address) as client:
         made = await client.create_collection(collection=COLLECTION)
         digest, waiting = made.collection.embedding.probe_digest, iter(corpus.documents)
         started = time.perf_counter()
 
         async def write() -> None:
-            for number in waiting:
-                await client.put_chunks.send(_document(corpus, number, fields[number], digest))
+            for rows in waiting:
+                await client.put_chunks.send(_document(corpus, rows, fields[rows.start], digest))
 
         await asyncio.gather(*(write() for _ in range(_WRITERS)))
         return time.perf_counter() - started
 
 
 def _document(
-    corpus: Corpus, number: int, fields: dict[str, str | int], digest: str
+    corpus: Corpus, rows: range, fields: dict[str, str | int], digest: str
 ) -> ingest_service_pb2.PutChunksRequest:
     own = {
         name: metadata_value_pb2.MetadataValue(int64_value=value)
@@ -123,18 +123,16 @@ def _document(
         for name, value in fields.items()
         if name not in {"category", "project"}
     }
-    start = number * CHUNKS_PER_DOCUMENT
-    rows = range(start, min(start + CHUNKS_PER_DOCUMENT, len(corpus.texts)))
     return ingest_service_pb2.PutChunksRequest(
         collection=COLLECTION,
-        source_uri=f"document-{number:06}.txt",
+        source_uri=f"document-{rows.start:08}.txt",
         fields=document_pb2.DocumentFields(
             category=str(fields["category"]), project=str(fields["project"]), metadata=own
         ),
         embedding_probe_digest=digest,
         chunks=[
             ingest_service_pb2.ReadyChunk(
-                content=corpus.texts[row], sequence_num=row - start, embedding=corpus.vectors[row].tolist()
+                content=corpus.texts[row], sequence_num=row - rows.start, embedding=corpus.vectors[row].tolist()
             )
             for row in rows
         ],
@@ -142,4 +140,4 @@ def _document(
 
 
 def _number_of(hit: hit_pb2.Hit) -> int:
-    return int(hit.source_uri[9:15]) * CHUNKS_PER_DOCUMENT + hit.sequence_num
+    return int(hit.source_uri[9:17]) + hit.sequence_num

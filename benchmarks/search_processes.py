@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.make_peers import SCRIPTS, interpreter
 from benchmarks.search_raw import Query, Run
-from benchmarks.synthetic import CHUNKS_PER_DOCUMENT, Corpus, fields_of
+from benchmarks.synthetic import Corpus
 from groundwire.embedders.model_files import find_model
 
 Params = ParamSpec("Params")
@@ -105,10 +105,9 @@ def peer(name: str, peers_folder: Path, scratch: Path, corpus: Corpus) -> Iterat
     folder = scratch / f"peer-{name}"
     folder.mkdir()
     np.save(folder / "vectors.npy", corpus.vectors)
-    fields = fields_of(len(corpus.documents))
     with (folder / "passages.jsonl").open("w") as lines:
-        for row, text in enumerate(corpus.texts):
-            lines.write(json.dumps({"text": text, "fields": fields[row // CHUNKS_PER_DOCUMENT]}) + "\n")
+        for text, fields in zip(corpus.texts, corpus.fields, strict=True):
+            lines.write(json.dumps({"text": text, "fields": fields}) + "\n")
     command = [str(interpreter(name, peers_folder)), str(SCRIPTS / f"{name}_search.py")]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr, text=True, env=os.environ | _OFFLINE

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchmarks.synthetic import CHUNKS_PER_DOCUMENT, VALUES, Corpus, Where, fields_of
+from benchmarks.synthetic import VALUES, Corpus, Where
 from groundwire.kernel.embedder import Vectors
 
 _EF_EDGE = 128
@@ -110,7 +110,7 @@ class RawChroma:
                 ids=[str(row) for row in rows],
                 embeddings=corpus.vectors[rows.start : rows.stop],
                 documents=list(corpus.texts[rows.start : rows.stop]),
-                metadatas=[dict(fields[row // CHUNKS_PER_DOCUMENT]) for row in rows],
+                metadatas=[dict(fields[row]) for row in rows],
             )
 
     def query(self, query: Query, limit: int) -> list[int]:
@@ -129,7 +129,7 @@ _open: dict[str, RawEngine] = {}
 def fill_raw(engine: str, folder: Path, corpus: Corpus) -> None:
     """Fill an engine; runs in its process, before `ask_raw`."""
     _open["raw"] = RAW[engine]()
-    _open["raw"].fill(folder, corpus, fields_of(len(corpus.documents)))
+    _open["raw"].fill(folder, corpus, corpus.fields)
 
 
 def ask_raw(queries: Sequence[Query], limit: int, clients: int) -> Run:
@@ -148,4 +148,4 @@ def _timed(query: Query, limit: int) -> tuple[float, list[int]]:
 
 
 def _payload(corpus: Corpus, fields: Sequence[Where], row: int) -> dict[str, str | int]:
-    return {**fields[row // CHUNKS_PER_DOCUMENT], "text": corpus.texts[row]}
+    return {**fields[row], "text": corpus.texts[row]}

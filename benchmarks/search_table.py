@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.search_raw import Query, Run
-from benchmarks.synthetic import Corpus, Where, fields_of, matching
+from benchmarks.synthetic import Corpus, Where, matching
 
 _TIE = 1e-5
 """Similarities that differ by less are equal: engines round."""
@@ -74,7 +74,7 @@ class Exact:
 
     def __init__(self, corpus: Corpus, limit: int) -> None:
         self._vectors = corpus.vectors
-        self._fields = fields_of(len(corpus.documents))
+        self._fields = corpus.fields
         self._limit = limit
         self._matching: dict[str, Any] = {}
 
@@ -102,5 +102,5 @@ class Exact:
     def _numbers(self, where: Where) -> Any:
         key = repr(sorted(where.items()))
         if key not in self._matching:
-            self._matching[key] = matching(where, self._fields, len(self._vectors))
+            self._matching[key] = matching(where, self._fields)
         return self._matching[key]

@@ -18,7 +18,8 @@ import numpy as np
 from groundwire.embedders.factory import open_embedder
 from groundwire.kernel.embedder import Embedder, Vectors
 
-CHUNKS_PER_DOCUMENT = 10
+_DOCUMENTS = 1000
+_LEAST_CHUNKS = 10
 PASSAGE_WORDS = 60
 QUESTION_WORDS = 12
 _NEAR = 20
@@ -61,9 +62,18 @@ class Corpus:
         return Corpus(self.texts[:count], self.vectors[:count], self.questions, self.question_vectors)
 
     @property
-    def documents(self) -> range:
-        """Return the numbers of the documents."""
-        return range(-(-len(self.texts) // CHUNKS_PER_DOCUMENT))
+    def documents(self) -> list[range]:
+        """Return the numbers of the passages of each document: a thousand documents, or fewer of ten passages."""
+        count = len(self.texts)
+        size = max(_LEAST_CHUNKS, count // _DOCUMENTS)
+        return [range(start, min(start + size, count)) for start in range(0, count, size)]
+
+    @property
+    def fields(self) -> list[dict[str, str | int]]:
+        """Return the fields of each passage, which are those of its document."""
+        documents = self.documents
+        pairs = zip(documents, fields_of(len(documents)), strict=True)
+        return [fields for rows, fields in pairs for _ in rows]
 
 
 class Words:
@@ -121,10 +131,9 @@ def fields_of(count: int) -> list[dict[str, str | int]]:
     ]
 
 
-def matching(where: Where, fields: Sequence[Where], chunk_count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the numbers of the passages whose document has these fields."""
-    chosen = [all(has[field] == value for field, value in where.items()) for has in fields]
-    return np.flatnonzero(np.repeat(chosen, CHUNKS_PER_DOCUMENT)[:chunk_count])
+def matching(where: Where, fields: Sequence[Where]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the numbers of the passages that have these fields, of the fields of all."""
+    return np.flatnonzero([all(has[field] == value for field, value in where.items()) for has in fields])
 
 
 def _shuffled(count: int, values: int, chance: np.random.Generator) -> list[int]:
