@@ -1,13 +1,27 @@
 """Many threads at once: a reader sees whole generations, whatever writers do."""
 
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+from sqlalchemy import Connection
+
+from groundwire.catalog.database import Database
+from groundwire.catalog.positions import advance_position
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DocumentNotFoundError
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 GENERATIONS = 20
+
+
+def wait_for_queue(database: Database, length: int) -> None:
+    deadline = time.monotonic() + 10
+    while len(database._writer._waiting) != length:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
 
 
 def test_no_reader_sees_a_mix_of_two_generations(catalog: Catalog, docs: Collection) -> None:
@@ -45,6 +59,40 @@ def test_no_reader_sees_a_mix_of_two_generations(catalog: Catalog, docs: Collect
         writer.result()
         assert all(reader.result() > 1 for reader in readers)
     assert catalog.integrity.problems() == []
+
+
+def test_work_that_is_alone_sees_all_that_was_done_before_it_through_other_connections(
+    catalog: Catalog, docs: Collection
+) -> None:
+    is_held, may_go = threading.Event(), threading.Event()
+    seen: dict[bool, int] = {}
+
+    def hold(_: Connection) -> None:
+        is_held.set()
+        assert may_go.wait(30)
+
+    def add(connection: Connection) -> None:
+        advance_position(connection, 1)
+
+    def look(connection: Connection, *, alone: bool) -> None:
+        own = catalog.database.position(connection)
+        with catalog.database.read() as other:
+            seen[alone] = own - catalog.database.position(other)
+
+    database = catalog.database
+    calls: list[Callable[[], None]] = [partial(database.write, hold)]
+    for alone in (False, True):
+        calls += [partial(database.write, add), partial(database.write, partial(look, alone=alone), alone=alone)]
+    with ThreadPoolExecutor(len(calls)) as threads:
+        done = []
+        for number, call in enumerate(calls):
+            done.append(threads.submit(call))
+            assert is_held.wait(30)
+            wait_for_queue(database, number)
+        may_go.set()
+        for each in done:
+            each.result(30)
+    assert seen == {False: 1, True: 0}
 
 
 def test_writers_of_many_documents_do_not_disturb_one_another(catalog: Catalog, docs: Collection) -> None:

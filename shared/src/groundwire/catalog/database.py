@@ -73,12 +73,13 @@ class Database:
         with translated_failures(), self._reading.connect() as connection, connection.begin():
             yield connection
 
-    def write(self, work: Callable[[Connection], T]) -> T:
+    def write(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
         """Run `work` on the writer thread in one transaction and return what it returns, once it is durable.
 
-        An exception of `work` rolls back and leaves unchanged.
+        An exception of `work` rolls back and leaves unchanged. The transaction may hold other work as well, unless it
+        is to be `alone`: that is for work which reads through `read` too, or may be interrupted.
         """
-        return self._writer.run(work)
+        return self._writer.run(work, alone=alone)
 
     @property
     def latest_position(self) -> int:

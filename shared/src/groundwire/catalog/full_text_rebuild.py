@@ -33,7 +33,7 @@ class FullTextRebuild:
                 connection.exec_driver_sql("INSERT INTO chunks_fts (chunks_fts) VALUES ('rebuild')")
 
         try:
-            self._database.write(work)
+            self._database.write(work, alone=True)
         except StoreUnavailableError:
             budget.check()  # SQLite says "interrupted"; the budget says why
             raise

@@ -109,7 +109,7 @@ class IndexBuilds:
             append_audit(connection, self._clock, serving.tenant, action, serving.name, "")
             return True
 
-        return self._database.write(work)
+        return self._database.write(work, alone=True)  # catching up reads the points through other connections
 
     def follow(self, left: Collection) -> Collection:
         """Return the collection as it is now, after its engine collection `left` was found to be gone or replaced.

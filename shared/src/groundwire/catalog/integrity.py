@@ -121,7 +121,7 @@ class Integrity:
             with interruptible(connection, budget):
                 return _full_text_problems(connection, budget)
 
-        return self._database.write(work)
+        return self._database.write(work, alone=True)
 
     def _read(self, find: Callable[[Connection], Iterator[StoreFinding]], budget: Budget) -> list[StoreFinding]:
         budget.check()

@@ -25,6 +25,7 @@ class _Unit:
     """Work that was handed in; `outcome` is its result or exception, not told before the transaction has ended."""
 
     work: Callable[[Connection], Any]
+    alone: bool
     told: Future[Any] = field(default_factory=Future)
     outcome: Any = None
     failed: bool = False
@@ -51,19 +52,26 @@ class Writer:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="catalog-writer")
         self._inside = threading.local()
         self._waiting: deque[_Unit] = deque()
+        self._taking = threading.Lock()
 
-    def run(self, work: Callable[[Connection], T]) -> T:
+    def run(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
         """Run `work` in a transaction; when it returns the changes survive SIGKILL and power loss.
 
         An exception of `work` rolls back all that it did and leaves unchanged. It sees what other units did before it,
         as always, and nothing of those that come after it.
+
+        Args:
+            work: gets the connection; whatever others did before may not be committed yet, so that other connections
+                do not see it.
+            alone: give it a transaction of its own, because it needs other connections to see all that it sees, or
+                because it may be interrupted, which ends the transaction for all.
 
         Raises:
             DrainingError: the database is closed.
         """
         if getattr(self._inside, "active", False):
             raise RuntimeError("a unit of work must not start another one")
-        unit = _Unit(work)
+        unit = _Unit(work, alone)
         self._waiting.append(unit)
         try:
             self._thread.submit(self._commit_waiting)
@@ -78,20 +86,21 @@ class Writer:
 
     def _withdrawn(self, unit: _Unit) -> bool:
         """Take a unit back; False when the thread, that was just ending, has it already."""
-        try:
+        with self._taking:
+            if unit not in self._waiting:
+                return False
             self._waiting.remove(unit)
-        except ValueError:
-            return False
-        return True
+            return True
 
-    def _next(self) -> _Unit | None:
-        try:
+    def _next(self, *, joins: bool) -> _Unit | None:
+        """Take the unit that waits longest; None when there is none, or when it does not join a group."""
+        with self._taking:
+            if not self._waiting or (joins and self._waiting[0].alone):
+                return None
             return self._waiting.popleft()
-        except IndexError:
-            return None
 
     def _commit_waiting(self) -> None:
-        first = self._next()
+        first = self._next(joins=False)
         if first is None:
             return  # it went with a group before
         group = [first]
@@ -111,12 +120,12 @@ class Writer:
 
     def _run_group(self, connection: Connection, group: list[_Unit]) -> None:
         """Run the one unit of the group and, if others wait, those as well; they are added to the group."""
-        if not self._waiting:
+        if group[0].alone or not self._waiting:
             group[0].outcome = group[0].work(connection)  # alone: an exception ends the transaction
             return
         ends_at = time.monotonic() + GROUP_S
         _attempt(connection, group[0])
-        while len(group) < GROUP_UNITS and time.monotonic() < ends_at and (unit := self._next()) is not None:
+        while len(group) < GROUP_UNITS and time.monotonic() < ends_at and (unit := self._next(joins=True)) is not None:
             group.append(unit)
             _attempt(connection, unit)
 
