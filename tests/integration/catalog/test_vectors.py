@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from groundwire.catalog.vectors import NewVectors
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import DataLossError
+from groundwire.kernel.errors import DataLossError, DocumentChangedError
 from tests.integration.catalog.drafts import DIMENSIONS, TENANT, Catalog, make_collection, make_draft, vector_key
 
 
@@ -66,6 +67,20 @@ def test_a_chunk_without_vector_is_named_and_never_left_out_silently(catalog: Ca
     assert catalog.vectors.missing(docs, 10) == [pending.numbers[1]]
     with pytest.raises(DataLossError):
         list(catalog.vectors.points(docs, 10))
+
+
+def test_vectors_are_stored_with_the_chunks_that_need_them_or_not_at_all(catalog: Catalog, docs: Collection) -> None:
+    first, second = (catalog.documents.begin(TENANT, docs, make_draft(word, source=word)) for word in ("one", "two"))
+    digest, given = docs.identity.digest, np.full((1, DIMENSIONS), 0.5, dtype=np.float32)
+    catalog.documents.publish(first, vectors=NewVectors(digest, [vector_key("one")], given))
+    catalog.documents.abandon(second)
+    with pytest.raises(DocumentChangedError):
+        catalog.documents.publish(second, vectors=NewVectors(digest, [vector_key("two")], given))
+    found = catalog.vectors.get(digest, [vector_key("one"), vector_key("two")])
+    assert list(found) == [vector_key("one")]
+    assert np.array_equal(found[vector_key("one")], given[0])
+    (batch,) = catalog.vectors.points(docs, 10)
+    assert list(batch.numbers) == list(first.numbers)
 
 
 def test_vectors_that_no_chunk_needs_are_swept_after_an_hour(catalog: Catalog, docs: Collection) -> None:

@@ -36,6 +36,7 @@ from groundwire.catalog.ledger import settle
 from groundwire.catalog.publish_generation import publish_generation, take_back_generation
 from groundwire.catalog.segments import check_chunks, measure
 from groundwire.catalog.tables import collections, document_aliases, documents
+from groundwire.catalog.vectors import NewVectors, insert_vectors
 from groundwire.catalog.visible_rows import IS_HIDDEN, IS_VISIBLE
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
@@ -175,9 +176,12 @@ class Documents:
             raise
         return pending
 
-    def publish(self, pending: PendingGeneration, receipt: Receipted[Document] = None) -> Document:
+    def publish(
+        self, pending: PendingGeneration, receipt: Receipted[Document] = None, vectors: NewVectors | None = None
+    ) -> Document:
         """Make a generation the live one, in one transaction with its traces; call it when the engine has all points.
 
+        `vectors` are those of its chunks that were not stored before.
         The generation before keeps its text; its chunks are gone and their points queued for deletion.
 
         Raises:
@@ -187,6 +191,8 @@ class Documents:
         """
 
         def work(connection: Connection) -> Document:
+            if vectors is not None:
+                insert_vectors(connection, vectors, self._now())
             publish_generation(connection, pending, self._now())
             given = {"tenant": pending.tenant, "wanted": pending.document_id}
             document = to_document(connection.execute(_BY_ID_ALONE, given).one())

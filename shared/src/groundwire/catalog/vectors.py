@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -40,10 +41,19 @@ UNUSED_KEPT = timedelta(hours=1)
 """How long a vector that no chunk has is kept: longer than any ingest takes from embedding to writing its chunks."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewVectors:
+    """Vectors to be stored, row i for hash i: float32, shape (len(embedding_hashes), dimensions)."""
+
+    identity_digest: str
+    embedding_hashes: Sequence[str]
+    vectors: Vectors
+
+
 class VectorCache:
     """Vectors of all collections that share an embedding identity.
 
-    Put every vector of a generation after `begin` and before `publish`: from `begin` on its chunks keep the
+    Put every vector of a generation after `begin`, and before `publish` or with it: from `begin` on its chunks keep the
     vectors from being swept.
     """
 
@@ -62,11 +72,11 @@ class VectorCache:
 
     def put(self, identity_digest: str, embedding_hashes: Sequence[str], vectors: Vectors) -> None:
         """Store vectors, row i for hash i: float32, shape (len(embedding_hashes), dimensions); known ones stay."""
-        stored = np.ascontiguousarray(vectors, dtype="<f4")
         now = epoch_ms(self._clock.now())
-        rows = [(identity_digest, text, row.tobytes(), now) for text, row in zip(embedding_hashes, stored, strict=True)]
-        for start in range(0, len(rows), _ROWS_PER_TRANSACTION):
-            self._database.write(partial(_insert, rows=rows[start : start + _ROWS_PER_TRANSACTION]))
+        for start in range(0, len(embedding_hashes), _ROWS_PER_TRANSACTION):
+            part = slice(start, start + _ROWS_PER_TRANSACTION)
+            new = NewVectors(identity_digest, embedding_hashes[part], vectors[part])
+            self._database.write(partial(insert_vectors, new=new, now=now))
 
     def points(self, collection: Collection, batch: int) -> Iterator[PointBatch]:
         """Iterate over every live point of a collection, `batch` at a time, older generations first.
@@ -144,7 +154,12 @@ class VectorCache:
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
 
-def _insert(connection: Connection, rows: Sequence[Sequence[Any]]) -> None:
+def insert_vectors(connection: Connection, new: NewVectors, now: int) -> None:
+    """Store vectors made at `now` (milliseconds since the epoch) inside a transaction; known ones stay."""
+    stored = np.ascontiguousarray(new.vectors, dtype="<f4")
+    rows = [
+        (new.identity_digest, name, row.tobytes(), now) for name, row in zip(new.embedding_hashes, stored, strict=True)
+    ]
     columns = ("identity_digest", "embedding_hash", "vector", "created_time")
     insert_rows(connection, embeddings, columns, rows, skip_existing=True)
 

@@ -1,11 +1,11 @@
 """Get the vectors of chunks: known ones from the catalog, the others from the model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from groundwire.catalog.vectors import VectorCache
+from groundwire.catalog.vectors import NewVectors, VectorCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import LEAD_CHARS, Chunk
 from groundwire.kernel.embedder import Embedder, Vectors
@@ -18,12 +18,14 @@ _LOOK_UP_BATCH = 1000
 class EmbeddedChunks:
     """Vectors in the order of the chunks, float32, shape (n, d), rows L2-normalised.
 
-    `embedded` texts went through the model; `beyond_model` chunks are longer than what it reads.
+    `embedded` texts went through the model; `beyond_model` chunks are longer than what it reads. `unstored` are the
+    vectors among them that the catalog does not have yet, if any.
     """
 
     vectors: Vectors
     embedded: int
     beyond_model: int
+    unstored: NewVectors | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,9 @@ class EmbeddingNeeds:
 
 @dataclass(frozen=True, slots=True)
 class EmbedChunks:
-    """Embeds each text that the catalog does not know, once; keeps every vector as soon as it is made.
+    """Embeds each text that the catalog does not know, once; keeps the vectors of every batch as soon as it is made.
 
-    `tokens_per_batch` bounds the work between two looks at the budget.
+    `tokens_per_batch` bounds the work between two looks at the budget, and what is embedded again after a crash.
     """
 
     cache: VectorCache
@@ -57,9 +59,22 @@ class EmbedChunks:
     tokens_per_batch: int
 
     def __call__(self, chunks: Sequence[Chunk], budget: Budget, report: Callable[[int], None]) -> EmbeddedChunks:
-        """Return one vector a chunk; `report` gets the number of chunks that have theirs, rising.
+        """Return one vector a chunk, all of them in the catalog; `report` gets the number that have theirs, rising.
 
         The chunks are in the catalog already, which protects their vectors from the sweep.
+
+        Raises:
+            UnavailableError: the model does not answer.
+        """
+        embedded = self.all_but_last(chunks, budget, report)
+        if embedded.unstored is not None:
+            self._store(embedded.unstored)
+        return replace(embedded, unstored=None)
+
+    def all_but_last(self, chunks: Sequence[Chunk], budget: Budget, report: Callable[[int], None]) -> EmbeddedChunks:
+        """Do the same, but leave the vectors of the last batch to a transaction that the caller makes anyway.
+
+        Of a small document that is all there is, and one transaction less is a third of its flushes to disk.
 
         Raises:
             UnavailableError: the model does not answer.
@@ -67,15 +82,19 @@ class EmbedChunks:
         needs = self.needs(chunks)
         done = len(chunks) - sum(map(len, needs.missing.values()))
         report(done)
-        for batch in self._batches(needs):
+        unstored: NewVectors | None = None
+        batches = self._batches(needs)
+        for batch in batches:
             budget.check()
             made = self._embed([chunks[needs.missing[name][0]].embedding_text for name in batch])
-            self.cache.put(self.embedder.identity.digest, batch, made)
+            unstored = NewVectors(self.embedder.identity.digest, batch, made)
+            if batch is not batches[-1]:
+                self._store(unstored)
             needs.known.update(zip(batch, made, strict=True))
             done += sum(len(needs.missing[name]) for name in batch)
             report(done)
         vectors = np.stack([needs.known[name] for name in needs.hashes])
-        return EmbeddedChunks(vectors, len(needs.missing), self.beyond_model(needs))
+        return EmbeddedChunks(vectors, len(needs.missing), self.beyond_model(needs), unstored)
 
     def needs(self, chunks: Sequence[Chunk]) -> EmbeddingNeeds:
         """Return what has to be embedded for the chunks; embeds nothing."""
@@ -106,6 +125,9 @@ class EmbedChunks:
         for start in range(0, len(hashes), _LOOK_UP_BATCH):
             known |= self.cache.get(self.embedder.identity.digest, hashes[start : start + _LOOK_UP_BATCH])
         return known
+
+    def _store(self, new: NewVectors) -> None:
+        self.cache.put(new.identity_digest, new.embedding_hashes, new.vectors)
 
     def _batches(self, needs: EmbeddingNeeds) -> list[list[str]]:
         batches: list[list[str]] = []

@@ -28,6 +28,8 @@ POINTS_PER_UPSERT = 250
 class WriteGeneration:
     """Rows first, then vectors, then one transaction that makes it visible; any failure takes it all back.
 
+    The last vectors come into the catalog with the transaction that makes the chunks visible.
+
     `tokenizer` is the name of the counter of tokens.
     """
 
@@ -57,7 +59,7 @@ class WriteGeneration:
         pending = self.documents.begin(collection.tenant, collection, draft)
         try:
             total = len(draft.chunks)
-            embedded = self.embed_chunks(
+            embedded = self.embed_chunks.all_but_last(
                 draft.chunks, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total))
             )
             while True:
@@ -117,7 +119,7 @@ class WriteGeneration:
             )
 
         remember = None if receipt is None else lambda document: receipt(result_of(document))
-        return result_of(self.documents.publish(pending, remember))
+        return result_of(self.documents.publish(pending, remember, embedded.unstored))
 
 
 def _same_model(moved: Collection, collection: Collection) -> Collection:
