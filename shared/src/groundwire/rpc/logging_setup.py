@@ -3,20 +3,22 @@
 import json
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any, Literal, TypeAlias
 
 import structlog
 
 from groundwire.rpc import request_context
+from groundwire.rpc.log_lines import LineLogger
 
 LogFormat: TypeAlias = Literal["json", "console"]
 
 
-def configure_logging(log_format: LogFormat = "json", level: int = logging.INFO) -> None:
+def configure_logging(log_format: LogFormat = "json", level: int = logging.INFO, *, collected: bool = False) -> None:
     """Send the process's own logs and those of its libraries to stderr in one format.
 
-    Every line of a call carries its `request_id`. Libraries log from WARNING up.
+    Every line of a call carries its `request_id`. Libraries log from WARNING up. With `collected`, lines below WARNING
+    are written together, up to 50 ms later.
     """
     shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_log_level,
@@ -27,13 +29,18 @@ def configure_logging(log_format: LogFormat = "json", level: int = logging.INFO)
     structlog.configure(
         processors=[*shared, *renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=_collecting() if collected else structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
     processors = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=processors, foreign_pre_chain=shared))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+def _collecting() -> Callable[..., LineLogger]:
+    lines = LineLogger(sys.stderr)
+    return lambda *_names: lines
 
 
 def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import structlog
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from groundwire.kernel.errors import PreconditionError
 from groundwire.rpc.deadlines import DeadlineTable
@@ -93,21 +93,22 @@ class GrpcServer:
         self.health = HealthBoard(service.name for service in services)
         self.admission = Admission(options.max_concurrent_calls)
         self.lag = LagGauge()
-        chain = Chain(Identification(options.deadlines), log_access, translate_errors, self.admission, enforce_deadline)
         self._server = grpc.aio.server(
-            interceptors=[chain],
             options=options.channel_arguments(),
             maximum_concurrent_rpcs=_OUTER_WALL * options.max_concurrent_calls,
         )
+        layers = (Identification(options.deadlines), log_access, translate_errors, self.admission, enforce_deadline)
+        chain: Any = Chain(self._server, *layers)  # takes handlers as a server does
         for service in services:
-            service.add(service.servicer, self._server)
-        health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, self._server)
+            service.add(service.servicer, chain)
+        health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, chain)
         if options.reflection:
             names = [
                 *(service.name for service in services),
                 health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
             ]
-            reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], self._server)
+            servicer = reflection.aio.ReflectionServicer([*names, reflection.SERVICE_NAME])
+            reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, chain)
 
     async def start(self) -> int:
         """Listen, declare the services ready, and return the bound port.

@@ -30,7 +30,7 @@ def run(service: str, settings: ProcessSettings) -> None:
             f"`serve {service}` needs a catalog that several processes can share; SQLite has one owner: use `serve`"
         )
         raise NotAvailableError(message, feature=f"serve {service}")
-    configure_logging(settings.server.log_format)
+    configure_logging(settings.server.log_format, collected=True)
     asyncio.run(_serve(settings))
 
 
