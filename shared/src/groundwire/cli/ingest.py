@@ -9,7 +9,7 @@ import typer
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
 from groundwire.cli.output import print_json
 
-DEFAULT_JOBS = 4
+DEFAULT_JOBS = 8
 
 
 class ProfileChoice(StrEnum):

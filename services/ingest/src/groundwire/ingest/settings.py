@@ -17,7 +17,7 @@ class IngestSettings(BaseSettings):
 
     max_document_bytes: int = Field(default=64 * 1024 * 1024, ge=1, le=1024 * 1024 * 1024)
     max_staged_bytes: int = Field(default=4 * 1024 * 1024 * 1024, ge=1)
-    concurrent_documents: int = Field(default=4, ge=1, le=64)
+    concurrent_documents: int = Field(default=8, ge=1, le=64)
     parser_base_s: float = Field(default=9.0, gt=0)
     parser_s_per_mib: float = Field(default=8.0, ge=0)
     parser_memory_mib: int = Field(default=4096, ge=512)
