@@ -155,7 +155,7 @@ def test_a_file_cut_off_anywhere_ends_in_a_typed_error_or_a_document(parser: Par
 
 def test_work_that_takes_too_long_is_a_typed_limit_and_the_next_document_works() -> None:
     operators = zlib.compress(b"BT /F1 12 Tf 72 720 Td " + b"(tide) Tj " * 1_500_000 + b"ET", 9)
-    parser = ParserProcess(TOKENIZER.definition, ParserLimits(base_s=1.0))
+    parser = ParserProcess(TOKENIZER.definition, ParserLimits(base_s=1.0, memory_base_bytes=8 << 30))
     try:
         parse(parser, b"Small text.", "small.txt")
         began = time.monotonic()
