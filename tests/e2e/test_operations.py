@@ -107,7 +107,7 @@ def test_fsck_finds_nothing_and_reindex_keeps_every_answer(server: ServerProcess
     before = groundwire("search", "moon", "-c", "ops", "--json", address=server.address)
     done = groundwire("reindex", "-c", "ops", address=server.address)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("ops: 1 vectors of ")
+    assert done.stdout.startswith("ops: 1 vector of ")
     assert "0 texts embedded" in done.stdout
     after = groundwire("search", "moon", "-c", "ops", "--json", address=server.address)
     assert json.loads(after.stdout)["results"] == json.loads(before.stdout)["results"]

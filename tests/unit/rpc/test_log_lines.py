@@ -42,3 +42,12 @@ def test_collected_lines_say_what_others_say(capsys: pytest.CaptureFixture[str])
     done, failed = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert (done["event"], done["level"], done["chunks"]) == ("done", "info", 3)
     assert (failed["event"], failed["level"]) == ("failed", "error")
+
+
+def test_a_file_that_takes_nothing_any_more_stops_nobody() -> None:
+    file = io.StringIO()
+    logger = LineLogger(file)
+    file.close()
+
+    logger.info("lost")
+    logger.warning("lost as well")

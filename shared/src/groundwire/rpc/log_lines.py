@@ -7,6 +7,7 @@ import atexit
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TextIO
 
 _EVERY_S = 0.05
@@ -42,8 +43,8 @@ class LineLogger:
     error = critical = warning
 
     def flush(self) -> None:
-        """Write what waits."""
-        with self._writing:
+        """Write what waits; it is lost when the file takes nothing any more, because no call may fail for its log."""
+        with self._writing, suppress(OSError, ValueError):
             lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if lines:
                 self._file.write("\n".join([*lines, ""]))
