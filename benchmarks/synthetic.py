@@ -150,8 +150,10 @@ def _embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
 def _extended(base: Sequence[str], vectors: Vectors, count: int) -> tuple[list[str], Vectors]:
     chance = np.random.default_rng(_SEED)
     more = max(0, count - len(base))
-    first = chance.integers(0, len(base), more)
-    second = (first + chance.integers(1, _NEAR, more)) % len(base)
+    # No pair twice: equal texts are one result to a search, and two to a comparison with every vector.
+    pairs = chance.choice(len(base) * (_NEAR - 1), more, replace=False)
+    first = pairs // (_NEAR - 1)
+    second = (first + 1 + pairs % (_NEAR - 1)) % len(base)
     share = chance.uniform(0.3, 0.7, (more, 1)).astype(np.float32)
     noise = chance.standard_normal((more, vectors.shape[1])).astype(np.float32) * _NOISE
     between = share * vectors[first] + (1 - share) * vectors[second] + noise
