@@ -23,7 +23,7 @@ _RANGE = re.compile(r"(?P<design>S\d)-(?P<first>\d+)(?:\.\.S\d-(?P<last>\d+))?")
 _WORST = ("failed", "skipped", "passed")
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)  # pytest keeps plugins in sets
 class Shown:
     """Pytest plugin: the outcome of every marked test, by row."""
 
