@@ -29,6 +29,7 @@ from groundwire.kernel.filters import (
     Or,
     Scalar,
 )
+from groundwire.rpc.metadata_messages import to_value
 
 _COMPARATORS = {
     pb.COMPARISON_OPERATOR_EQ: Comparator.EQ,
@@ -45,13 +46,13 @@ def to_filter_message(condition: Filter) -> pb.MetadataFilter:
     """Return the message of a filter tree."""
     match condition:
         case Comparison(field, comparator, value):
-            comparison = pb.ComparisonFilter(field=field, operator=_OPERATORS[comparator], value=_to_value(value))
+            comparison = pb.ComparisonFilter(field=field, operator=_OPERATORS[comparator], value=to_value(value))
             return pb.MetadataFilter(comparison=comparison)
         case Membership(field, values, negated):
-            members = [_to_value(value) for value in values]
+            members = [to_value(value) for value in values]
             return pb.MetadataFilter(membership=pb.MembershipFilter(field=field, values=members, negated=negated))
         case Containment(field, value, negated):
-            containment = pb.ContainmentFilter(field=field, value=_to_value(value), negated=negated)
+            containment = pb.ContainmentFilter(field=field, value=to_value(value), negated=negated)
             return pb.MetadataFilter(containment=containment)
         case Like(field, pattern):
             return pb.MetadataFilter(like=pb.LikeFilter(field=field, pattern=pattern))
@@ -184,17 +185,3 @@ def _milliseconds(time: Timestamp, place: str) -> int:
 
 def _to_clauses(clauses: Iterable[Filter]) -> pb.FilterClauses:
     return pb.FilterClauses(clauses=[to_filter_message(clause) for clause in clauses])
-
-
-def _to_value(value: Scalar) -> metadata_value_pb2.MetadataValue:
-    match value:
-        case bool():
-            return metadata_value_pb2.MetadataValue(bool_value=value)
-        case int():
-            return metadata_value_pb2.MetadataValue(int64_value=value)
-        case float():
-            return metadata_value_pb2.MetadataValue(double_value=value)
-        case str():
-            return metadata_value_pb2.MetadataValue(string_value=value)
-        case _:
-            assert_never(value)

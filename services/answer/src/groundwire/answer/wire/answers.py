@@ -14,9 +14,10 @@ from groundwire.answer.domain.answer import (
     Timings,
 )
 from groundwire.answer.wire.citations import parse_citation, to_citation
-from groundwire.answer.wire.spans import parse_duration, parse_span, parse_time, to_duration, to_span, to_time
+from groundwire.answer.wire.spans import parse_duration, parse_span, parse_time, to_duration, to_time
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.rpc.chunk_messages import to_span
 
 
 def to_answer(answer: Answer) -> answer_pb2.Answer:

@@ -2,10 +2,11 @@
 
 from groundwire.answer.domain.answer import Citation
 from groundwire.answer.domain.verifying import ClaimedCitation, Verification
-from groundwire.answer.wire.spans import parse_span, parse_time, to_span, to_time
+from groundwire.answer.wire.spans import parse_span, parse_time, to_time
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.rpc.chunk_messages import to_span
 
 MAX_CITATIONS = 1000
 """Most citations of one VerifyCitations call."""

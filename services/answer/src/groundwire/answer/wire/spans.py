@@ -9,11 +9,6 @@ from groundwire.api.common.v1 import span_pb2
 from groundwire.kernel.spans import Span
 
 
-def to_span(span: Span) -> span_pb2.Span:
-    """Return the message of a span."""
-    return span_pb2.Span(start=span.start, end=span.end, start_byte=span.start_byte, end_byte=span.end_byte)
-
-
 def parse_span(message: span_pb2.Span) -> Span:
     """Return the span of a message, unchecked."""
     return Span(message.start, message.end, message.start_byte, message.end_byte)

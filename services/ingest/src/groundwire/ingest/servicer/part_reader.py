@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Any
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -48,5 +47,4 @@ class PartReader:
         for task in (self._lost, self._coming):
             if task is not None:
                 task.cancel()
-                with suppress(BaseException):
-                    await task
+                await asyncio.gather(task, return_exceptions=True)

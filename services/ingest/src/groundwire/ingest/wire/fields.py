@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -16,6 +16,7 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
 from groundwire.kernel.filters import Scalar, Value
 from groundwire.kernel.languages import ISO_639_1
+from groundwire.rpc.metadata_messages import to_metadata
 
 _MAX_TITLE_CHARS = 1024
 _MAX_TEXT_CHARS = 8192
@@ -183,40 +184,8 @@ def to_fields_message(fields: DocumentFields) -> document_pb2.DocumentFields:
     )
 
 
-def to_metadata(metadata: Mapping[str, Value]) -> dict[str, metadata_value_pb2.MetadataValue]:
-    """Return the messages of free metadata."""
-    return {key: _to_value(value) for key, value in metadata.items()}
-
-
 def to_timestamp(moment: datetime) -> Timestamp:
     """Return the message of an aware time."""
     message = Timestamp()
     message.FromDatetime(moment)
     return message
-
-
-def _to_value(value: Value) -> metadata_value_pb2.MetadataValue:
-    message = metadata_value_pb2.MetadataValue
-    match value:
-        case bool():
-            return message(bool_value=value)
-        case int():
-            return message(int64_value=value)
-        case float():
-            return message(double_value=value)
-        case str():
-            return message(string_value=value)
-        case _:
-            return _to_list(value)
-
-
-def _to_list(values: Iterable[Scalar]) -> metadata_value_pb2.MetadataValue:
-    message = metadata_value_pb2.MetadataValue
-    entries = list(values)
-    if all(isinstance(value, str) for value in entries):
-        return message(string_list=metadata_value_pb2.StringList(values=map(str, entries)))
-    if all(isinstance(value, bool) for value in entries):
-        return message(bool_list=metadata_value_pb2.BoolList(values=map(bool, entries)))
-    if all(isinstance(value, int) for value in entries):
-        return message(int64_list=metadata_value_pb2.Int64List(values=map(int, entries)))
-    return message(double_list=metadata_value_pb2.DoubleList(values=map(float, entries)))

@@ -6,7 +6,8 @@ from groundwire.ingest.domain.ingesting import IngestRequest
 from groundwire.ingest.domain.planning import IngestPlan, PlannedChange, PlannedChunk
 from groundwire.ingest.ports import Original
 from groundwire.ingest.wire.requests import parse_ingest_document
-from groundwire.ingest.wire.responses import to_document_message, to_span, to_warnings
+from groundwire.ingest.wire.responses import to_document_message, to_warnings
+from groundwire.rpc.chunk_messages import to_span
 
 MAX_PLANNED_CHUNKS = 1000
 """A plan names no more chunks than this; its counts are those of all."""

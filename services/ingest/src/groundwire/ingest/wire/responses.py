@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, record_pb2, span_pb2
+from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, record_pb2
 from groundwire.api.ingest.v1 import deletion_pb2, document_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.deletions import Deletion
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress
 from groundwire.ingest.domain.reading import ChunkWithVector, TextSlice
 from groundwire.ingest.domain.source_text import SourceWarning
-from groundwire.ingest.wire.fields import to_fields_message, to_metadata, to_timestamp
-from groundwire.kernel.chunk import Chunk
+from groundwire.ingest.wire.fields import to_fields_message, to_timestamp
 from groundwire.kernel.document import Document
-from groundwire.kernel.spans import Span
+from groundwire.rpc.chunk_messages import to_span, to_text_of_chunk
+from groundwire.rpc.metadata_messages import to_metadata
 
 _WARNINGS = {
     "CHUNK_UNDERSIZED": "chunks are shorter than the minimum and could not be merged",
@@ -88,11 +88,6 @@ def to_progress(progress: Progress) -> progress_pb2.Progress:
     )
 
 
-def to_span(span: Span) -> span_pb2.Span:
-    """Return the message of a span."""
-    return span_pb2.Span(start=span.start, end=span.end, start_byte=span.start_byte, end_byte=span.end_byte)
-
-
 def to_text_message(part: TextSlice) -> pb.GetDocumentTextResponse:
     """Return the message of a part of a text."""
     return pb.GetDocumentTextResponse(
@@ -103,7 +98,7 @@ def to_text_message(part: TextSlice) -> pb.GetDocumentTextResponse:
 def to_chunk_message(found: ChunkWithVector) -> chunk_pb2.Chunk:
     """Return the message of a chunk."""
     stored, document = found.stored, found.stored.document
-    message = _to_text_of_chunk(stored.chunk)
+    message = to_text_of_chunk(stored.chunk)
     message.MergeFrom(
         chunk_pb2.Chunk(
             chunk_id=stored.chunk_id,
@@ -126,33 +121,6 @@ def to_chunk_message(found: ChunkWithVector) -> chunk_pb2.Chunk:
         )
     )
     return message
-
-
-def _to_text_of_chunk(chunk: Chunk) -> chunk_pb2.Chunk:
-    """Return what a chunk says and where it stands in the text."""
-    unique_start = min(chunk.span.start + chunk.overlap_prev_chars, chunk.span.end)
-    return chunk_pb2.Chunk(
-        sequence_num=chunk.sequence_num,
-        span=to_span(chunk.span),
-        content=chunk.content,
-        content_hash=chunk.content_hash,
-        chapter=chunk.chapter,
-        section=chunk.section or "",
-        section_heading=chunk.section_title,
-        page_numbers=chunk.page_numbers,
-        hierarchy_path=chunk.hierarchy_path,
-        level=chunk.level,
-        token_count=chunk.token_count,
-        word_count=len(chunk.content.split()),
-        char_count=len(chunk.content),
-        overlap_prev_chars=chunk.overlap_prev_chars,
-        overlap_next_chars=chunk.overlap_next_chars,
-        unique_content_start=unique_start,
-        unique_content_end=max(unique_start, chunk.span.end - chunk.overlap_next_chars),
-        undersized=chunk.undersized,
-        sentence_index=chunk.sentence_index,
-        window_size=chunk.window_size,
-    )
 
 
 def to_deletion_receipt(deletion: Deletion) -> deletion_pb2.DeletionReceipt:

@@ -9,8 +9,8 @@ from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.api.ingest.v1 import schema_pb2, stats_pb2
 from groundwire.ingest.get_stats import Stats
 from groundwire.ingest.wire.collections import to_identity_message
-from groundwire.ingest.wire.fields import to_metadata
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.rpc.metadata_messages import to_metadata
 from groundwire.schemas import OWN_KEYS, Schema
 
 _PREFIX = f"{OWN_KEYS}."

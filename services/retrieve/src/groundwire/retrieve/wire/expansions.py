@@ -1,15 +1,15 @@
 """Requests and responses of Expand."""
 
-from groundwire.api.common.v1 import chunk_pb2, record_pb2, span_pb2
+from groundwire.api.common.v1 import chunk_pb2, record_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.identifiers import parse_collection_name
-from groundwire.kernel.spans import Span
 from groundwire.retrieve.domain.expanding import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
 from groundwire.retrieve.expand_chunks import Passage
-from groundwire.retrieve.wire.metadata import to_metadata
 from groundwire.retrieve.wire.times import to_timestamp
+from groundwire.rpc.chunk_messages import to_span, to_text_of_chunk
+from groundwire.rpc.metadata_messages import to_metadata
 
 _MODES = {
     pb.EXPAND_MODE_WINDOW: ExpandMode.WINDOW,
@@ -63,7 +63,7 @@ def to_passage_message(passage: Passage, tokenizer: str) -> pb.ExpandedPassage:
         requested_chunk_ids=[chunk.chunk_id for chunk in passage.requested],
         document_id=passage.requested[0].document.document_id,
         generation=passage.requested[0].generation,
-        span=_to_span(passage.span),
+        span=to_span(passage.span),
         content=passage.content,
         chunks=[_to_chunk_message(chunk, tokenizer) for chunk in passage.chunks],
         hierarchy_path=passage.path,
@@ -72,7 +72,7 @@ def to_passage_message(passage: Passage, tokenizer: str) -> pb.ExpandedPassage:
 
 
 def _to_chunk_message(stored: StoredChunk, tokenizer: str) -> chunk_pb2.Chunk:
-    message = _text_part(stored)
+    message = to_text_of_chunk(stored.chunk)
     document = stored.document
     message.MergeFrom(
         chunk_pb2.Chunk(
@@ -95,34 +95,3 @@ def _to_chunk_message(stored: StoredChunk, tokenizer: str) -> chunk_pb2.Chunk:
         )
     )
     return message
-
-
-def _text_part(stored: StoredChunk) -> chunk_pb2.Chunk:
-    chunk = stored.chunk
-    unique_start = min(chunk.span.start + chunk.overlap_prev_chars, chunk.span.end)
-    return chunk_pb2.Chunk(
-        sequence_num=chunk.sequence_num,
-        span=_to_span(chunk.span),
-        content=chunk.content,
-        content_hash=chunk.content_hash,
-        chapter=chunk.chapter,
-        section=chunk.section or "",
-        section_heading=chunk.section_title,
-        page_numbers=chunk.page_numbers,
-        hierarchy_path=chunk.hierarchy_path,
-        level=chunk.level,
-        token_count=chunk.token_count,
-        word_count=len(chunk.content.split()),
-        char_count=len(chunk.content),
-        overlap_prev_chars=chunk.overlap_prev_chars,
-        overlap_next_chars=chunk.overlap_next_chars,
-        unique_content_start=unique_start,
-        unique_content_end=max(unique_start, chunk.span.end - chunk.overlap_next_chars),
-        undersized=chunk.undersized,
-        sentence_index=chunk.sentence_index,
-        window_size=chunk.window_size,
-    )
-
-
-def _to_span(span: Span) -> span_pb2.Span:
-    return span_pb2.Span(start=span.start, end=span.end, start_byte=span.start_byte, end_byte=span.end_byte)

@@ -12,10 +12,10 @@ from groundwire.kernel.hit import StoredChunk
 from groundwire.retrieve.domain.flat_view import flat_view
 from groundwire.retrieve.domain.searching import ResultOrder, SearchHit, SearchResult, SearchState, SearchTimes
 from groundwire.retrieve.wire.explain import to_explain_plan
-from groundwire.retrieve.wire.metadata import to_metadata
 from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
 from groundwire.retrieve.wire.times import to_duration, to_timestamp
 from groundwire.rpc.filter_messages import to_filter_message
+from groundwire.rpc.metadata_messages import to_metadata
 
 _MODES = {
     SearchMode.HYBRID: search_mode_pb2.SEARCH_MODE_HYBRID,

@@ -8,10 +8,11 @@ from groundwire.kernel.filters import Scalar, Value
 
 def to_metadata(metadata: Mapping[str, Value]) -> dict[str, metadata_value_pb2.MetadataValue]:
     """Return the messages of metadata by key."""
-    return {key: _to_value(value) for key, value in metadata.items()}
+    return {key: to_value(value) for key, value in metadata.items()}
 
 
-def _to_value(value: Value) -> metadata_value_pb2.MetadataValue:
+def to_value(value: Value) -> metadata_value_pb2.MetadataValue:
+    """Return the message of one value; a list of whole numbers and others is one of doubles."""
     match value:
         case bool():
             return metadata_value_pb2.MetadataValue(bool_value=value)
