@@ -3,6 +3,7 @@
 import io
 import json
 import time
+from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -34,6 +35,13 @@ def test_a_warning_is_written_at_once_after_what_came_before() -> None:
     assert file.getvalue() == "before\ncareful\n"
 
 
+@pytest.fixture
+def unchanged_logging() -> Iterator[None]:
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("unchanged_logging")
 def test_collected_lines_say_what_others_say(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("json", collected=True)
     structlog.get_logger("ours").info("done", chunks=3)
