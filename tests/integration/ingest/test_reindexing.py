@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
+from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.ingesting import Progress, Stage
 from groundwire.ingest.domain.operating import IndexBuilt
@@ -21,6 +23,7 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
 )
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.store_findings import FindingKind
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.integration.ingest.harness import DIMENSIONS, CountingEmbedder, Harness
@@ -49,6 +52,15 @@ def fill(harness: Harness, documents: int = 3) -> None:
         harness.ingest("tides", f"{number}.md", f"# Tides {number}\n\n" + long_text(number, 12))
 
 
+def indexed(harness: Harness) -> list[int]:
+    """Return the numbers of the live chunks that searches find."""
+    statement = (
+        "SELECT chunk_number FROM chunks JOIN generations USING (generation_key) WHERE state = 'LIVE' AND indexed"
+    )
+    with harness.catalog.read() as connection:
+        return sorted(connection.exec_driver_sql(statement).scalars())
+
+
 def assert_sound(harness: Harness) -> None:
     """Both stores agree, and nothing of a build is left."""
     harness.sweep()
@@ -56,7 +68,7 @@ def assert_sound(harness: Harness) -> None:
     check = harness.service.operations.use.check
     report = check(DEFAULT_TENANT, "", Budget(60), found.append, repair=False)
     assert report.findings == 0, [each for each in found if not isinstance(each, Progress)]
-    assert harness.points("tides") == sorted(harness.live_numbers("tides"))
+    assert harness.points("tides") == indexed(harness)
     assert harness.vectors.collections() == [collection_of(harness).engine_name]
     with harness.catalog.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM index_builds").scalar() == 0
@@ -404,4 +416,98 @@ def test_a_model_that_fails_leaves_the_old_vectors_serving(process: Callable[...
     assert collection_of(harness) == before
     embedder.limit = 10**9
     assert reembed(harness).embedded < len(harness.live_numbers("tides"))
+    assert_sound(harness)
+
+
+LEVELS = collection_pb2.ChunkingPolicy(chunker=collection_pb2.CHUNKER_HIERARCHY, min_chars=1, minimum_size=1)
+SENTENCES = collection_pb2.ChunkingPolicy(chunker=collection_pb2.CHUNKER_SENTENCE)
+
+
+def create_with(harness: Harness, **settings: Any) -> None:
+    request = pb.CreateCollectionRequest(collection="tides", settings=collection_pb2.CollectionSettings(**settings))
+    harness.collection_calls.create(request)
+
+
+def lacking(harness: Harness) -> int:
+    """Return how many chunks have no vector of the model of the collection, whatever they are for."""
+    statement = text(
+        "SELECT count(*) FROM chunks WHERE embedding_hash NOT IN "
+        "(SELECT embedding_hash FROM embeddings WHERE identity_digest = :model)"
+    )
+    with harness.catalog.read() as connection:
+        return int(connection.execute(statement, {"model": collection_of(harness).identity.digest}).scalar_one())
+
+
+def test_sections_keep_their_vectors_when_a_collection_moves_to_another_model(process: Callable[..., Harness]) -> None:
+    store = MemoryVectorStore()
+    first = process(store)
+    create_with(first, chunking=LEVELS)
+    first.ingest("tides", "a.md", "# Moon\n\nIt pulls.\n\n## Spring\n\nHigh water.\n\n## Neap\n\nLow water.")
+    harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
+    harness.embedder.texts.clear()
+    built = reembed(harness)
+    document = harness.calls.list_documents(pb.ListDocumentsRequest(collection="tides")).documents[0]
+    with harness.catalog.read() as connection:
+        uppers = connection.exec_driver_sql("SELECT count(*) FROM chunks WHERE upper").scalar()
+    assert uppers == 4
+    assert built.vectors == document.chunk_count
+    assert built.embedded == len(set(harness.embedder.texts)) > document.chunk_count
+    assert lacking(harness) == 0
+    assert_sound(harness)
+
+
+def test_a_repeated_chunk_is_found_after_its_double_went_under_another_model(process: Callable[..., Harness]) -> None:
+    store = MemoryVectorStore()
+    first = process(store)
+    create_with(
+        first, chunking=SENTENCES, duplicate_chunk_policy=collection_pb2.DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION
+    )
+    # Headings are embedded with the content, so that the repeated chunk has a vector of its own.
+    double = first.ingest("tides", "a.md", "# Tides\n\nWater rises twice. The moon pulls the sea.").document
+    first.ingest("tides", "b.md", "# Oceans\n\nOther words begin. The moon pulls the sea.")
+    points = first.points("tides")
+    assert len(points) < len(first.live_numbers("tides"))
+    harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
+    reembed(harness)
+    harness.delete("tides", double.document_id)
+    harness.sweep()
+    assert harness.sources("tides") == ["b.md"]
+    assert harness.points("tides") == indexed(harness) != []
+    assert_sound(harness)
+
+
+def test_a_document_deleted_softly_comes_back_under_another_model(process: Callable[..., Harness]) -> None:
+    """With its sections, which no point of the engine stands for."""
+    store = MemoryVectorStore()
+    first = process(store)
+    create_with(first, chunking=LEVELS)
+    document = first.ingest("tides", "a.md", "# Moon\n\nIt pulls.\n\n## Spring\n\nHigh water.").document
+    hide = pb.DeleteDocumentRequest(collection="tides", document_id=document.document_id, permanent=False)
+    first.calls.delete_document(hide)
+    harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
+    assert reembed(harness).embedded > 0
+    harness.embedder.texts.clear()
+    harness.service.servicer.change_calls.restore_document(
+        pb.RestoreDocumentRequest(collection="tides", document_id=document.document_id)
+    )
+    assert harness.embedder.texts == []
+    assert harness.points("tides") == indexed(harness) != []
+    assert lacking(harness) == 0
+    assert_sound(harness)
+
+
+def test_a_lost_vector_of_a_section_is_reported_and_made_again(process: Callable[..., Harness]) -> None:
+    harness = process()
+    create_with(harness, chunking=LEVELS)
+    harness.ingest("tides", "a.md", "# Moon\n\nIt pulls.\n\n## Spring\n\nHigh water.")
+    lose = "DELETE FROM embeddings WHERE embedding_hash NOT IN (SELECT embedding_hash FROM chunks WHERE indexed)"
+    harness.catalog.write(lambda connection: connection.exec_driver_sql(lose))
+    lost = lacking(harness)
+    assert lost > 0
+    check, found = harness.service.operations.use.check, list[Any]()
+    assert check(DEFAULT_TENANT, "", Budget(60), found.append, repair=True).findings == lost
+    findings = [each for each in found if not isinstance(each, Progress)]
+    assert {each.kind for each in findings} == {FindingKind.EMBEDDING_MISSING}
+    assert all(each.repaired for each in findings)
+    assert lacking(harness) == 0
     assert_sound(harness)

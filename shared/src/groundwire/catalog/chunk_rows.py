@@ -64,6 +64,8 @@ CHUNK_COLUMNS = (
 )
 _TIMES = len(CHUNK_COLUMNS) - 6
 _DOCUMENT = len(CHUNK_COLUMNS)
+OWN_COLUMNS = CHUNK_COLUMNS[2:_TIMES]
+"""What `to_chunk` reads."""
 
 SELECT_CHUNKS: Select[Any] = (
     select(*CHUNK_COLUMNS, *DOCUMENT_COLUMNS)
@@ -96,7 +98,7 @@ def to_stored_chunk(row: Sequence[Any], seen: dict[int, Document]) -> StoredChun
 
 
 def to_chunk(row: Sequence[Any]) -> Chunk:
-    """Make a chunk of the values of `CHUNK_COLUMNS` behind the first two."""
+    """Make a chunk of the values of `OWN_COLUMNS`."""
     sequence_num, start, end, start_byte, end_byte, content, tokens, chapter, section, path, level, *rest = row
     page_numbers, overlap_prev, overlap_next, undersized, heading, *links, embedding_hash, tags, metadata = rest
     sentence_index, window_size, parent, grandparent, upper, indexed = links

@@ -13,6 +13,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, key_of
 from groundwire.catalog.generations import GenerationState
 from groundwire.catalog.tables import chunks, collections, documents, generations
+from groundwire.catalog.vectors import lacks_vector, with_vectors
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Payload
@@ -70,6 +71,19 @@ class PointInspection:
             for waiting in connection.execute(tasks).scalars():
                 known.update(waiting)
         return [number for number in numbers if number not in known]
+
+    def lost_vectors(self, collection: Collection, after: int, limit: int) -> list[tuple[int, str]]:
+        """Return number and id of up to `limit` chunks without a point that lack the vector they may come to need.
+
+        Those are chunks of sections and documents, repeated ones, and those of softly deleted documents, with numbers
+        above `after`, ascending.
+        """
+        statement = select(chunks.c.chunk_number, chunks.c.chunk_id).where(
+            lacks_vector(collection), ~and_(IS_LIVE, IS_INDEXED), chunks.c.chunk_number > after
+        )
+        statement = with_vectors(statement, collection).order_by(chunks.c.chunk_number).limit(limit)
+        with self._database.read() as connection:
+            return [(row.chunk_number, row.chunk_id) for row in connection.execute(statement)]
 
     def waiting(self, collection: Collection) -> set[int]:
         """Return the numbers of points that a task will write or remove."""

@@ -25,10 +25,12 @@ from sqlalchemy import (
 
 from groundwire.catalog.bookkeeping_tables import embeddings
 from groundwire.catalog.bulk_insert import insert_rows
-from groundwire.catalog.chunk_rows import to_payload
+from groundwire.catalog.chunk_rows import OWN_COLUMNS, to_chunk, to_payload
 from groundwire.catalog.database import Database
 from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
-from groundwire.catalog.tables import chunks, collections, generations
+from groundwire.catalog.generations import GenerationState
+from groundwire.catalog.tables import chunks, collections, documents, generations
+from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors
@@ -117,19 +119,28 @@ class VectorCache:
         with self._database.read() as connection:
             return _to_batch(connection.execute(statement).all(), collection.identity.dimensions)
 
-    def missing(self, collection: Collection, limit: int) -> list[int]:
-        """Return the numbers of up to `limit` live chunks that should have a vector and have none, ascending."""
-        statement = (
-            select(chunks.c.chunk_number)
-            .outerjoin_from(chunks, embeddings, _has_vector(collection))
-            .where(
-                IS_INDEXED,
-                chunks.c.generation_key.in_(live_generation_keys(key_of(collection))),
-                embeddings.c.embedding_hash.is_(None),
-            )
-        )
+    def missing(self, collection: Collection, limit: int, document_id: str | None = None) -> list[Chunk]:
+        """Return up to `limit` chunks, of one document or all, that need a vector of the model and have none.
+
+        Besides the chunks that searches find these are the ones that stand for a section or a document (a search from
+        the top down compares with them), repeated ones (they are indexed once their double goes), and those of
+        documents that were deleted softly. Superseded chunks need one only of the model that they were indexed by:
+        nobody reads the past across a change of models.
+        """
+        statement = with_vectors(select(*OWN_COLUMNS).where(lacks_vector(collection)), collection)
+        if document_id is not None:
+            of_document = documents.c.tenant == collection.tenant, documents.c.document_id == document_id
+            keys = select(documents.c.document_key).where(*of_document)
+            statement = statement.where(chunks.c.document_key.in_(keys))
         with self._database.read() as connection:
-            return list(connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit)).scalars())
+            rows = connection.execute(statement.order_by(chunks.c.chunk_number).limit(limit))
+            return [to_chunk(row) for row in rows]
+
+    def count_missing(self, collection: Collection) -> int:
+        """Return how many chunks `missing` has to list."""
+        statement = select(func.count()).where(lacks_vector(collection))
+        with self._database.read() as connection:
+            return int(connection.execute(with_vectors(statement, collection)).scalar_one())
 
     def sweep(self, identity_digest: str = "") -> int:
         """Remove vectors that no chunk has any more, unless they are new; return how many.
@@ -168,6 +179,28 @@ def _has_vector(collection: Collection) -> ColumnElement[bool]:
     return and_(
         embeddings.c.identity_digest == collection.identity.digest,
         embeddings.c.embedding_hash == chunks.c.embedding_hash,
+    )
+
+
+def with_vectors(statement: Select[Any], collection: Collection) -> Select[Any]:
+    """Join chunks with their generations and, where they have one, their vectors."""
+    return (
+        statement.join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+        .join(collections, generations.c.collection_key == collections.c.collection_key)
+        .outerjoin(embeddings, _has_vector(collection))
+    )
+
+
+def lacks_vector(collection: Collection) -> ColumnElement[bool]:
+    """Return the condition on `with_vectors` for the chunks that `VectorCache.missing` lists."""
+    is_same_model = collections.c.identity_digest == collection.identity.digest
+    return and_(
+        generations.c.collection_key == key_of(collection),
+        or_(
+            generations.c.state.in_((GenerationState.LIVE.value, GenerationState.DELETED.value)),
+            and_(generations.c.state == GenerationState.SUPERSEDED.value, is_same_model),
+        ),
+        embeddings.c.embedding_hash.is_(None),
     )
 
 

@@ -14,6 +14,7 @@ from groundwire.ingest.complete_deletion import CompleteDeletion
 from groundwire.ingest.delete_collection import DeleteCollection
 from groundwire.ingest.delete_document import DeleteDocument
 from groundwire.ingest.embed_chunks import EmbedChunks
+from groundwire.ingest.embed_missing import EmbedMissing
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.restore_document import RestoreDocument
 from groundwire.ingest.update_chunk import UpdateChunk
@@ -61,7 +62,8 @@ class ChangeParts:
                 collections,
                 documents,
                 soft_deletes,
-                self.embed_chunks,
+                EmbedMissing(self.apply.cache, self.embed_chunks),
+                self.embed_chunks.embedder.identity,
                 self.vectors,
                 self.apply.engines,
                 self.nudge,

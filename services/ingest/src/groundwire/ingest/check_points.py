@@ -54,6 +54,7 @@ class CheckPoints:
         for numbers in _batches(self.vectors.numbers(collection.engine_name)):
             budget.check()
             self._check_orphans(collection, numbers, tell, repair=repair)
+        self._check_lost_vectors(collection, budget, tell, repair=repair)
         yield checked
 
     def _check(
@@ -108,6 +109,23 @@ class CheckPoints:
             self.inspection.forget_vectors(collection.identity.digest, lost)
             self.embed_missing(collection, budget, _unheard)
 
+    def _check_lost_vectors(
+        self, collection: Collection, budget: Budget, tell: Callable[[StoreFinding], None], *, repair: bool
+    ) -> None:
+        """Look for chunks that have no point, whose vectors searches from the top down and restorations need."""
+        after = 0
+        while lost := self.inspection.lost_vectors(collection, after, _POINTS_PER_BATCH):
+            budget.check()
+            can_repair = repair and collection.identity == self.identity
+            if can_repair:
+                self.embed_missing(collection, budget, _unheard)
+            for _, chunk_id in lost:
+                message = "the catalog has no vector of a chunk that is not indexed"
+                tell(
+                    StoreFinding(FindingKind.EMBEDDING_MISSING, collection.name, chunk_id, message, repaired=can_repair)
+                )
+            after = lost[-1][0]
+
     def _check_orphans(
         self, collection: Collection, numbers: Sequence[int], tell: Callable[[StoreFinding], None], *, repair: bool
     ) -> None:
@@ -140,5 +158,5 @@ def _batches(numbers: Iterator[int]) -> Iterator[Sequence[int]]:
         yield batch
 
 
-def _unheard(_: int) -> None:
+def _unheard(_done: int, _total: int) -> None:
     """Drop the progress of a repair."""

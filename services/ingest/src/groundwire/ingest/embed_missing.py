@@ -1,9 +1,8 @@
-"""Make the vectors that live chunks of a collection lack, a batch at a time."""
+"""Make the vectors that chunks of a collection lack, a batch at a time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.embed_chunks import EmbedChunks
 from groundwire.kernel.budget import Budget
@@ -17,26 +16,34 @@ class EmbedMissing:
     """Keeps every vector as soon as it is made, so an interrupted run goes on where it was."""
 
     cache: VectorCache
-    chunks: Chunks
     embed_chunks: EmbedChunks
 
-    def __call__(self, collection: Collection, budget: Budget, report: Callable[[int], None]) -> int:
-        """Return how many texts were embedded; `report` gets the number of chunks done so far.
+    def __call__(self, collection: Collection, budget: Budget, report: Callable[[int, int], None]) -> int:
+        """Return how many texts were embedded; `report` gets how many chunks have got their vector, and of how many.
 
         `collection.identity` is the one of the embedder.
 
         Raises:
             UnavailableError: the model does not answer.
         """
-        embedded = done = 0
-        while numbers := self.cache.missing(collection, _CHUNKS_PER_BATCH):
+        embedded, done, total = 0, 0, self.cache.count_missing(collection)
+        report(0, total)
+        while chunks := self.cache.missing(collection, _CHUNKS_PER_BATCH):
             budget.check()
-            found = self.chunks.live(collection.tenant, collection.name, numbers)
-            if found:  # else they were deleted meanwhile
-                embedded += self.embed_chunks([stored.chunk for stored in found.values()], budget, _unheard).embedded
-            done += len(found)
-            report(done)
+            embedded += self.embed_chunks(chunks, budget, _unheard).embedded
+            done += len(chunks)
+            report(done, max(done, total))
         return embedded
+
+    def of_document(self, collection: Collection, document_id: str, budget: Budget) -> None:
+        """Make the vectors that chunks of one document lack, which is nearly always nothing.
+
+        Raises:
+            UnavailableError: the model does not answer.
+        """
+        while chunks := self.cache.missing(collection, _CHUNKS_PER_BATCH, document_id):
+            budget.check()
+            self.embed_chunks(chunks, budget, _unheard)
 
 
 def _unheard(_: int) -> None:

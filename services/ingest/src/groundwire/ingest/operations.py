@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
-from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
@@ -59,7 +58,7 @@ class OperationParts:
         collections, runs = Collections(self.catalog, self.clock), SharedRuns()
         cache = VectorCache(self.catalog, self.clock)
         identity = self.embed_chunks.embedder.identity
-        embed_missing = EmbedMissing(cache, Chunks(self.catalog), self.embed_chunks)
+        embed_missing = EmbedMissing(cache, self.embed_chunks)
         builds = IndexBuilds(self.catalog, self.clock)
         build = BuildIndex(builds, cache, FullTextRebuild(self.catalog), self.vectors, self.nudge)
         return Operations(

@@ -16,7 +16,7 @@ from groundwire.kernel.vector_store import VectorStore
 
 @dataclass(frozen=True, slots=True)
 class ReembedCollection:
-    """Embeds what has no vector of the model yet, then builds an index of its dimension beside the serving one.
+    """Embeds all that has or may come to need a vector, then builds an index beside the serving one.
 
     `identity` is that of the server's embedder. A run that was interrupted goes on with the
     vectors it had made.
@@ -46,9 +46,9 @@ class ReembedCollection:
         return self.runs(collection.uid, "reembed", work, budget, report)
 
     def _embed(self, collection: Collection, budget: Budget, report: Report) -> IndexBuilt:
-        total = self.collections.counts(collection.tenant, collection.name).chunks
         target = replace(collection, identity=self.identity)
-        report(Progress(Stage.EMBEDDING, 0, total))
-        embedded = self.embed_missing(target, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total)))
+        embedded = self.embed_missing(
+            target, budget, lambda done, total: report(Progress(Stage.EMBEDDING, done, total))
+        )
         built = self.build_index(collection, self.identity, budget, report)
         return IndexBuilt(self.vectors.count(built.engine_name), embedded, built.identity)

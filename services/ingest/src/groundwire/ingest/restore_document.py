@@ -3,16 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import Receipt
 from groundwire.catalog.publish_generation import IndexMovedError
 from groundwire.catalog.soft_deletes import Return, SoftDeletes
 from groundwire.ingest.admit_document import refuse_other_model
-from groundwire.ingest.embed_chunks import EmbedChunks
+from groundwire.ingest.embed_missing import EmbedMissing
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
+from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.errors import DataLossError
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 
 _POINTS_PER_STEP = 250
@@ -22,13 +26,15 @@ _POINTS_PER_STEP = 250
 class RestoreDocument:
     """Writes the points first and lets readers see the document when the engine has all of them.
 
-    `engines` are the locks of `ApplyOutbox`: while one is held, nobody takes away the points that are written here.
+    `identity` is that of the server's model. `engines` are the locks of `ApplyOutbox`: while one is held, nobody takes
+    away the points that are written here.
     """
 
     collections: Collections
     documents: Documents
     soft_deletes: SoftDeletes
-    embed_chunks: EmbedChunks
+    embed_missing: EmbedMissing
+    identity: EmbeddingIdentity
     vectors: VectorStore
     engines: KeyedLocks
     after_write: Callable[[], None]
@@ -51,14 +57,17 @@ class RestoreDocument:
             UnavailableError: the vector store does not answer.
         """
         while True:
-            engine_name = self.collections.get(tenant, collection).engine_name
+            found = self.collections.get(tenant, collection)
+            # Before the lock, which must not be held across a wait for the model.
+            if found.identity == self.identity:
+                self.embed_missing.of_document(found, document_id, budget)
             try:
-                with self.engines.hold((engine_name,), budget):
+                with self.engines.hold((found.engine_name,), budget):
                     returning = self.soft_deletes.begin_return(tenant, collection, document_id)
                     if returning is None:
                         return self.documents.get(tenant, collection, document_id)
-                    refuse_other_model(returning.collection, self.embed_chunks.embedder.identity)
-                    if returning.collection.engine_name == engine_name:
+                    refuse_other_model(returning.collection, self.identity)
+                    if returning.collection.engine_name == found.engine_name:
                         self._write_points(returning, budget)
                         return self.soft_deletes.bring_back(returning, remember)
             except IndexMovedError:
@@ -67,15 +76,15 @@ class RestoreDocument:
                 self.after_write()
 
     def _write_points(self, returning: Return, budget: Budget) -> None:
-        name = returning.collection.engine_name
+        name, digest = returning.collection.engine_name, returning.collection.identity.digest
         after = -1
         while page := self.soft_deletes.chunks(returning, after, _POINTS_PER_STEP):
-            # The model may be another one than when the document was deleted; nearly always all vectors are known.
-            embedded = self.embed_chunks([stored.chunk for stored in page], budget, _unheard)
-            numbers = [stored.chunk_number for stored in page]
-            self.vectors.upsert(name, PointBatch(numbers, embedded.vectors, [stored.payload for stored in page]))
+            budget.check()
+            hashes = [stored.chunk.embedding_hash for stored in page]
+            known = self.embed_missing.cache.get(digest, hashes)
+            if not known.keys() >= set(hashes):
+                raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
+            vectors = np.stack([known[each] for each in hashes])
+            numbers, payloads = [stored.chunk_number for stored in page], [stored.payload for stored in page]
+            self.vectors.upsert(name, PointBatch(numbers, vectors, payloads))
             after = page[-1].chunk.sequence_num
-
-
-def _unheard(_: int) -> None:
-    """Drop the progress of what takes little time."""
