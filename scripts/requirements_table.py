@@ -1,15 +1,19 @@
 """Run the tests that show rows of the source designs, and print which row is shown by which tests.
 
-`tests/requirements/rows.tsv` lists every row with the service it belongs to. A row is shown when all tests marked
-with its id pass. Exits with 1 when a marked test fails, a marker names no row, or a row of `--require` is not shown.
+`tests/requirements/rows.tsv` lists every id that a marker may name, with the service it belongs to. A row is shown
+when it has tests and every one of them ran and passed: a test that was skipped, expected to fail, or never reached
+shows nothing.
+
+Exits with 1 when pytest does not end well, a marker or `--require` names an id that is not in the list, a required
+row is not shown, or a row is shown that is not among the required ones, so that nothing is claimed without being
+guarded. Without `--require` the last two do not apply.
 """
 
 import argparse
 import csv
 import re
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,54 +23,77 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = ROOT / "tests" / "requirements" / "rows.tsv"
-_RANGE = re.compile(r"(?P<design>S\d)-(?P<first>\d+)(?:\.\.S\d-(?P<last>\d+))?")
-_WORST = ("failed", "skipped", "passed")
+_RANGE = re.compile(r"(?P<design>S\d-|[CTPQR])(?P<first>\d+)(?:\.\.(?P=design)(?P<last>\d+))?")
+# From the worst: a row is as good as the worst of its tests.
+_RESULTS = ("failed", "not run", "skipped", "expected to fail", "passed")
 
 
 @dataclass(eq=False, slots=True)  # pytest keeps plugins in sets
 class Shown:
-    """Pytest plugin: the outcome of every marked test, by row."""
+    """Pytest plugin: the result of every marked test, by row."""
 
-    rows: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
-    ids: dict[str, list[str]] = field(default_factory=dict)
+    rows: dict[str, dict[str, str]] = field(default_factory=dict)
+    marked: set[str] = field(default_factory=set)
+    _rows_of: dict[str, list[str]] = field(default_factory=dict)
 
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Keep the tests that carry a row."""
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+        """Keep the tests that carry a row, after `--markers` has had its say."""
+        self.marked.update(row for item in items for row in _rows(item))
+        yield
+        config.hook.pytest_deselected(items=[item for item in items if not _rows(item)])
+        items[:] = [item for item in items if _rows(item)]
         for item in items:
-            if marked := [str(mark.args[0]) for mark in item.iter_markers("requirement")]:
-                self.ids[item.nodeid] = marked
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in self.ids])
-        items[:] = [item for item in items if item.nodeid in self.ids]
+            self._rows_of[item.nodeid] = _rows(item)
+            for row in _rows(item):
+                self.rows.setdefault(row, {})[item.nodeid] = "not run"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Remember the worst of set-up, call and tear-down."""
-        for row in self.ids.get(report.nodeid, ()):
-            before = self.rows[row].get(report.nodeid, "passed")
-            self.rows[row][report.nodeid] = min(before, report.outcome, key=_WORST.index)
+        """Remember what the body of a test came to, and a set-up or tear-down that went wrong."""
+        if report.when == "call" or report.outcome != "passed":
+            result = "expected to fail" if hasattr(report, "wasxfail") else report.outcome
+            for row in self._rows_of[report.nodeid]:
+                before = self.rows[row][report.nodeid]
+                self.rows[row][report.nodeid] = result if before == "not run" else _worst((before, result))
 
 
 def main() -> int:
-    """Return 0 when nothing failed and every required row is shown."""
+    """Return 0 when nothing failed and exactly the required rows are shown."""
     arguments = _arguments()
-    shown = Shown()
-    pytest.main(["-q", "-p", "no:cacheprovider", "-m", arguments.markers, *arguments.tests], plugins=[shown])
-    known = list(csv.reader(ROWS.open(encoding="utf-8"), delimiter="\t"))
+    with ROWS.open(encoding="utf-8") as listed:
+        known = list(csv.reader(listed, delimiter="\t"))
+    plugin = Shown()
+    exit_code = pytest.main(
+        ["-q", "-p", "no:cacheprovider", "-m", arguments.markers, *arguments.tests], plugins=[plugin]
+    )
+    results = {row: _worst(tests.values()) for row, tests in plugin.rows.items()}
     console = Console(width=None if sys.stdout.isatty() else 140)
-    console.print(_table(known, shown))
-    _summarise(console, known, shown)
-    unknown = sorted(set(shown.rows) - {row for row, _, _ in known} - _others(shown))
-    missing = [row for row in _required(arguments.require) if _result(shown.rows[row]) != "passed"]
-    failed = sorted(row for row, tests in shown.rows.items() if _result(tests) == "failed")
-    for said, found in (("no such row", unknown), ("failed", failed), ("required, not shown", missing)):
-        if found:
-            console.print(f"[red]{said}[/red]: {', '.join(found)}")
-    return 1 if unknown or missing or failed else 0
+    console.print(_table(known, plugin.rows, results))
+    _summarise(console, known, results)
+
+    ids = {row for row, _, _ in known}
+    required = set(_required(arguments.require))
+    shown = {row for row, result in results.items() if result == "passed"}
+    problems = {
+        "no such row": (plugin.marked | required) - ids,
+        "failed": {row for row, result in results.items() if result == "failed"},
+        "required, not shown": required - shown,
+        "shown, not required": shown - required if required else set(),
+    }
+    for what, rows in problems.items():
+        if rows:
+            console.print(f"[red]{what}[/red]: {', '.join(sorted(rows))}")
+    if exit_code != pytest.ExitCode.OK:
+        console.print(f"[red]pytest ended with {int(exit_code)}[/red]")
+    return 1 if any(problems.values()) or exit_code != pytest.ExitCode.OK else 0
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tests", nargs="*", default=["tests"], help="where to look for tests")
-    parser.add_argument("--require", action="append", default=[], help="rows that must be shown: S1-05 or S1-01..S1-93")
+    parser.add_argument(
+        "--require", action="append", default=[], help="rows that must be shown: S1-05, S1-01..S1-93, or C01..C07"
+    )
     parser.add_argument("--markers", default="not slow and not faults and not node", help="which tests to run")
     return parser.parse_args()
 
@@ -75,38 +102,37 @@ def _required(ranges: Sequence[str]) -> Iterator[str]:
     for each in ranges:
         match = _RANGE.fullmatch(each)
         if match is None:
-            raise SystemExit(f"--require {each}: neither S1-05 nor S1-01..S1-93")
+            raise SystemExit(f"--require {each}: neither one row (S1-05) nor a range of one design (S1-01..S1-93)")
         for number in range(int(match["first"]), int(match["last"] or match["first"]) + 1):
-            yield f"{match['design']}-{number:02}"
+            yield f"{match['design']}{number:0{len(match['first'])}}"
 
 
-def _others(shown: Shown) -> set[str]:
-    """Return the markers that name a merge, a trap or a target, which are not rows of a design."""
-    return {row for row in shown.rows if row[0] in "CTPQR"}
+def _rows(item: pytest.Item) -> list[str]:
+    # A marker without an id is as wrong as one with an unknown id.
+    return [str(row) for mark in item.iter_markers("requirement") for row in mark.args or ("(no id)",)]
 
 
-def _result(tests: dict[str, str]) -> str:
-    return min(tests.values(), key=_WORST.index) if tests else ""
+def _worst(results: Iterator[str] | Sequence[str]) -> str:
+    return min(results, key=_RESULTS.index)
 
 
-def _table(known: Sequence[Sequence[str]], shown: Shown) -> Table:
+def _table(known: Sequence[Sequence[str]], rows: dict[str, dict[str, str]], results: dict[str, str]) -> Table:
     table = Table("Row", "Service", "What", title="Rows of the source designs")
     table.add_column("Tests", overflow="fold")
     table.add_column("Result")
-    styles = {"passed": "green", "failed": "red", "skipped": "yellow"}
+    styles = {"passed": "green", "failed": "red"}
     for row, service, what in known:
-        tests = shown.rows.get(row, {})
-        result = _result(tests)
-        names = "\n".join(sorted({node.rpartition("::")[2].partition("[")[0] for node in tests}))
-        table.add_row(row, service, what, names, f"[{styles[result]}]{result}" if result else "[dim]not shown")
+        names = "\n".join(sorted({node.rpartition("::")[2].partition("[")[0] for node in rows.get(row, ())}))
+        result = results.get(row, "not shown")
+        style = styles.get(result, "yellow" if row in results else "dim")
+        table.add_row(row, service, what, names, f"[{style}]{result}")
     return table
 
 
-def _summarise(console: Console, known: Sequence[Sequence[str]], shown: Shown) -> None:
-    for service in ("ingest", "retrieve", "answer", "shared"):
+def _summarise(console: Console, known: Sequence[Sequence[str]], results: dict[str, str]) -> None:
+    for service in dict.fromkeys(service for _, service, _ in known):
         rows = [row for row, owner, _ in known if owner == service]
-        passed = sum(_result(shown.rows.get(row, {})) == "passed" for row in rows)
-        console.print(f"{service}: {passed} of {len(rows)} rows shown")
+        console.print(f"{service}: {sum(results.get(row) == 'passed' for row in rows)} of {len(rows)} rows shown")
 
 
 if __name__ == "__main__":
