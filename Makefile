@@ -8,7 +8,14 @@ DOCS ?= docs
 Q    ?= What does a citation point at?
 
 # Rows of the source designs that this version delivers.
-DELIVERED ?= S1-01..S1-93 S1-103..S1-106 S3-01..S3-40 S4-16..S4-22
+DELIVERED ?= \
+	S0-15 S0-27 S0-48..S0-53 S0-55..S0-62 \
+	S1-01..S1-08 S1-10..S1-87 S1-91 S1-92 S1-94..S1-96 S1-101 S1-103 S1-105 S1-106 \
+	S3-01..S3-40 \
+	S4-01..S4-07 S4-09 S4-12..S4-15 S4-18..S4-25 S4-27..S4-34 S4-36..S4-38 S4-40 S4-41 S4-44 \
+	C01 C03 C05..C07 C12..C16 C19 C21 C24..C26 C30 \
+	T01..T15 T18..T29 T31..T35 T37 T38 T40 T42 T43 T45..T48 \
+	R12 R26
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test test-slow test-faults test-node requirements check format protos wheel-test clean

@@ -265,7 +265,6 @@ def subclasses(kind: type[errors.GroundwireError]) -> Iterator[type[errors.Groun
 
 
 @pytest.mark.requirement("S3-15")
-@pytest.mark.requirement("S3-16")
 def test_a_zero_can_be_told_from_nothing() -> None:
     options = retrieval_options_pb2.RetrievalOptions()
     assert not options.HasField("top_k")
@@ -276,8 +275,6 @@ def test_a_zero_can_be_told_from_nothing() -> None:
     assert options.HasField("min_relevance")
 
 
-@pytest.mark.requirement("S0-21")
-@pytest.mark.requirement("S0-22")
 def test_keys_with_an_underscore_keep_it_in_json() -> None:
     faq = record_pb2.FaqFields(specialist_name="ocr", version="auto")
     assert MessageToDict(faq) == {"_specialist_name": "ocr", "_version": "auto"}

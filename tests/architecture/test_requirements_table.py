@@ -51,7 +51,10 @@ def test_a_row_is_shown_when_its_tests_pass_and_missed_when_there_are_none(table
             "@row('S1-05')\ndef test_a(): pass\n@row('S1-05')\ndef test_b(): pytest.skip()\n",
             "skipped",
         ),
-        ("@row('S1-06')\ndef test_a(): pytest.exit('enough', returncode=0)\n@row('S1-05')\ndef test_b(): pass\n", "not"),
+        (
+            "@row('S1-06')\ndef test_a(): pytest.exit('enough', returncode=0)\n@row('S1-05')\ndef test_b(): pass\n",
+            "not run",
+        ),
     ],
     ids=["skipped", "never started", "xfailed", "xpassed", "not run", "one of two skipped", "never reached"],
 )

@@ -78,9 +78,6 @@ class TestQdrantServerStore(VectorStoreContract, ServerVectorStoreContract):
         return is_unsupported_by_qdrant_server(clause)
 
 
-@pytest.mark.requirement("S4-16")
-@pytest.mark.requirement("S4-17")
-@pytest.mark.requirement("T30")
 def test_every_filter_field_has_a_payload_index_and_point_ids_are_the_numbers(
     opened: Callable[..., VectorStore], backend: Backend
 ) -> None:

@@ -300,7 +300,6 @@ def test_keys_without_a_value_are_absent_and_ones_own_are_there(world: World) ->
         }
 
 
-@pytest.mark.requirement("S4-16")
 @pytest.mark.requirement("S4-22")
 def test_a_book_is_filtered_by_chapter_section_and_numbers_of_chunks(world: World) -> None:
     hits = world.search(collection="book", query="tides")

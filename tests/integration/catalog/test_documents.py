@@ -81,7 +81,6 @@ def test_a_pending_generation_is_seen_by_no_reader(catalog: Catalog, docs: Colle
 
 
 @pytest.mark.requirement("S1-51")
-@pytest.mark.requirement("S1-71")
 def test_ids_and_filter_keys_are_made_when_the_generation_begins(catalog: Catalog, docs: Collection) -> None:
     pending = catalog.documents.begin(TENANT, docs, make_draft("one", "two", document_id="doc-1", fields=FIELDS))
     assert pending.chunk_ids == ["doc-1#chunk_000", "doc-1#chunk_001"]
@@ -123,7 +122,6 @@ def test_a_new_generation_replaces_the_old_one_at_once(catalog: Catalog, docs: C
     assert catalog.integrity.problems() == []
 
 
-@pytest.mark.requirement("S1-69")
 @pytest.mark.requirement("T10")
 def test_times_are_aware_and_only_the_last_change_moves(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("one"))

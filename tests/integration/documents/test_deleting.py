@@ -60,7 +60,6 @@ def test_a_permanent_deletion_leaves_nothing_and_says_so(engine_store: Store) ->
         engine_store.restore(document.document_id)
 
 
-@pytest.mark.requirement("C29")
 def test_a_soft_deletion_hides_at_once_and_a_restoration_brings_back_exactly(engine_store: Store) -> None:
     document = engine_store.ingest("a.md", story(random.Random(1)), tags=["x"], metadata={"state": text("new")})
     engine_store.update_chunk(engine_store.chunks(document.document_id)[0].chunk_id, metadata={"n": number(1)})
@@ -138,7 +137,6 @@ def test_a_soft_deletion_can_be_made_permanent(store: Store) -> None:
         store.restore(document.document_id)
 
 
-@pytest.mark.requirement("C29")
 def test_the_memory_profile_deletes_softly_unless_told_otherwise(tmp_path_factory: pytest.TempPathFactory) -> None:
     store = Store(tmp_path_factory.mktemp("memory")).create(profile=collection_pb2.PROFILE_MEMORY)
     try:

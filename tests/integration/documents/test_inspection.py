@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from groundwire.api.common.v1 import document_format_pb2, record_pb2
 from groundwire.api.common.v1.metadata_value_pb2 import (
     DoubleList,
     Int64List,
@@ -17,7 +18,7 @@ from groundwire.api.common.v1.metadata_value_pb2 import (
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import schema_pb2, stats_pb2
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError, NotFoundError
-from groundwire.schemas import MODELS, get_all_schemas
+from groundwire.schemas import get_all_schemas
 from tests.integration.documents.store import Store, number, story, text
 
 KINDS = ["persona", "faq", "memory", "turn", "summary", "document", "chunk"]
@@ -52,30 +53,73 @@ def test_all_schemas_are_listed_in_order(store: Store) -> None:
     assert [entry.document_type for entry in entries] == KINDS
     for entry in entries:
         schema = json.loads(entry.schema_json)
-        assert schema == get_all_schemas()[entry.document_type]
+        assert schema["type"] == "object"
         assert list(schema["properties"]) == list(entry.fields)
+        assert schema == get_all_schemas()[entry.document_type]
 
 
 @pytest.mark.requirement("S0-49")
+@pytest.mark.requirement("S0-50")
+@pytest.mark.requirement("T07")
 def test_one_schema_is_returned_by_kind(store: Store) -> None:
     [memory] = _schemas(store, "memory")
+    assert memory.document_type == "memory"
     assert list(memory.required_fields) == ["type", "timestamp", "importance"]
+    assert list(memory.fields)[:4] == ["type", "timestamp", "source", "scope"]
+    schema = json.loads(memory.schema_json)
+    # JSON Schema tells the truth: a field with a default may be left out.
+    assert schema["required"] == ["type", "timestamp"]
+    importance = schema["properties"]["importance"]
+    assert (importance["type"], importance["minimum"], importance["maximum"]) == ("integer", 1, 5)
     with pytest.raises(NotFoundError):
         _schemas(store, "dream")
 
 
+@pytest.mark.requirement("S0-50")
+@pytest.mark.requirement("T07")
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_schema_requires_is_refused_when_missing_and_nothing_else_is(store: Store, kind: str) -> None:
+    [entry] = _schemas(store, kind)
+    example = json.loads(entry.example_json)
+    required = json.loads(entry.schema_json)["required"]
+    assert required
+    assert set(required) <= set(entry.required_fields) <= set(entry.fields)
+    assert set(required) <= set(example)
+    for left_out in example:
+        given = {key: _message(value) for key, value in example.items() if key not in {left_out, "custom"}}
+        if left_out in required:
+            with pytest.raises(InvalidRequestError) as refused:
+                _validate(store, kind, **given)
+            assert [each.field for each in refused.value.violations] == [f"metadata['{left_out}']"]
+        else:
+            assert set(given) <= set(_validate(store, kind, **given))
+
+
 @pytest.mark.requirement("S1-105")
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.requirement("T48")
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_example_of_a_schema_passes_its_own_validation(store: Store, kind: str) -> None:
     [entry] = _schemas(store, kind)
     example = json.loads(entry.example_json)
     own = {f"custom.{key}": value for key, value in example.pop("custom", {}).items()}
     given = {key: _message(value) for key, value in (example | own).items()}
     found = _validate(store, kind, **given)
+    assert given
     assert {key: found[key] for key in given} == given
 
 
-@pytest.mark.requirement("S0-51")
+@pytest.mark.requirement("T03")
+@pytest.mark.requirement("T20")
+def test_the_keys_of_an_faq_keep_their_underscore(store: Store) -> None:
+    needed = {"type": text("faq"), "timestamp": text("2025-12-16T06:00:00Z")}
+    found = _validate(store, "faq", **needed, _specialist_name=text("web_search"), _version=text("2"))
+    assert (found["_specialist_name"], found["_version"]) == (text("web_search"), text("2"))
+    assert not {"specialist_name", "version"} & set(found)
+    [entry] = _schemas(store, "faq")
+    assert {"_specialist_name", "_version"} <= set(entry.fields)
+    assert not {"specialist_name", "version"} & set(entry.fields)
+
+
 @pytest.mark.requirement("S0-52")
 def test_defaults_are_filled_in_and_times_become_canonical(store: Store) -> None:
     found = _validate(store, "memory", type=text("memory"), timestamp=text("2025-12-16T07:00:00+01:00"))
@@ -88,6 +132,7 @@ def test_defaults_are_filled_in_and_times_become_canonical(store: Store) -> None
     assert (stamped["timestamp"], stamped["_version"]) == (text("2025-12-16T06:00:00+00:00"), text("auto"))
 
 
+@pytest.mark.requirement("S0-27")
 @pytest.mark.requirement("S0-53")
 @pytest.mark.requirement("T06")
 def test_every_broken_field_is_named(store: Store) -> None:
@@ -105,6 +150,7 @@ def test_every_broken_field_is_named(store: Store) -> None:
     assert "custom.<key>" in named["metadata['importanse']"]
 
 
+@pytest.mark.requirement("S0-15")
 @pytest.mark.parametrize(
     ("kind", "metadata", "field"),
     [
@@ -127,8 +173,31 @@ def test_what_is_no_metadata_is_refused_by_name(
     assert field in [violation.field for violation in refused.value.violations]
 
 
+@pytest.mark.requirement("C07")
+def test_the_kinds_that_sources_call_type_are_four_different_things(store: Store) -> None:
+    memo = {"title": "A", "category": "memo", "metadata": {"type": text("faq")}}
+    markdown = store.ingest("a.md", story(random.Random(1)), **memo)
+    plain = store.ingest("b.txt", "A tide and a lantern. " * 40, category="contract", metadata={"type": text("memo")})
+    assert {each.record_type for each in (markdown, plain)} == {record_pb2.RECORD_TYPE_DOCUMENT}
+    assert [each.format for each in (markdown, plain)] == [
+        document_format_pb2.DOCUMENT_FORMAT_MARKDOWN,
+        document_format_pb2.DOCUMENT_FORMAT_TEXT,
+    ]
+    for where, expected in (
+        ({"format": "markdown"}, {"a.md"}),
+        ({"doc_type": "text"}, {"b.txt"}),
+        ({"category": "memo"}, {"a.md"}),
+        ({"type": "memo"}, {"b.txt"}),
+        ({"type": "markdown"}, set()),
+    ):
+        assert {hit.source_uri for hit in store.search("tide", where)} == expected, where
+    fields = {kind: set(_schemas(store, kind)[0].fields) for kind in ("memory", "document", "chunk")}
+    assert {"type", "kind"} <= fields["memory"]
+    assert "doc_type" in fields["document"]
+    assert "type" not in fields["document"] | fields["chunk"]
+
+
 @pytest.mark.requirement("S1-08")
-@pytest.mark.requirement("S1-104")
 def test_figures_count_what_is_live(engine_store: Store) -> None:
     chance = random.Random(1)
     first = engine_store.ingest("a.md", story(chance), project="apollo")
@@ -190,11 +259,16 @@ def test_documents_chunks_and_points_lead_to_one_another(engine_store: Store) ->
 @pytest.mark.requirement("S1-02")
 @pytest.mark.requirement("S1-05")
 def test_a_document_with_a_bad_field_leaves_no_trace(store: Store) -> None:
+    kept = store.ingest("kept.md", story(random.Random(2)))
+    before = (_stats(store, "docs"), store.documents(), store.chunks(), store.points())
     for fields in ({"metadata": {"a": MetadataValue()}}, {"language": "english"}, {"tags": ["a,b"]}):
         with pytest.raises(InvalidRequestError):
             store.ingest("a.md", story(random.Random(1)), **fields)
-    assert _stats(store, "docs")[0].document_count == 0
-    assert (store.documents(), store.points()) == ([], [])
+        # Neither as a new document nor as another generation of one that is there.
+        with pytest.raises(InvalidRequestError):
+            store.ingest("kept.md", story(random.Random(1)), **fields)
+    assert before[1] == [kept]
+    assert (_stats(store, "docs"), store.documents(), store.chunks(), store.points()) == before
 
 
 @pytest.mark.requirement("S1-70")
@@ -211,10 +285,10 @@ def test_metadata_of_every_kind_comes_back_as_it_was_sent(store: Store) -> None:
     }
     document = store.ingest("a.md", story(random.Random(1)), metadata=metadata, tags=[" x ", "x", "y"])
     assert dict(store.get(document.document_id).fields.metadata) == metadata
-    for chunk in store.chunks(document.document_id):
-        assert dict(chunk.metadata) == metadata
-        assert list(chunk.tags) == ["x", "y"]
-    for hit in store.search(
-        "tide", {"truth": False, "share": 5, "whole": -(2**63), "wholes": {"$contains": 2**63 - 1}}
-    ):
-        assert dict(hit.metadata) == metadata
+    chunks = store.chunks(document.document_id)
+    assert [dict(chunk.metadata) for chunk in chunks] == [metadata] * document.chunk_count
+    assert [list(chunk.tags) for chunk in chunks] == [["x", "y"]] * document.chunk_count
+    store.ingest("other.md", story(random.Random(2)), metadata={**metadata, "whole": number(1)})
+    hits = store.search("tide", {"truth": False, "share": 5, "whole": -(2**63), "wholes": {"$contains": 2**63 - 1}})
+    assert {hit.chunk_id for hit in hits} == {chunk.chunk_id for chunk in chunks}
+    assert [dict(hit.metadata) for hit in hits] == [metadata] * len(chunks)

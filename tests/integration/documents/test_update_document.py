@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 import uuid
 from typing import Any
 
@@ -52,11 +53,18 @@ def test_fields_change_on_document_chunks_and_hits_without_embedding(engine_stor
 
 @pytest.mark.requirement("S1-69")
 def test_an_update_moves_the_change_but_not_the_day_of_ingestion(store: Store, document: document_pb2.Document) -> None:
+    assert document.last_modified_time == document.ingestion_time
+    assert abs(document.ingestion_time.ToSeconds() - time.time()) < 60
+    time.sleep(0.01)
     after = store.update(document.document_id, title="New")
-    assert after.last_modified_time.ToNanoseconds() >= document.last_modified_time.ToNanoseconds()
+    assert after.last_modified_time.ToNanoseconds() > document.last_modified_time.ToNanoseconds()
     assert after.ingestion_time == document.ingestion_time
     assert after.generation == document.generation
     assert store.get(document.document_id) == after
+    time.sleep(0.01)
+    again = store.ingest("a.md", story(random.Random(2)))
+    assert again.last_modified_time.ToNanoseconds() > after.last_modified_time.ToNanoseconds()
+    assert (again.ingestion_time, again.generation) == (document.ingestion_time, 2)
 
 
 def test_what_changes_nothing_leaves_everything_as_it_was(store: Store, document: document_pb2.Document) -> None:

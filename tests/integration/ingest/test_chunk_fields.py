@@ -1,7 +1,7 @@
 """Chunks as the service returns them: every field, links, levels, sentences, and the limits of the model."""
 
+import time
 from dataclasses import replace
-from datetime import datetime
 from itertools import pairwise
 
 import pytest
@@ -35,6 +35,7 @@ def by_id(harness: Harness, collection: str, chunk_id: str) -> chunk_pb2.Chunk:
     return harness.calls.get_chunk(pb.GetChunkRequest(collection=collection, chunk_id=chunk_id)).chunk
 
 
+@pytest.mark.requirement("S1-71")
 def test_unknown_documents_and_chunks_are_not_found(harness: Harness, collection: str) -> None:
     with pytest.raises(DocumentNotFoundError):
         harness.calls.list_chunks(pb.ListChunksRequest(collection=collection, document_id="doc_none"))
@@ -84,8 +85,11 @@ def test_links_and_overlaps_lead_through_the_whole_text(harness: Harness, collec
 def test_every_field_of_a_chunk_is_there(harness: Harness, collection: str) -> None:
     text = "Two words — and more.\nA second line."
     titled = document_pb2.DocumentFields(title="Titled")
+    began = time.time()
     harness.ingest(collection, "a", text, fields=titled)
+    between = time.time()
     harness.ingest(collection, "b", f"{text} Another.", fields=document_pb2.DocumentFields())
+    ended = time.time()
     ((one,), (two,)) = (listed(harness, collection, source) for source in "ab")
     assert 0 < one.chunk_number < two.chunk_number < 2**53
     assert (one.section_heading, two.section_heading) == ("Titled", "b")
@@ -93,8 +97,29 @@ def test_every_field_of_a_chunk_is_there(harness: Harness, collection: str) -> N
     assert one.token_count == harness.embedder.tokenizer.count(text)
     assert one.tokenizer == harness.embedder.tokenizer.name
     assert one.embedding_model == harness.embedder.identity.model_name
-    assert datetime.fromisoformat(one.created_time.ToJsonString()).tzinfo is not None
-    assert one.embedding_time.ToNanoseconds() <= two.created_time.ToNanoseconds()
+    # Stored times are in milliseconds.
+    for chunk, since, until in ((one, began, between), (two, between, ended)):
+        for moment in (chunk.created_time, chunk.embedding_time):
+            assert since - 0.001 <= moment.ToNanoseconds() / 1e9 <= until + 0.001
+
+
+@pytest.mark.requirement("S1-78")
+@pytest.mark.requirement("S3-13")
+def test_a_text_that_is_stored_again_is_a_new_chunk_with_the_embedding_it_had(
+    harness: Harness, collection: str
+) -> None:
+    fields = document_pb2.DocumentFields(title="Same")
+    harness.ingest(collection, "a", "A text that stays. " * 10, fields=fields)
+    (before,) = listed(harness, collection, "a", vectors=True)
+    time.sleep(0.01)
+    began = time.time()
+    allow = document_pb2.DUPLICATE_POLICY_ALLOW
+    harness.ingest(collection, "b", "A text that stays. " * 10, fields=fields, duplicate_policy=allow)
+    (after,) = listed(harness, collection, "b", vectors=True)
+    assert after.created_time.ToNanoseconds() / 1e9 >= began - 0.001 > before.created_time.ToNanoseconds() / 1e9
+    assert after.embedding_time.ToNanoseconds() / 1e9 < began, "it was not embedded again"
+    assert list(after.embedding) == list(before.embedding)
+    assert after.embedding_model == before.embedding_model == harness.embedder.identity.model_name
 
 
 @pytest.mark.requirement("S4-19")
@@ -129,8 +154,7 @@ def test_sentences_have_numbers_and_a_window(harness: Harness, collection: str) 
     assert not listed(harness, collection, "s")[0].HasField("sentence_index")
 
 
-@pytest.mark.requirement("S1-09")
-def test_summaries_of_documents_and_sections_are_rows_of_the_catalog_alone(harness: Harness, collection: str) -> None:
+def test_texts_of_sections_are_rows_of_the_catalog_alone(harness: Harness, collection: str) -> None:
     fields = document_pb2.DocumentFields(title="Sea", description="What the moon does to the sea, in short.")
     policy = POLICY(chunker=collection_pb2.CHUNKER_HIERARCHY, target_size=60, minimum_size=10, maximum_size=120)
     result = harness.ingest(collection, "book.md", BOOK, chunking=policy, fields=fields)

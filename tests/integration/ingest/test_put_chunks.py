@@ -37,12 +37,20 @@ def stored(harness: Harness, collection: str, document_id: str) -> list[chunk_pb
     return list(harness.calls.list_chunks(request).chunks)
 
 
+def contents(harness: Harness, collection: str) -> object:
+    """Return the figures of a collection, its documents, its chunks and its points."""
+    inspection = harness.service.servicer.inspection_calls
+    figures = inspection.stats(pb.GetStatsRequest(collection=collection)).collections[0]
+    documents = harness.calls.list_documents(pb.ListDocumentsRequest(collection=collection)).documents
+    return figures, list(documents), harness.live_numbers(collection), harness.points(collection)
+
+
 def refused(harness: Harness, collection: str, *chunks: pb.ReadyChunk, **fields: Any) -> tuple[str, str]:
     """Return field and description of what is refused, after checking that nothing was stored."""
-    before = harness.sources(collection)
+    before = contents(harness, collection)
     with pytest.raises(InvalidRequestError) as caught:
         put(harness, collection, *chunks, **fields)
-    assert harness.sources(collection) == before
+    assert contents(harness, collection) == before
     violation = caught.value.violations[0]
     return violation.field, violation.description
 
@@ -134,6 +142,7 @@ def test_without_text_and_spans_contents_are_joined_by_blank_lines(harness: Harn
     assert harness.text(collection, "ready") == "first content\n\nsecond content"
 
 
+@pytest.mark.requirement("S1-02")
 @pytest.mark.requirement("S1-72")
 @pytest.mark.requirement("S1-73")
 @pytest.mark.requirement("S1-74")
@@ -167,7 +176,9 @@ def test_without_text_and_spans_contents_are_joined_by_blank_lines(harness: Harn
 def test_a_bad_chunk_is_named_and_nothing_is_stored(
     harness: Harness, collection: str, chunks: list[pb.ReadyChunk], field: str
 ) -> None:
+    put(harness, collection, chunk("a chunk that is there before"), source_uri="before")
     assert refused(harness, collection, *chunks)[0] == field
+    assert refused(harness, collection, *chunks, source_uri="before")[0] == field
 
 
 @pytest.mark.requirement("S1-76")

@@ -95,9 +95,6 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Li
 @pytest.mark.requirement("S1-33")
 @pytest.mark.requirement("S3-40")
 @pytest.mark.requirement("C13")
-@pytest.mark.requirement("T01")
-@pytest.mark.requirement("T04")
-@pytest.mark.requirement("T24")
 @pytest.mark.requirement("T25")
 @pytest.mark.parametrize("document", _FILTERS, ids=str)
 def test_engines_give_the_same_results_and_they_all_match_the_filter(

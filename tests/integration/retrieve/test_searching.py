@@ -93,7 +93,6 @@ def test_the_threshold_withholds_and_counts_and_no_result_is_not_an_error(librar
 
 
 @pytest.mark.requirement("S3-16")
-@pytest.mark.requirement("C28")
 def test_what_the_request_leaves_open_comes_from_the_collection(library: Library) -> None:
     library.put("a.txt", [f"alpha beta {number}" for number in range(9)])
     result = library.search(SearchRequest("default", "docs", "alpha"))
@@ -203,7 +202,6 @@ def test_equal_texts_are_returned_once_unless_asked_otherwise(library: Library) 
     assert len(library.retrieve("alpha beta", collapse_duplicates=False).results) == 3
 
 
-@pytest.mark.requirement("C11")
 def test_results_may_be_shown_by_time(library: Library) -> None:
     for name in ("old", "middle", "new"):
         library.put(f"{name}.txt", [f"alpha {name}"])
@@ -224,7 +222,6 @@ def test_the_filter_that_was_applied_is_told_in_canonical_names(library: Library
     assert contents(response) == ["alpha"]
 
 
-@pytest.mark.requirement("C28")
 @pytest.mark.requirement("S3-29")
 def test_a_collection_of_another_model_is_refused_even_with_equal_dimensions(library: Library) -> None:
     library.create("foreign", dataclasses.replace(IDENTITY, probe_digest="1" * 64))

@@ -9,7 +9,6 @@ from groundwire.answer.domain.confidence import answer_confidence, claim_confide
 _RELEVANCES = st.lists(st.floats(0, 1), max_size=6)
 
 
-@pytest.mark.requirement("S4-08")
 def test_the_formula_of_an_answer() -> None:
     assert answer_confidence([0.8, 0.4], 1.0) == pytest.approx(0.6 * 0.8 + 0.4 * 0.6)
     assert answer_confidence([0.8, 0.4], 0.5) == pytest.approx((0.6 * 0.8 + 0.4 * 0.6) / 2)
@@ -23,7 +22,6 @@ def test_two_sources_support_a_claim_better_than_one() -> None:
     assert claim_confidence([]) == 0.0
 
 
-@pytest.mark.requirement("S1-102")
 @given(_RELEVANCES, st.floats(0, 1))
 def test_values_stay_in_range_and_fall_with_the_scores(relevances: list[float], factor: float) -> None:
     lower = [relevance * factor for relevance in relevances]

@@ -59,7 +59,6 @@ def test_the_search_text_fits_its_limit_in_whole_words() -> None:
     assert len(search_text("x" * 500, window, 500)) == 500
 
 
-@pytest.mark.requirement("S4-35")
 def test_a_question_without_a_common_key_word_is_a_topic_shift() -> None:
     window = _window("What is the borrow checker?")
     assert is_topic_shift("How do I bake bread?", window)

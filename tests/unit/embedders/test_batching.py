@@ -96,7 +96,6 @@ def test_closing_waits_for_a_query_that_runs_in_its_own_thread(threads: ThreadPo
     assert engine.is_closed
 
 
-@pytest.mark.requirement("S1-93")
 def test_queries_that_arrive_meanwhile_run_together(
     engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
 ) -> None:

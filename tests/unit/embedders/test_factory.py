@@ -64,8 +64,6 @@ def test_hashing_takes_any_dimension(tmp_path: Path) -> None:
         assert embedder.embed_documents(["a b c"]).shape == (1, dimensions)
 
 
-@pytest.mark.requirement("S1-88")
-@pytest.mark.requirement("S1-90")
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"])
 def test_the_default_model_opens_under_both_its_names(name: str) -> None:
     identity = opened(f"sentence-transformers:{name}").identity

@@ -105,8 +105,6 @@ def test_the_revision_tells_apart_whatever_influences_vectors(folder: Path) -> N
     assert len({original, pooled, fingerprint(folder)}) == 3
 
 
-@pytest.mark.requirement("S1-88")
-@pytest.mark.requirement("S1-89")
 def test_the_known_models_have_the_sizes_of_the_design() -> None:
     assert {name: (model.dimensions, model.max_tokens) for name, model in KNOWN_MODELS.items()} == {
         "sentence-transformers/all-MiniLM-L6-v2": (384, 256),

@@ -19,8 +19,6 @@ def open_tiny(model: Path, cache: Path, options: str) -> Embedder:
     return open_embedder(f"sentence-transformers:{model}?{options}", cache_dir=cache)
 
 
-@pytest.mark.requirement("C01")
-@pytest.mark.requirement("S1-89")
 @pytest.mark.parametrize("dimensions", [768, 1024])
 def test_a_model_in_a_folder_runs_on_both_engines(dimensions: int, tmp_path: Path) -> None:
     model = save_tiny_model(tmp_path / "saved", dimensions)

@@ -1,7 +1,6 @@
 """Probe digests tell models apart and survive rounding."""
 
 import numpy as np
-import pytest
 
 from groundwire.embedders.probe import PROBE_TEXTS, probe_digest
 from groundwire.kernel.embedder import Vectors
@@ -29,6 +28,5 @@ def test_rounding_like_that_of_bfloat16_does_not_change_the_digest_of_the_defaul
     assert {probe_digest(vectors + one) for one in noise} == {embedder.identity.probe_digest}
 
 
-@pytest.mark.requirement("C01")
 def test_hashing_of_two_dimensions_has_two_digests() -> None:
     assert opened("hashing:768").identity.probe_digest != opened("hashing:1024").identity.probe_digest

@@ -82,7 +82,6 @@ def test_and_may_nest_inside_or() -> None:
     )
 
 
-@pytest.mark.requirement("T01")
 def test_an_empty_object_matches_everything_and_an_empty_in_nothing() -> None:
     assert parse_filter({}) == And(())
     assert parse_filter({"tags": {"$in": []}}) == Membership("tags", ())

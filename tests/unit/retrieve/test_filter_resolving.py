@@ -37,14 +37,12 @@ def test_a_page_may_be_compared_and_tested_for_membership() -> None:
     assert _resolve({"pages": {"$contains": 6}}) == Containment("page_numbers", 6)
 
 
-@pytest.mark.requirement("S4-22")
 def test_chapter_and_a_list_of_chunk_ids_combine() -> None:
     assert _resolve({"chapter": "Chapter 1", "chunk_id": {"$in": ["a", "b"]}}) == And(
         (Comparison("chapter", Comparator.EQ, "Chapter 1"), Membership("chunk_id", ("a", "b")))
     )
 
 
-@pytest.mark.requirement("S4-22")
 @pytest.mark.requirement("C03")
 def test_chunk_ids_that_are_numbers_are_the_numbers_of_chunks() -> None:
     assert _resolve({"chunk_id": 42}) == Comparison("chunk_number", Comparator.EQ, 42)

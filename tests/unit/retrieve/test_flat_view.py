@@ -92,7 +92,6 @@ def test_web_pages_have_url_section_and_counts() -> None:
     }
 
 
-@pytest.mark.requirement("S4-16")
 def test_books_have_chapter_section_number_and_text() -> None:
     record = flat_view(stored(DocumentFields(metadata={"text": "mine"}), "Tides"), ProfileName.BOOK)
     assert record == {"chapter": "One", "section": "Tides", "chunk_id": 42, "text": "two  words"}

@@ -49,7 +49,6 @@ def test_the_only_lexical_match_can_overtake_a_nearer_chunk() -> None:
     assert [score.number for score in fused] == [2, 1, 3]
 
 
-@pytest.mark.requirement("C11")
 def test_ties_go_to_the_better_lexical_score_and_then_to_the_lower_number() -> None:
     fused = fuse({9: 0.0, 4: 0.0, 7: 0.0}, {7: 1.0}, dense_weight=0.75)
     assert [score.number for score in fused] == [7, 4, 9]

@@ -54,7 +54,6 @@ def test_empty_blank_long_and_control_characters_are_refused(query: str) -> None
 
 @pytest.mark.requirement("S3-15")
 @pytest.mark.requirement("T19")
-@pytest.mark.requirement("C27")
 def test_an_unset_top_k_is_left_to_the_collection_and_an_explicit_zero_is_refused() -> None:
     assert _parse().top_k is None
     assert [_parse(top_k=k).top_k for k in (1, 20)] == [1, 20]

@@ -16,8 +16,6 @@ def _refused(model: type[DocumentMetadata] | type[ChunkMetadata], **fields: Any)
     return {str(error["loc"][0]): error["msg"] for error in refused.value.errors()}
 
 
-@pytest.mark.requirement("S1-58")
-@pytest.mark.requirement("T35")
 def test_a_hash_is_64_hexadecimal_digits_in_lower_case() -> None:
     upper = {**DocumentMetadata.EXAMPLE, "source_hash": "A" * 64}
     assert validate_metadata("document", upper)["source_hash"] == "a" * 64
@@ -25,8 +23,6 @@ def test_a_hash_is_64_hexadecimal_digits_in_lower_case() -> None:
         assert "source_hash" in _refused(DocumentMetadata, source_hash=wrong)
 
 
-@pytest.mark.requirement("S1-65")
-@pytest.mark.requirement("S1-69")
 @pytest.mark.requirement("T34")
 def test_defaults_of_a_document_are_filled_in() -> None:
     needed = {key: DocumentMetadata.EXAMPLE[key] for key in DocumentMetadata.REQUIRED}
@@ -37,12 +33,6 @@ def test_defaults_of_a_document_are_filled_in() -> None:
     assert "creator" in _refused(DocumentMetadata, creator=None)
 
 
-@pytest.mark.requirement("S1-56")
-@pytest.mark.requirement("S1-57")
-@pytest.mark.requirement("S1-63")
-@pytest.mark.requirement("S1-66")
-@pytest.mark.requirement("S1-67")
-@pytest.mark.requirement("S1-68")
 @pytest.mark.parametrize(
     ("field", "wrong"),
     [
@@ -69,7 +59,6 @@ def test_a_bad_field_of_a_document_is_named(field: str, wrong: Any) -> None:
     assert set(_refused(DocumentMetadata, **{field: wrong})) == {field}
 
 
-@pytest.mark.requirement("S1-64")
 def test_the_formats_are_those_that_can_be_read() -> None:
     formats = get_args(DocumentMetadata.model_fields["doc_type"].annotation)
     assert set(formats) == {document_format.value for document_format in DocumentFormat}

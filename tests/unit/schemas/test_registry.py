@@ -10,8 +10,6 @@ from groundwire.schemas import MODELS, get_all_schemas, schema_of, validate_meta
 from groundwire.schemas.registry import DIALECT
 
 
-@pytest.mark.requirement("S1-105")
-@pytest.mark.requirement("T48")
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_example_of_a_schema_is_valid_and_stays_as_it_is(kind: str) -> None:
     example = schema_of(kind).example
@@ -20,8 +18,6 @@ def test_the_example_of_a_schema_is_valid_and_stays_as_it_is(kind: str) -> None:
     assert set(found) <= set(schema_of(kind).fields)
 
 
-@pytest.mark.requirement("S0-50")
-@pytest.mark.requirement("T07")
 @pytest.mark.parametrize("kind", MODELS)
 def test_what_json_schema_requires_is_refused_when_missing_and_nothing_else_is(kind: str) -> None:
     schema = schema_of(kind)
@@ -35,7 +31,6 @@ def test_what_json_schema_requires_is_refused_when_missing_and_nothing_else_is(k
             validate_metadata(kind, given)
 
 
-@pytest.mark.requirement("S0-50")
 def test_the_fields_of_a_memory_are_those_of_the_source_design() -> None:
     schema = schema_of("memory")
     assert schema.required_fields == ("type", "timestamp", "importance")
