@@ -13,7 +13,7 @@ import argparse
 import csv
 import re
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def _rows(item: pytest.Item) -> list[str]:
     return [str(row) for mark in item.iter_markers("requirement") for row in mark.args or ("(no id)",)]
 
 
-def _worst(results: Iterator[str] | Sequence[str]) -> str:
+def _worst(results: Iterable[str]) -> str:
     return min(results, key=_RESULTS.index)
 
 
