@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,11 @@ from groundwire.embedders.openvino_engine import processor
 from groundwire.embedders.probe import cosines
 from groundwire.embedders.sentence_transformer import load_module
 from groundwire.embedders.windowed import WindowedEmbedder
+from groundwire.kernel.budget import Budget
 
 MODEL = "all-MiniLM-L6-v2"
 MAX_CHARS = 900
+BUDGET = Budget()
 CLIENTS = 32
 CALLS_PER_CLIENT = 10
 SINGLE_QUERIES = 60
@@ -65,7 +68,7 @@ def measure(options: argparse.Namespace, cache: Path) -> None:
     print(f"processor   {processor()}")
     print(f"engine      {ours.engine_name}")
     print(f"texts       {len(texts)} of {statistics.mean(lengths):.0f} tokens on average, {max(lengths)} at most")
-    agreement = cosines(library.encode(texts, normalize_embeddings=True), ours.embed_documents(texts))
+    agreement = cosines(library.encode(texts, normalize_embeddings=True), ours.embed_documents(texts, Budget()))
     fits = np.array(lengths) <= ours.identity.max_tokens - 2
     print(
         f"cosine      mean {agreement[fits].mean():.6f}, min {agreement[fits].min():.6f} ({fits.sum()} texts that fit)"
@@ -107,7 +110,8 @@ def seconds(work: Callable[[], object]) -> float:
 
 def bulk(library: Any, ours: WindowedEmbedder, texts: list[str], rounds: int) -> None:
     pairs = [
-        (seconds(lambda: library.encode(texts)), seconds(lambda: ours.embed_documents(texts))) for _ in range(rounds)
+        (seconds(lambda: library.encode(texts)), seconds(lambda: ours.embed_documents(texts, Budget())))
+        for _ in range(rounds)
     ]
     report("P1 bulk, texts/s", [(len(texts) / a, len(texts) / b) for a, b in pairs], "ours / encode")
 
@@ -120,14 +124,16 @@ def single(library: Any, ours: WindowedEmbedder, rounds: int) -> None:
         for number in range(SINGLE_QUERIES):
             query = QUERIES[number % len(QUERIES)]
             times[0].append(seconds(lambda query=query: library.encode(query)))  # type: ignore[misc]  # bound now
-            times[1].append(seconds(lambda query=query: ours.embed_query(query)))  # type: ignore[misc]  # the same
+            times[1].append(seconds(lambda query=query: ours.embed_query(query, BUDGET)))  # type: ignore[misc]  # the same
         pairs.append((1e3 * statistics.median(times[0]), 1e3 * statistics.median(times[1])))
     report("P3 one query, p50 ms", pairs, "ours / encode, lower is better")
 
 
 def concurrent(library: Any, ours: WindowedEmbedder, rounds: int) -> None:
     """Calls per second of 32 threads, each with one query at a time."""
-    pairs = [(calls_per_s(library.encode), calls_per_s(ours.embed_query)) for _ in range(rounds)]
+    pairs = [
+        (calls_per_s(library.encode), calls_per_s(partial(ours.embed_query, budget=BUDGET))) for _ in range(rounds)
+    ]
     report(f"P3 {CLIENTS} clients, calls/s", pairs, "ours / encode")
 
 
@@ -156,7 +162,7 @@ def stalls_ms(is_over: Callable[[], bool]) -> tuple[float, float]:
 
 
 def stalls(ours: WindowedEmbedder, texts: list[str]) -> None:
-    worker = threading.Thread(target=ours.embed_documents, args=(texts,))
+    worker = threading.Thread(target=ours.embed_documents, args=(texts, Budget()))
     started = time.monotonic()
     worker.start()
     embedding = stalls_ms(lambda: not worker.is_alive())

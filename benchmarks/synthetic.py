@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from groundwire.embedders.factory import open_embedder
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder, Vectors
 
 _DOCUMENTS = 1000
@@ -109,7 +110,7 @@ def make_corpus(words: Words, count: int, embedder_url: str, cache: Path) -> Cor
     if not kept.is_file():
         embedder = open_embedder(embedder_url, cache_dir=cache)
         cache.mkdir(parents=True, exist_ok=True)
-        np.savez(kept, passages=_embedded(embedder, base), questions=embedder.embed_queries(asked))
+        np.savez(kept, passages=_embedded(embedder, base), questions=embedder.embed_queries(asked, Budget()))
         embedder.close()
     with np.load(kept) as stored:
         vectors, question_vectors = stored["passages"], stored["questions"]
@@ -143,7 +144,7 @@ def _shuffled(count: int, values: int, chance: np.random.Generator) -> list[int]
 
 
 def _embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    parts = [embedder.embed_documents(texts[start : start + 512]) for start in range(0, len(texts), 512)]
+    parts = [embedder.embed_documents(texts[start : start + 512], Budget()) for start in range(0, len(texts), 512)]
     return np.concatenate(parts)
 
 

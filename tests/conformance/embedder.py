@@ -7,6 +7,8 @@ import atexit
 import functools
 import pickle
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,8 +17,9 @@ import pytest
 
 from groundwire.embedders.factory import open_embedder
 from groundwire.embedders.tokenization import load_tokenizer
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder, Vectors
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
 
 TEXTS = (
     "Ownership is a set of rules that govern how a program manages memory.",
@@ -56,66 +59,72 @@ class EmbedderContract:
     """Whether text beyond `identity.max_tokens` influences the vector."""
 
     def test_rows_are_float32_of_the_dimension_and_of_length_one(self, embedder: Embedder) -> None:
-        vectors = embedder.embed_documents(TEXTS)
+        vectors = embedder.embed_documents(TEXTS, Budget())
         assert vectors.dtype == np.float32
         assert vectors.shape == (len(TEXTS), embedder.identity.dimensions)
         assert embedder.identity.normalized
         assert np.abs(np.linalg.norm(vectors, axis=1) - 1.0).max() < 1e-5
 
     def test_no_texts_give_no_rows(self, embedder: Embedder) -> None:
-        vectors = embedder.embed_documents([])
+        vectors = embedder.embed_documents([], Budget())
         assert vectors.shape == (0, embedder.identity.dimensions)
         assert vectors.dtype == np.float32
 
     def test_rows_are_in_the_order_of_the_texts(self, embedder: Embedder) -> None:
-        forward = embedder.embed_documents(TEXTS)
-        backward = embedder.embed_documents(TEXTS[::-1])
+        forward = embedder.embed_documents(TEXTS, Budget())
+        backward = embedder.embed_documents(TEXTS[::-1], Budget())
         assert cosines(forward, backward[::-1]).min() > 0.9999
         # Not because all are alike:
         assert cosines(forward[:2], forward[1:3]).max() < 0.9
 
     def test_a_vector_does_not_depend_on_its_batch(self, embedder: Embedder) -> None:
-        alone = np.stack([embedder.embed_documents([text])[0] for text in TEXTS])
-        among_others = embedder.embed_documents([*TEXTS, *("another text of the same batch",) * 150])[: len(TEXTS)]
+        alone = np.stack([embedder.embed_documents([text], Budget())[0] for text in TEXTS])
+        among_others = embedder.embed_documents([*TEXTS, *("another text of the same batch",) * 150], Budget())[
+            : len(TEXTS)
+        ]
         assert cosines(alone, among_others).min() > 0.9999
 
     def test_the_caller_may_change_the_result(self, embedder: Embedder) -> None:
-        first = embedder.embed_documents(TEXTS[:2])
+        first = embedder.embed_documents(TEXTS[:2], Budget())
         kept = first.copy()
         first *= 0
-        query = embedder.embed_query(TEXTS[0])
+        query = embedder.embed_query(TEXTS[0], Budget())
         query *= 0
-        assert cosines(embedder.embed_documents(TEXTS[:2]), kept).min() > 0.9999
+        assert cosines(embedder.embed_documents(TEXTS[:2], Budget()), kept).min() > 0.9999
 
     def test_a_query_is_one_vector_beside_its_document(self, embedder: Embedder) -> None:
-        query = embedder.embed_query(TEXTS[0])
+        query = embedder.embed_query(TEXTS[0], Budget())
         assert query.dtype == np.float32
         assert query.shape == (embedder.identity.dimensions,)
         assert abs(float(np.linalg.norm(query)) - 1.0) < 1e-5
-        similarity = embedder.embed_documents(TEXTS) @ query
+        similarity = embedder.embed_documents(TEXTS, Budget()) @ query
         assert int(similarity.argmax()) == 0
 
     def test_queries_together_are_the_queries_alone(self, embedder: Embedder) -> None:
-        alone = np.stack([embedder.embed_query(text) for text in TEXTS])
-        together = embedder.embed_queries(TEXTS)
+        alone = np.stack([embedder.embed_query(text, Budget()) for text in TEXTS])
+        together = embedder.embed_queries(TEXTS, Budget())
         assert together.dtype == np.float32
         assert together.shape == alone.shape
         assert cosines(alone, together).min() > 0.9999
-        assert embedder.embed_queries([]).shape == (0, embedder.identity.dimensions)
+        assert embedder.embed_queries([], Budget()).shape == (0, embedder.identity.dimensions)
 
     def test_texts_that_share_words_are_nearer(self, embedder: Embedder) -> None:
-        query = embedder.embed_query("the rules of ownership and memory")
-        near, far = embedder.embed_documents([TEXTS[0], "Bake the bread at 220 degrees for half an hour."]) @ query
+        query = embedder.embed_query("the rules of ownership and memory", Budget())
+        near, far = (
+            embedder.embed_documents([TEXTS[0], "Bake the bread at 220 degrees for half an hour."], Budget()) @ query
+        )
         assert near > far
 
     def test_many_threads_get_their_own_vectors(self, embedder: Embedder) -> None:
         texts = [f"text number {number} of {number * number}" for number in range(12)]
-        expected = embedder.embed_documents(texts)
+        expected = embedder.embed_documents(texts, Budget())
         got: dict[int, Vectors] = {}
 
         def ask(number: int) -> None:
-            as_query = number % 2
-            got[number] = embedder.embed_query(texts[number]) if as_query else embedder.embed_documents(texts)[number]
+            if number % 2:
+                got[number] = embedder.embed_query(texts[number], Budget())
+            else:
+                got[number] = embedder.embed_documents(texts, Budget())[number]
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
         for thread in threads:
@@ -131,19 +140,47 @@ class EmbedderContract:
         if len(beginning) > 100_000:
             beginning = beginning[:4_000]
         ending = "sourdough bread rises overnight in a warm kitchen " * 60
-        plain, longer = embedder.embed_documents([beginning, beginning + ending])
+        plain, longer = embedder.embed_documents([beginning, beginning + ending], Budget())
         assert embedder.identity.provider.endswith("+windows") <= self.reads_all
         if self.reads_all:
             assert cosines(plain, longer) < 0.98
         else:
             assert cosines(plain, longer) > 0.9999
 
+    def test_a_spent_or_cancelled_budget_ends_every_call(self, embedder: Embedder) -> None:
+        cancelled = Budget()
+        cancelled.cancel()
+        for budget, error in ((Budget(0), DeadlineError), (cancelled, CallCancelledError)):
+            with pytest.raises(error):
+                embedder.embed_documents(TEXTS, budget)
+            with pytest.raises(error):
+                embedder.embed_query(TEXTS[0], budget)
+            with pytest.raises(error):
+                embedder.embed_queries(TEXTS, budget)
+        assert embedder.embed_query(TEXTS[0], Budget(60)).shape == (embedder.identity.dimensions,)
+
+    def test_a_call_ends_soon_after_it_was_cancelled(self, embedder: Embedder) -> None:
+        budget = Budget()
+        with ThreadPoolExecutor(1) as pool:
+            # Work for many seconds on every embedder.
+            call = pool.submit(embedder.embed_documents, [TEXTS[5]] * 200_000, budget)
+            time.sleep(0.2)
+            budget.cancel()
+            with pytest.raises(CallCancelledError):
+                call.result(10)
+        assert embedder.embed_query(TEXTS[0], Budget(60)).shape == (embedder.identity.dimensions,)
+        assert embedder.is_responsive
+
+    def test_urgent_documents_are_documents(self, embedder: Embedder) -> None:
+        urgent = embedder.embed_documents(TEXTS, Budget(), urgent=True)
+        assert cosines(urgent, embedder.embed_documents(TEXTS, Budget())).min() > 0.9999
+
     @pytest.mark.parametrize("text", ["\ud800", "fine \udfff not"])
     def test_lone_surrogates_are_refused(self, embedder: Embedder, text: str) -> None:
         with pytest.raises(InvalidRequestError, match="surrogates"):
-            embedder.embed_documents(["good", text])
+            embedder.embed_documents(["good", text], Budget())
         with pytest.raises(InvalidRequestError, match="surrogates"):
-            embedder.embed_query(text)
+            embedder.embed_query(text, Budget())
         with pytest.raises(InvalidRequestError, match="surrogates"):
             embedder.tokenizer.count(text)
 
@@ -153,7 +190,7 @@ class EmbedderContract:
         assert identity.provider
         assert identity.model_name
         assert identity.revision
-        assert identity.dimensions == len(embedder.embed_query("x"))
+        assert identity.dimensions == len(embedder.embed_query("x", Budget()))
         assert identity.max_tokens > 0
         assert len(bytes.fromhex(identity.probe_digest)) == 32
 

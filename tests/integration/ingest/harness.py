@@ -41,10 +41,10 @@ class CountingEmbedder(HashingEmbedder):
         super().__init__(dimensions)
         self.texts.clear()
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
         self.before_embedding()
         self.texts += texts
-        return super().embed_documents(texts)
+        return super().embed_documents(texts, budget, urgent=urgent)
 
 
 class InProcessParser:

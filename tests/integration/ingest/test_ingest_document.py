@@ -10,6 +10,7 @@ import pytest
 from groundwire.api.common.v1 import document_format_pb2, metadata_value_pb2
 from groundwire.api.ingest.v1 import collection_pb2, document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import (
     BinaryDocumentError,
     DocumentEncodingError,
@@ -88,7 +89,9 @@ def test_every_chunk_has_a_point_with_its_vector(harness: Harness, collection: s
     assert harness.points(collection) == harness.live_numbers(collection)
     request = pb.ListChunksRequest(collection=collection, document_id=document.document_id, include_embedding=True)
     for chunk in harness.calls.list_chunks(request).chunks:
-        assert list(chunk.embedding) == pytest.approx(harness.embedder.embed_documents([chunk.content])[0].tolist())
+        assert list(chunk.embedding) == pytest.approx(
+            harness.embedder.embed_documents([chunk.content], Budget())[0].tolist()
+        )
         assert chunk.embedding_model == "hashing-words"
 
 

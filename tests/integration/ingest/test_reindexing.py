@@ -123,7 +123,7 @@ def test_reindexing_mends_both_indexes(process: Callable[..., Harness]) -> None:
     fill(harness)
     engine_name = collection_of(harness).engine_name
     harness.vectors.delete(engine_name, harness.points("tides")[:3])
-    harness.vectors.upsert(engine_name, PointBatch([2**50], harness.embedder.embed_documents(["moon"]), [{}]))
+    harness.vectors.upsert(engine_name, PointBatch([2**50], harness.embedder.embed_documents(["moon"], Budget()), [{}]))
     harness.catalog.write(lambda c: c.exec_driver_sql("INSERT INTO chunks_fts (chunks_fts) VALUES ('delete-all')"))
     reindex(harness)
     assert_sound(harness)
@@ -235,7 +235,7 @@ def test_a_killed_build_leaves_the_old_index_and_is_swept_at_the_next_start(proc
     builds = harness.service.operations.use.reindex.build_index.builds
     half_built = builds.begin(before, before.identity)
     store.create_collection(half_built.engine_name, DIMENSIONS)
-    store.upsert(half_built.engine_name, PointBatch([1], harness.embedder.embed_documents(["moon"]), [{}]))
+    store.upsert(half_built.engine_name, PointBatch([1], harness.embedder.embed_documents(["moon"], Budget()), [{}]))
     harness = process(store)
     assert collection_of(harness) == before
     assert_sound(harness)
@@ -393,10 +393,10 @@ class FailingEmbedder(CountingEmbedder):
 
     limit = 10**9
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
         if len(self.texts) >= self.limit:
             raise StoreUnavailableError("the model does not answer", engine="model")
-        return super().embed_documents(texts)
+        return super().embed_documents(texts, budget, urgent=urgent)
 
 
 def test_a_model_that_fails_leaves_the_old_vectors_serving(process: Callable[..., Harness]) -> None:

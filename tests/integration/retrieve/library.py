@@ -55,15 +55,18 @@ class WordBagEmbedder:
     identity = IDENTITY
     tokenizer = WordTokenizer()
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        return np.stack([self.embed_query(text) for text in texts])
+    is_responsive = True
 
-    def embed_query(self, text: str) -> Vectors:
+    def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
+        return np.stack([self.embed_query(text, budget) for text in texts])
+
+    def embed_query(self, text: str, budget: Budget) -> Vectors:
+        budget.check()
         total = sum((_direction(word) for word in text.casefold().split()), start=np.zeros(DIMENSIONS))
         return (total / max(float(np.linalg.norm(total)), 1e-9)).astype(np.float32)
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        return self.embed_documents(texts)
+    def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
+        return self.embed_documents(texts, budget)
 
     def close(self) -> None:
         return None
@@ -142,7 +145,7 @@ class Library:
             places=places,
             replaces=replaces,
         )
-        made = self.embedder.embed_documents(texts) if vectors is None else vectors
+        made = self.embedder.embed_documents(texts, Budget()) if vectors is None else vectors
         self.vectors.upsert(pending.collection.engine_name, PointBatch(pending.numbers, made, pending.payloads))
         self._keep_vectors(pending, made)
         return self.documents.publish(pending)

@@ -9,6 +9,7 @@ import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, UnavailableError
 from groundwire.rpc import request_context
@@ -85,11 +86,11 @@ async def test_equal_queries_are_embedded_once_and_all_in_one_call(
     library.put("a.txt", ["alpha one"])
     asked: list[list[str]] = []
 
-    def recording(texts: list[str]) -> Vectors:
+    def recording(texts: list[str], _: Budget) -> Vectors:
         asked.append(list(texts))
         return np.ones((len(texts), 64), np.float32)
 
-    def alone(text: str) -> Vectors:
+    def alone(text: str, _: Budget) -> Vectors:
         raise AssertionError(f"{text!r} was embedded alone")
 
     monkeypatch.setattr(library.embedder, "embed_queries", recording)
@@ -105,12 +106,13 @@ async def test_when_embedding_together_fails_each_search_fails_for_itself(
 ) -> None:
     library.put("a.txt", ["alpha one"])
 
-    def broken(_: object) -> Vectors:
+    def broken(*_: object) -> Vectors:
         raise UnavailableError("the model is gone")
 
     monkeypatch.setattr(library.embedder, "embed_queries", broken)
     embed = library.embedder.embed_query
-    monkeypatch.setattr(library.embedder, "embed_query", lambda text: broken(text) if text == "bad" else embed(text))
+    alone = lambda text, budget: broken() if text == "bad" else embed(text, budget)  # noqa: E731
+    monkeypatch.setattr(library.embedder, "embed_query", alone)
     outcomes = (await stub.BatchRetrieve(_batch(_request("alpha"), _request("bad")))).outcomes
     assert contents(outcomes[0].response) == ["alpha one"]
     assert outcomes[1].error.reason == "UNAVAILABLE"

@@ -3,6 +3,7 @@
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
@@ -41,7 +42,7 @@ def test_a_deleted_document_is_gone_although_its_points_are_not(engine_library: 
 @pytest.mark.parametrize("mode", _MODES)
 def test_a_pending_generation_is_not_visible(library: Library, mode: int) -> None:
     pending = library.begin("a.txt", ["alpha one"])
-    vectors = library.embedder.embed_documents(["alpha one"])
+    vectors = library.embedder.embed_documents(["alpha one"], Budget())
     library.vectors.upsert(pending.collection.engine_name, PointBatch(pending.numbers, vectors, pending.payloads))
     assert contents(library.retrieve("alpha", mode=mode)) == []
     library.documents.publish(pending)
@@ -51,7 +52,7 @@ def test_a_pending_generation_is_not_visible(library: Library, mode: int) -> Non
 @pytest.mark.requirement("S3-34")
 def test_points_that_the_catalog_does_not_know_are_never_returned(library: Library) -> None:
     library.put("a.txt", ["alpha one"])
-    planted = library.embedder.embed_documents(["alpha"])
+    planted = library.embedder.embed_documents(["alpha"], Budget())
     library.vectors.upsert(
         library.collection.engine_name, PointBatch([999_999], planted, [{"source": "evil", "chunk_number": 999_999}])
     )

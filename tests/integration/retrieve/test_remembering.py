@@ -8,6 +8,7 @@ import pytest
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.collections import Collections
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
@@ -138,21 +139,21 @@ class CountingEmbedder(WordBagEmbedder):
     def __init__(self) -> None:
         self.count = 0
 
-    def embed_query(self, text: str) -> Vectors:
+    def embed_query(self, text: str, budget: Budget) -> Vectors:
         self.count += 1
-        return super().embed_query(text)
+        return super().embed_query(text, budget)
 
 
 def test_the_vector_of_a_query_is_made_once_while_it_is_remembered() -> None:
     embedder = CountingEmbedder()
     vectors = QueryVectors(embedder, entries=2)
-    first, _ = vectors("alpha")
-    again, _ = vectors("alpha")
+    first, _ = vectors("alpha", Budget())
+    again, _ = vectors("alpha", Budget())
     assert embedder.count == 1
     assert (first == again).all()
     with pytest.raises(ValueError, match="read-only"):
         again[0] = 1.0
-    vectors("beta")
-    vectors("gamma")
-    vectors("alpha")
+    vectors("beta", Budget())
+    vectors("gamma", Budget())
+    vectors("alpha", Budget())
     assert embedder.count == 4

@@ -63,8 +63,8 @@ def test_equal_vectors_score_one_and_opposite_ones_zero(engine_library: Library)
 @pytest.mark.requirement("S1-42")
 def test_hybrid_finds_the_rare_token_that_vectors_do_not(engine_library: Library) -> None:
     texts = [f"ticket about printers number {number}" for number in range(200)]
-    far = -engine_library.embedder.embed_query("ticket about printers")
-    vectors = engine_library.embedder.embed_documents([*texts, "x"])
+    far = -engine_library.embedder.embed_query("ticket about printers", Budget())
+    vectors = engine_library.embedder.embed_documents([*texts, "x"], Budget())
     vectors[-1] = far
     engine_library.put("tickets.txt", [*texts, "see OPS-306 for the cause"], vectors=vectors)
     query = "ticket about printers OPS-306"

@@ -8,6 +8,7 @@ import pytest
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.budget import Budget
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.reading_room import ReadingRoom
 from tests.integration.retrieve.serving import refused, serving
@@ -110,7 +111,7 @@ async def test_the_choice_follows_changes_of_the_collection(library: Library, st
 
 
 async def test_a_vector_of_the_caller_chooses_too_and_a_wrong_one_is_refused(room: ReadingRoom) -> None:
-    wanted = room.ingest.embedder.embed_query("Channels for messages belong to concurrency")
+    wanted = room.ingest.embedder.embed_query("Channels for messages belong to concurrency", Budget())
     async with serving(room) as stub:  # type: ignore[arg-type]  # the same
         request = _request("zzz", "levels")
         request.query_vector.extend(wanted.tolist())

@@ -7,6 +7,7 @@ import pytest
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.reading_room import ReadingRoom
@@ -32,7 +33,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadingRoom]:
 async def test_vectors_have_1024_numbers_and_others_are_refused(room: ReadingRoom, collection: str) -> None:
     found = room.ingest.collection_calls.get(ingest_pb.GetCollectionRequest(collection=collection)).collection
     assert (found.embedding.dimensions, found.metric) == (1024, "cosine")
-    vector = room.ingest.embedder.embed_query("the tides of the sea").tolist()
+    vector = room.ingest.embedder.embed_query("the tides of the sea", Budget()).tolist()
     async with serving(room) as stub:  # type: ignore[arg-type]  # it has a service
         request = pb.RetrieveRequest(collection=collection, query="the tides of the sea")
         response = await stub.Retrieve(request)

@@ -11,14 +11,15 @@ import pytest
 from groundwire.embedders import batching
 from groundwire.embedders.batching import BatchingEmbedder
 from groundwire.embedders.schedule import MAX_QUERY_RUN
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import OverloadedError, UnavailableError
+from groundwire.kernel.errors import CallCancelledError, DeadlineError, OverloadedError, UnavailableError
 from tests.unit.embedders.word_engine import END, START, WordEngine, word_model
 
 
-@pytest.fixture(params=[False, True], ids=["workers-only", "any-thread"])
-def engine(request: pytest.FixtureRequest) -> WordEngine:
-    return WordEngine(runs_in_any_thread=request.param)
+@pytest.fixture
+def engine() -> WordEngine:
+    return WordEngine()
 
 
 @pytest.fixture
@@ -43,49 +44,40 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 
 def queued_queries(embedder: BatchingEmbedder) -> int:
-    return len(embedder._schedule._queries)
+    return sum(len(part) for call in embedder._schedule._urgent for part in call.slices)
 
 
 def queued_texts(embedder: BatchingEmbedder) -> int:
-    return sum(len(part) for call in embedder._schedule._turns for part in call.slices)
+    return sum(len(part) for call in embedder._schedule._patient for part in call.slices)
 
 
 def hold(engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor) -> "Future[Vectors]":
     """Occupy the worker with one text until the gate opens."""
     engine.gate.clear()
-    future = threads.submit(embedder.embed_documents, ["w0"])
+    future = threads.submit(embedder.embed_documents, ["w0"], Budget())
     assert engine.entered.acquire(timeout=10)
     return future
 
 
 def test_an_idle_engine_gets_a_query_at_once_and_alone(engine: WordEngine, embedder: BatchingEmbedder) -> None:
-    vector = embedder.embed_query("w3 w3")
+    vector = embedder.embed_query("w3 w3", Budget())
     assert int(vector.argmax()) == 3
     assert engine.batches == [[[START, 3, 3, END]]]
 
 
-def test_a_query_runs_in_its_own_thread_only_where_the_engine_allows_it(
-    engine: WordEngine, embedder: BatchingEmbedder
-) -> None:
-    embedder.embed_query("w1")
-    assert (engine.threads == {threading.current_thread().name}) == engine.runs_in_any_thread
-    embedder.embed_documents(["w1"])
-    assert "embed-0" in engine.threads
-
-
-def test_an_error_in_its_own_thread_leaves_the_engine_usable(engine: WordEngine, embedder: BatchingEmbedder) -> None:
+def test_an_error_leaves_the_engine_usable(engine: WordEngine, embedder: BatchingEmbedder) -> None:
     for _ in range(3):
         with pytest.raises(UnavailableError, match="engine failed"):
-            embedder.embed_query("w49")
-    assert int(embedder.embed_query("w1").argmax()) == 1
-    assert embedder.embed_documents(["w1"]).shape[0] == 1
+            embedder.embed_query("w49", Budget())
+    assert int(embedder.embed_query("w1", Budget()).argmax()) == 1
+    assert embedder.embed_documents(["w1"], Budget()).shape[0] == 1
 
 
-def test_closing_waits_for_a_query_that_runs_in_its_own_thread(threads: ThreadPoolExecutor) -> None:
-    engine = WordEngine(runs_in_any_thread=True)
+def test_closing_waits_for_a_query_that_runs(threads: ThreadPoolExecutor) -> None:
+    engine = WordEngine()
     embedder = BatchingEmbedder(engine, word_model())
     engine.gate.clear()
-    query = threads.submit(embedder.embed_query, "w1")
+    query = threads.submit(embedder.embed_query, "w1", Budget())
     assert engine.entered.acquire(timeout=10)
     closing = threads.submit(embedder.close)
     time.sleep(0.05)
@@ -100,7 +92,7 @@ def test_queries_that_arrive_meanwhile_run_together(
     engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
 ) -> None:
     held = hold(engine, embedder, threads)
-    futures = [threads.submit(embedder.embed_query, f"w{number}") for number in range(1, 33)]
+    futures = [threads.submit(embedder.embed_query, f"w{number}", Budget()) for number in range(1, 33)]
     eventually(lambda: queued_queries(embedder) == 32)
     engine.gate.set()
     assert [int(future.result(10).argmax()) for future in futures] == list(range(1, 33))
@@ -112,9 +104,9 @@ def test_queries_go_ahead_of_documents_that_wait(
     engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
 ) -> None:
     held = hold(engine, embedder, threads)
-    documents = threads.submit(embedder.embed_documents, ["w1 w1"] * 500)
+    documents = threads.submit(embedder.embed_documents, ["w1 w1"] * 500, Budget())
     eventually(lambda: queued_texts(embedder) == 500)
-    query = threads.submit(embedder.embed_query, "w2")
+    query = threads.submit(embedder.embed_query, "w2", Budget())
     eventually(lambda: queued_queries(embedder) == 1)
     engine.gate.set()
     query.result(10)
@@ -127,9 +119,9 @@ def test_a_query_waits_for_at_most_one_batch_of_a_large_ingest(
     engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
 ) -> None:
     engine.gate.clear()
-    documents = threads.submit(embedder.embed_documents, ["w1 w1 w1 w1"] * 2_000)
+    documents = threads.submit(embedder.embed_documents, ["w1 w1 w1 w1"] * 2_000, Budget())
     assert engine.entered.acquire(timeout=10)
-    query = threads.submit(embedder.embed_query, "w2")
+    query = threads.submit(embedder.embed_query, "w2", Budget())
     eventually(lambda: queued_queries(embedder) == 1)
     before = len(engine.batches)
     engine.gate.set()
@@ -147,11 +139,11 @@ def test_documents_get_a_turn_although_queries_never_end(
 
     def ask() -> None:
         while not stop.is_set():
-            embedder.embed_query("w5 w5")
+            embedder.embed_query("w5 w5", Budget())
 
     askers = [threads.submit(ask) for _ in range(8)]
     eventually(lambda: len(engine.batches) > MAX_QUERY_RUN)
-    assert threads.submit(embedder.embed_documents, ["w1"] * 10).result(10).shape[0] == 10
+    assert threads.submit(embedder.embed_documents, ["w1"] * 10, Budget()).result(10).shape[0] == 10
     stop.set()
     for asker in askers:
         asker.result(10)
@@ -159,9 +151,9 @@ def test_documents_get_a_turn_although_queries_never_end(
 
 def test_calls_take_turns(engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor) -> None:
     held = hold(engine, embedder, threads)
-    large = threads.submit(embedder.embed_documents, ["w1 w1 w1 w1 w1 w1"] * 1_500)
+    large = threads.submit(embedder.embed_documents, ["w1 w1 w1 w1 w1 w1"] * 1_500, Budget())
     eventually(lambda: queued_texts(embedder) == 1_500)
-    small = threads.submit(embedder.embed_documents, ["w2"] * 20)
+    small = threads.submit(embedder.embed_documents, ["w2"] * 20, Budget())
     eventually(lambda: queued_texts(embedder) == 1_520)
     engine.gate.set()
     small.result(10)
@@ -175,9 +167,9 @@ def test_small_documents_of_several_callers_share_a_batch(
     engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
 ) -> None:
     held = hold(engine, embedder, threads)
-    futures = [threads.submit(embedder.embed_documents, [f"w{number} w{number}"]) for number in range(1, 9)]
+    futures = [threads.submit(embedder.embed_documents, [f"w{number} w{number}"], Budget()) for number in range(1, 9)]
     eventually(lambda: queued_texts(embedder) == 8)
-    long = threads.submit(embedder.embed_documents, ["w9 w9 w9 w9 w9 w9"])
+    long = threads.submit(embedder.embed_documents, ["w9 w9 w9 w9 w9 w9"], Budget())
     eventually(lambda: queued_texts(embedder) == 9)
     engine.gate.set()
     assert [int(future.result(10)[0].argmax()) for future in futures] == list(range(1, 9))
@@ -191,11 +183,11 @@ def test_batches_of_documents_grow_while_nobody_asks(
 ) -> None:
     monkeypatch.setattr(embedder._schedule, "record", lambda *_: None)  # the speed of 5,000 tokens/s stays
     texts = [" ".join(["w1"] * 8)] * 128
-    embedder.embed_documents(texts)
+    embedder.embed_documents(texts, Budget())
     quiet = {len(batch) for batch in engine.batches}
     engine.batches.clear()
-    embedder.embed_query("w2")
-    embedder.embed_documents(texts)
+    embedder.embed_query("w2", Budget())
+    embedder.embed_documents(texts, Budget())
     asked = {len(batch) for batch in engine.batches if len(batch) > 1}
     assert max(quiet) == 60  # of 10 tokens each: 0.12 s
     assert max(asked) == 15  # 0.03 s
@@ -203,7 +195,7 @@ def test_batches_of_documents_grow_while_nobody_asks(
 
 def test_neighbours_in_a_batch_have_similar_lengths(engine: WordEngine, embedder: BatchingEmbedder) -> None:
     lengths = [1 + (number * 7) % 8 for number in range(batching.SLICE_TEXTS)]
-    vectors = embedder.embed_documents([" ".join(["w1"] * length) for length in lengths])
+    vectors = embedder.embed_documents([" ".join(["w1"] * length) for length in lengths], Budget())
     assert vectors.shape[0] == len(lengths)
     padded = sum(len(batch) * max(map(len, batch)) for batch in engine.batches)
     needed = sum(len(row) for batch in engine.batches for row in batch)
@@ -211,7 +203,7 @@ def test_neighbours_in_a_batch_have_similar_lengths(engine: WordEngine, embedder
 
 
 def test_texts_are_cut_at_the_limit_of_the_model(engine: WordEngine, embedder: BatchingEmbedder) -> None:
-    embedder.embed_documents([" ".join(f"w{number}" for number in range(20))])
+    embedder.embed_documents([" ".join(f"w{number}" for number in range(20))], Budget())
     assert engine.batches == [[[START, *range(8), END]]]
 
 
@@ -220,7 +212,7 @@ def test_an_error_reaches_only_the_caller_whose_text_caused_it(
 ) -> None:
     held = hold(engine, embedder, threads)
     texts = ["w1", "w49", "w2", "w3"]
-    futures = [threads.submit(embedder.embed_query, text) for text in texts]
+    futures = [threads.submit(embedder.embed_query, text, Budget()) for text in texts]
     eventually(lambda: queued_queries(embedder) == 4)
     engine.gate.set()
     held.result(10)
@@ -233,22 +225,22 @@ def test_an_error_reaches_only_the_caller_whose_text_caused_it(
 def test_after_an_error_the_rest_of_the_call_is_not_computed(engine: WordEngine, embedder: BatchingEmbedder) -> None:
     # The longest goes first, so the poisoned text is in the first batch.
     with pytest.raises(UnavailableError):
-        embedder.embed_documents(["w49 w1 w1 w1 w1 w1", *["w1"] * 127])
-    assert embedder.embed_documents(["w4"]).shape[0] == 1
+        embedder.embed_documents(["w49 w1 w1 w1 w1 w1", *["w1"] * 127], Budget())
+    assert embedder.embed_documents(["w4"], Budget()).shape[0] == 1
     assert sum(map(len, engine.batches)) < 128
 
 
 def test_errors_of_ours_are_passed_on(engine: WordEngine, embedder: BatchingEmbedder) -> None:
     engine.failure = OverloadedError("too much")
     with pytest.raises(OverloadedError):
-        embedder.embed_query("w1")
+        embedder.embed_query("w1", Budget())
 
 
 def test_closing_fails_those_who_wait_and_finishes_what_runs(engine: WordEngine, threads: ThreadPoolExecutor) -> None:
     embedder = BatchingEmbedder(engine, word_model())
     held = hold(engine, embedder, threads)
-    query = threads.submit(embedder.embed_query, "w1")
-    documents = threads.submit(embedder.embed_documents, ["w1"] * 300)
+    query = threads.submit(embedder.embed_query, "w1", Budget())
+    documents = threads.submit(embedder.embed_documents, ["w1"] * 300, Budget())
     eventually(lambda: queued_queries(embedder) == 1 and queued_texts(embedder) == 300)
     closing = threads.submit(embedder.close)
     for waiting in (query, documents):
@@ -260,19 +252,140 @@ def test_closing_fails_those_who_wait_and_finishes_what_runs(engine: WordEngine,
     assert engine.is_closed
     embedder.close()
     with pytest.raises(UnavailableError, match="closed"):
-        embedder.embed_query("w1")
+        embedder.embed_query("w1", Budget())
     with pytest.raises(UnavailableError, match="closed"):
-        embedder.embed_documents(["w1"])
-    assert embedder.embed_documents([]).shape[0] == 0
+        embedder.embed_documents(["w1"], Budget())
+    assert embedder.embed_documents([], Budget()).shape[0] == 0
 
 
 def test_several_workers_lose_and_mix_nothing(threads: ThreadPoolExecutor) -> None:
-    engine = WordEngine(parallelism=3, runs_in_any_thread=True)
+    engine = WordEngine(parallelism=3)
     embedder = BatchingEmbedder(engine, word_model())
     texts = [" ".join([f"w{number % 40}"] * (1 + number % 7)) for number in range(1_000)]
-    futures = [threads.submit(embedder.embed_documents, texts) for _ in range(4)]
-    queries = [threads.submit(embedder.embed_query, f"w{number}") for number in range(1, 40)]
+    futures = [threads.submit(embedder.embed_documents, texts, Budget()) for _ in range(4)]
+    queries = [threads.submit(embedder.embed_query, f"w{number}", Budget()) for number in range(1, 40)]
     for future in futures:
         assert (future.result(20).argmax(axis=1) == np.arange(1_000) % 40).all()
     assert [int(query.result(20).argmax()) for query in queries] == list(range(1, 40))
     embedder.close()
+
+
+def test_a_question_is_not_delayed_by_the_many_texts_of_another(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
+) -> None:
+    held = hold(engine, embedder, threads)
+    many = threads.submit(embedder.embed_documents, ["w1 w1 w1 w1 w1 w1"] * 1_000, Budget(), urgent=True)
+    eventually(lambda: queued_queries(embedder) == 1_000)
+    question = threads.submit(embedder.embed_query, "w2", Budget())
+    eventually(lambda: queued_queries(embedder) == 1_001)
+    engine.gate.set()
+    question.result(10)
+    many.result(10)
+    held.result(10)
+    first = next(number for number, batch in enumerate(engine.batches) if [START, 2, END] in batch)
+    assert first <= 2
+
+
+def test_urgent_documents_go_ahead_of_those_that_wait(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
+) -> None:
+    held = hold(engine, embedder, threads)
+    ingest = threads.submit(embedder.embed_documents, ["w1 w1 w1 w1 w1 w1"] * 1_000, Budget())
+    eventually(lambda: queued_texts(embedder) == 1_000)
+    urgent = threads.submit(embedder.embed_documents, ["w2"] * 20, Budget(), urgent=True)
+    eventually(lambda: queued_queries(embedder) == 20)
+    engine.gate.set()
+    urgent.result(10)
+    ingest.result(10)
+    held.result(10)
+    assert engine.batches[1] == [[START, 2, END]] * 20
+
+
+@pytest.mark.parametrize("kind", ["query", "documents"])
+def test_who_waits_for_a_hung_model_ends_with_its_deadline_and_leaves_nothing_behind(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor, kind: str
+) -> None:
+    held = hold(engine, embedder, threads)
+    embed = {"query": lambda: embedder.embed_query("w1", Budget(0.2))}
+    embed["documents"] = lambda: embedder.embed_documents(["w1"] * 500, Budget(0.2))
+    started = time.monotonic()
+    with pytest.raises(DeadlineError):
+        threads.submit(embed[kind]).result(10)
+    assert time.monotonic() - started < 3
+    assert queued_queries(embedder) == queued_texts(embedder) == 0
+    engine.gate.set()
+    assert held.result(10).shape[0] == 1
+    assert [len(batch) for batch in engine.batches] == [1], "nothing is computed for a caller that has left"
+
+
+def test_who_runs_on_a_hung_model_ends_too_and_the_model_serves_again_afterwards(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor
+) -> None:
+    engine.gate.clear()
+    with pytest.raises(DeadlineError):
+        threads.submit(embedder.embed_query, "w1", Budget(0.2)).result(10)
+    cancelled = Budget()
+    documents = threads.submit(embedder.embed_documents, ["w1"] * 500, cancelled)
+    eventually(lambda: queued_texts(embedder) == 500)
+    cancelled.cancel()
+    with pytest.raises(CallCancelledError):
+        documents.result(10)
+    engine.gate.set()
+    assert int(embedder.embed_query("w3", Budget(10)).argmax()) == 3
+    assert embedder.is_responsive
+
+
+def test_a_model_that_hangs_is_noticed_and_refuses_at_once_until_it_answers(
+    engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "HUNG_AFTER_S", 0.3)
+    monkeypatch.setattr(batching, "_DOCUMENTS_WAIT_S", 0.6)
+    monkeypatch.setattr(batching, "_LOOKS_EVERY_S", 0.05)
+    assert embedder.is_responsive
+    engine.gate.clear()
+    running, waiting = (threads.submit(embedder.embed_query, "w1", Budget()) for _ in range(2))
+    documents = threads.submit(embedder.embed_documents, ["w1"], Budget())
+    for future in (running, waiting, documents):
+        with pytest.raises(UnavailableError, match="has not answered for"):
+            future.result(10)
+    assert not embedder.is_responsive
+    started = time.monotonic()
+    with pytest.raises(UnavailableError, match="has not answered for"):
+        embedder.embed_query("w1", Budget())
+    assert time.monotonic() - started < 0.2
+    engine.gate.set()
+    eventually(lambda: embedder.is_responsive)
+    assert int(embedder.embed_query("w3", Budget(10)).argmax()) == 3
+
+
+def test_one_hung_worker_fails_its_own_call_and_the_other_worker_serves_the_rest(
+    threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "HUNG_AFTER_S", 0.3)
+    monkeypatch.setattr(batching, "_LOOKS_EVERY_S", 0.05)
+    engine = WordEngine(parallelism=2)
+    embedder = BatchingEmbedder(engine, word_model())
+    engine.gate.clear()
+    stuck = threads.submit(embedder.embed_query, "w1", Budget())
+    assert engine.entered.acquire(timeout=10)
+    free, engine.gate = engine.gate, threading.Event()  # the first one stays behind its own gate
+    engine.gate.set()
+    with pytest.raises(UnavailableError, match="has not answered for"):
+        stuck.result(10)
+    assert embedder.is_responsive
+    assert int(embedder.embed_query("w3", Budget(10)).argmax()) == 3
+    free.set()
+    embedder.close()
+
+
+def test_closing_does_not_wait_for_a_model_that_hangs(
+    threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batching, "_CLOSE_WAIT_S", 0.2)
+    engine = WordEngine()
+    embedder = BatchingEmbedder(engine, word_model())
+    held = hold(engine, embedder, threads)
+    threads.submit(embedder.close).result(10)
+    assert not engine.is_closed, "an engine is not closed below an inference"
+    engine.gate.set()
+    held.result(10)

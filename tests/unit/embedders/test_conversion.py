@@ -13,6 +13,7 @@ import pytest
 from groundwire.embedders import engine_choice
 from groundwire.embedders.engine_choice import EngineName, open_model
 from groundwire.embedders.model_files import ModelFiles, find_model
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import PreconditionError
 from tests.conformance.embedder import model_cache, opened
 from tests.unit.embedders.tiny_model import save_tiny_model
@@ -25,9 +26,10 @@ sys.addaudithook(lambda name, _: events.append(name) if name in watched else Non
 started = time.perf_counter()
 from pathlib import Path
 from groundwire.embedders.factory import open_embedder
+from groundwire.kernel.budget import Budget
 embedder = open_embedder(sys.argv[1], cache_dir=Path(sys.argv[2]))
-vector = embedder.embed_query("hello")
-embedder.embed_documents(["one", "two " * 500])
+vector = embedder.embed_query("hello", Budget())
+embedder.embed_documents(["one", "two " * 500], Budget())
 seconds = time.perf_counter() - started
 heavy = [name for name in ("torch", "transformers", "sentence_transformers") if name in sys.modules]
 engine, identity = embedder.engine_name, embedder.identity.digest
@@ -98,7 +100,7 @@ def test_a_damaged_entry_is_made_again(
     tiny: ModelFiles, cache: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = open_model(tiny, EngineName.OPENVINO, cache)
-    expected = first.embed_query("hello")
+    expected = first.embed_query("hello", Budget())
     first.close()
     (entry,) = entries(cache)
     if damage == "weights":
@@ -114,7 +116,7 @@ def test_a_damaged_entry_is_made_again(
     else:
         next(entry.glob("note-*")).write_text("{ torn")
     again = open_model(tiny, EngineName.OPENVINO, cache)
-    assert float(again.embed_query("hello") @ expected) > 0.999
+    assert float(again.embed_query("hello", Budget()) @ expected) > 0.999
     again.close()
     # A torn note costs a measurement, not a conversion.
     assert ("converting again" in caplog.text) == (damage in {"weights", "manifest", "reference"})

@@ -10,6 +10,7 @@ from groundwire.embedders.engine_choice import EngineName, open_model
 from groundwire.embedders.model_files import find_model
 from groundwire.embedders.openvino_engine import OpenVinoEngine
 from groundwire.embedders.probe import PROBE_TEXTS, cosines, probe_digest, projections
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
 from tests.conformance.embedder import TEXTS, model_cache, opened
 
@@ -39,10 +40,10 @@ def openvino_stack() -> Embedder:
 
 
 def test_their_vectors_agree(torch_stack: Embedder, openvino_stack: Embedder) -> None:
-    agreement = cosines(torch_stack.embed_documents(VARIED), openvino_stack.embed_documents(VARIED))
+    agreement = cosines(torch_stack.embed_documents(VARIED, Budget()), openvino_stack.embed_documents(VARIED, Budget()))
     assert agreement.min() >= 0.999
     query = "How do I borrow a value mutably?"
-    assert float(torch_stack.embed_query(query) @ openvino_stack.embed_query(query)) >= 0.999
+    assert float(torch_stack.embed_query(query, Budget()) @ openvino_stack.embed_query(query, Budget())) >= 0.999
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
@@ -55,7 +56,7 @@ def test_both_precisions_agree_wherever_the_processor_can(
     tokens = torch_stack.tokenizer.encode(VARIED)
     vectors = embed_directly(engine, conversion.model, tokens)
     engine.close()
-    assert cosines(torch_stack.embed_documents(VARIED), vectors).min() >= 0.999
+    assert cosines(torch_stack.embed_documents(VARIED, Budget()), vectors).min() >= 0.999
 
 
 def test_they_have_one_identity(torch_stack: Embedder, openvino_stack: Embedder) -> None:
@@ -64,8 +65,8 @@ def test_they_have_one_identity(torch_stack: Embedder, openvino_stack: Embedder)
 
 
 def test_either_engine_computes_the_same_probe_digest(torch_stack: Embedder, openvino_stack: Embedder) -> None:
-    by_torch = torch_stack.embed_documents(PROBE_TEXTS)
-    by_openvino = openvino_stack.embed_documents(PROBE_TEXTS)
+    by_torch = torch_stack.embed_documents(PROBE_TEXTS, Budget())
+    by_openvino = openvino_stack.embed_documents(PROBE_TEXTS, Budget())
     assert probe_digest(by_torch) == probe_digest(by_openvino) == torch_stack.identity.probe_digest
     # Not by luck: no bit is nearer to its boundary than many times the difference of the engines.
     difference = np.abs(projections(by_torch) - projections(by_openvino)).max()
@@ -76,7 +77,7 @@ def test_the_vectors_are_those_of_the_library(torch_stack: Embedder) -> None:
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - heavy
 
     library = SentenceTransformer(str(find_model("all-MiniLM-L6-v2").folder), device="cpu", local_files_only=True)
-    assert cosines(library.encode(list(VARIED)), torch_stack.embed_documents(VARIED)).min() > 0.99999
+    assert cosines(library.encode(list(VARIED)), torch_stack.embed_documents(VARIED, Budget())).min() > 0.99999
 
 
 def test_auto_serves_with_openvino_where_it_can(openvino_stack: Embedder) -> None:

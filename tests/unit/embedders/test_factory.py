@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.embedders.factory import open_embedder
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import GroundwireError, InvalidRequestError, NotAvailableError
 from tests.conformance.embedder import opened
 
@@ -61,7 +62,7 @@ def test_hashing_takes_any_dimension(tmp_path: Path) -> None:
     for dimensions in (1, 2, 3, 384, 768, 1024):
         embedder = open_embedder(f"hashing:{dimensions}", cache_dir=tmp_path)
         assert embedder.identity.dimensions == dimensions
-        assert embedder.embed_documents(["a b c"]).shape == (1, dimensions)
+        assert embedder.embed_documents(["a b c"], Budget()).shape == (1, dimensions)
 
 
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"])

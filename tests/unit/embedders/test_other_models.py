@@ -8,6 +8,7 @@ from groundwire.embedders.conversion import find_conversion
 from groundwire.embedders.factory import open_embedder
 from groundwire.embedders.model_files import find_model
 from groundwire.embedders.probe import cosines
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError
 from tests.unit.embedders.tiny_model import MAX_TOKENS, save_tiny_model
@@ -28,7 +29,9 @@ def test_a_model_in_a_folder_runs_on_both_engines(dimensions: int, tmp_path: Pat
     assert on_torch.identity.dimensions == dimensions
     assert on_torch.identity.max_tokens == MAX_TOKENS
     assert on_torch.identity.model_name == "tiny"
-    assert cosines(on_torch.embed_documents(TEXTS), on_openvino.embed_documents(TEXTS)).min() >= 0.999
+    assert (
+        cosines(on_torch.embed_documents(TEXTS, Budget()), on_openvino.embed_documents(TEXTS, Budget())).min() >= 0.999
+    )
     on_torch.close()
     on_openvino.close()
 
@@ -53,10 +56,13 @@ def test_prompts_of_a_model_are_used_as_the_library_uses_them(engine: str, tmp_p
     model = save_tiny_model(tmp_path / "saved", 64, prompts={"query": "query: ", "document": "passage: "})
     embedder = open_tiny(model, tmp_path / "cache", f"engine={engine}&long=truncate")
     library = SentenceTransformer(str(model), device="cpu", local_files_only=True)
-    assert cosines(library.encode_document(TEXTS), embedder.embed_documents(TEXTS)).min() >= 0.999
+    assert cosines(library.encode_document(TEXTS), embedder.embed_documents(TEXTS, Budget())).min() >= 0.999
     query = library.encode_query(["alpha beta"])
-    assert cosines(query, embedder.embed_query("alpha beta")[None]).min() >= 0.999
-    assert float(embedder.embed_query("alpha beta") @ embedder.embed_documents(["alpha beta"])[0]) < 0.9999
+    assert cosines(query, embedder.embed_query("alpha beta", Budget())[None]).min() >= 0.999
+    assert (
+        float(embedder.embed_query("alpha beta", Budget()) @ embedder.embed_documents(["alpha beta"], Budget())[0])
+        < 0.9999
+    )
     embedder.close()
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from groundwire.embedders.probe import PROBE_TEXTS, probe_digest
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from tests.conformance.embedder import opened
 
@@ -22,7 +23,7 @@ def test_another_dimension_has_another_digest() -> None:
 
 def test_rounding_like_that_of_bfloat16_does_not_change_the_digest_of_the_default_model() -> None:
     embedder = opened("sentence-transformers:all-MiniLM-L6-v2?engine=torch&long=truncate")
-    vectors = embedder.embed_documents(PROBE_TEXTS)
+    vectors = embedder.embed_documents(PROBE_TEXTS, Budget())
     noise = np.random.default_rng(5).normal(size=(50, *vectors.shape)).astype(np.float32)
     noise *= 0.01 / np.linalg.norm(noise, axis=2, keepdims=True)
     assert {probe_digest(vectors + one) for one in noise} == {embedder.identity.probe_digest}

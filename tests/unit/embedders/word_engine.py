@@ -40,10 +40,8 @@ class WordEngine:
 
     name = "words"
 
-    def __init__(self, parallelism: int = 1, *, runs_in_any_thread: bool = False) -> None:
+    def __init__(self, parallelism: int = 1) -> None:
         self.parallelism = parallelism
-        self.runs_in_any_thread = runs_in_any_thread
-        self.threads: set[str] = set()
         self.batches: list[list[list[int]]] = []
         self.gate = threading.Event()
         self.gate.set()
@@ -54,7 +52,6 @@ class WordEngine:
     def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
         rows = [ids[mask == 1].tolist() for ids, mask in zip(input_ids, attention_mask, strict=True)]
         self.batches.append(rows)
-        self.threads.add(threading.current_thread().name)
         self.entered.release()
         assert self.gate.wait(30)
         if self.failure is not None:

@@ -1,3 +1,7 @@
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from groundwire.kernel.budget import Budget
@@ -28,3 +32,38 @@ def test_remaining_time_shrinks_and_stays_positive() -> None:
     first = budget.remaining_s()
     assert first is not None
     assert 0 < first <= 1000
+
+
+def test_cancelling_ends_a_wait_that_has_begun() -> None:
+    budget, condition = Budget(), threading.Condition()
+
+    def wait() -> bool:
+        with condition:
+            return budget.wait_for(condition, lambda: False)
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(wait)
+        time.sleep(0.05)
+        assert not waiting.done()
+        budget.cancel()
+        with pytest.raises(CallCancelledError):
+            waiting.result(10)
+
+
+def test_a_wait_ends_with_the_deadline() -> None:
+    budget, condition = Budget(0.05), threading.Condition()
+    with condition, pytest.raises(DeadlineError):
+        budget.wait_for(condition, lambda: False, at_most_s=60)
+
+
+def test_a_wait_can_be_given_up_before_the_budget_ends() -> None:
+    condition = threading.Condition()
+    with condition:
+        assert not Budget().wait_for(condition, lambda: False, at_most_s=0.01)
+        assert not Budget(60).wait_for(condition, lambda: False, at_most_s=0.01)
+
+
+def test_what_already_holds_is_not_waited_for_even_with_a_spent_budget() -> None:
+    condition = threading.Condition()
+    with condition:
+        assert Budget(0).wait_for(condition, lambda: True)

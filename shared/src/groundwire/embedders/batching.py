@@ -10,8 +10,9 @@ import numpy as np
 
 from groundwire.embedders.calls import Call, Item
 from groundwire.embedders.engine import Engine, Frame, LanguageModel, pad, unit_rows
-from groundwire.embedders.schedule import Schedule
+from groundwire.embedders.schedule import HUNG_AFTER_S, Schedule
 from groundwire.embedders.tokenization import ModelTokenizer, TokenIds
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import GroundwireError, UnavailableError
 
@@ -20,11 +21,17 @@ _LOG = logging.getLogger(__name__)
 SLICE_TEXTS: Final = 128
 """Texts tokenised at a time: the workers run one slice while the caller prepares the next."""
 
+_LOOKS_EVERY_S = 1.0
+_CLOSE_WAIT_S = 5.0
+_DOCUMENTS_WAIT_S = 60.0
+"""Documents wait longer for a hung model than questions do: they are long work, and nobody watches each of them."""
+
 
 class BatchingEmbedder:
     """Batches across calls: nobody waits while the engine is idle, and what arrives meanwhile runs together.
 
-    Texts are tokenised in the caller's thread. Texts beyond the model's limit are cut there; see
+    Texts are tokenised in the caller's thread; inferences run in threads of its own, so that a caller can leave an
+    inference that hangs. Texts beyond the model's limit are cut there; see
     `WindowedEmbedder` for the alternative.
     """
 
@@ -60,97 +67,85 @@ class BatchingEmbedder:
         """Return the tokenizer of the model."""
         return self._tokenizer
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions), rows L2-normalised.
+    @property
+    def is_responsive(self) -> bool:
+        """Return whether the engine finishes what it is given; cheap, never waits."""
+        return self._schedule.overdue_s() < HUNG_AFTER_S
 
-        Raises:
-            InvalidRequestError: a text has lone surrogates.
-            UnavailableError: the engine failed, or the embedder is closed.
-        """
-        return self.embed_token_slices(self.tokenized(texts))
+    def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions), rows L2-normalised."""
+        return self.embed_token_slices(self.tokenized(texts), budget, urgent=urgent)
+
+    def embed_query(self, text: str, budget: Budget) -> Vectors:
+        """Return float32 of shape (dimensions,); goes ahead of waiting documents."""
+        vector: Vectors = self.embed_queries([text], budget)[0]
+        return vector
+
+    def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents."""
+        return self.embed_token_slices(self.tokenized(texts), budget, urgent=True, frame=self._model.query_frame)
 
     def tokenized(self, texts: Sequence[str]) -> Iterator[list[TokenIds]]:
         """Yield the token ids of the texts in slices, not truncated, without special tokens."""
         for start in range(0, len(texts), SLICE_TEXTS):
             yield self._tokenizer.encode(texts[start : start + SLICE_TEXTS])
 
-    def embed_token_slices(self, slices: Iterable[list[TokenIds]]) -> Vectors:
-        """Return the vectors of all token ids in order, each cut at the model's limit.
+    def embed_token_slices(
+        self, slices: Iterable[list[TokenIds]], budget: Budget, *, urgent: bool, frame: Frame | None = None
+    ) -> Vectors:
+        """Return the vectors of all token ids in order, each cut at the model's limit, framed as documents by default.
 
         Slices are taken one by one while the engine already works on the earlier ones.
-
-        Raises:
-            UnavailableError: the engine failed, or the embedder is closed.
         """
         call = Call()
         is_empty = True
+        patience_s = HUNG_AFTER_S if urgent else _DOCUMENTS_WAIT_S
         try:
             for tokens in slices:
+                budget.check()
+                self._refuse_if_hung(call, patience_s)
                 is_empty = False
-                self._schedule.add_documents(call, call.expect(self._framed(tokens, self._model.document_frame)))
+                self._schedule.add(call, call.expect(self._framed(tokens, frame)), urgent=urgent)
+            # A look at the engine now and then, because a call may have no deadline.
+            while not is_empty and not call.wait(budget, _LOOKS_EVERY_S):
+                self._refuse_if_hung(call, patience_s)
         except BaseException as error:
             call.fail(error)
+            self._schedule.drop(call)
             raise
-        return np.zeros((0, self.identity.dimensions), np.float32) if is_empty else call.wait()
-
-    def embed_query(self, text: str) -> Vectors:
-        """Return float32 of shape (dimensions,); goes ahead of waiting documents.
-
-        Raises:
-            InvalidRequestError: the text has lone surrogates.
-            UnavailableError: the engine failed, or the embedder is closed.
-        """
-        vector: Vectors = self.embed_queries([text])[0]
-        return vector
-
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents.
-
-        Raises:
-            InvalidRequestError: a text has lone surrogates.
-            UnavailableError: the engine failed, or the embedder is closed.
-        """
-        if not texts:
-            return np.zeros((0, self.identity.dimensions), np.float32)
-        return self.embed_query_tokens(self._tokenizer.encode(texts))
-
-    def embed_query_tokens(self, tokens: list[TokenIds]) -> Vectors:
-        """Return float32 of shape (len(tokens), dimensions), ahead of waiting documents; at least one row.
-
-        Raises:
-            UnavailableError: the engine failed, or the embedder is closed.
-        """
-        call = Call()
-        items = call.expect(self._framed(tokens, self._model.query_frame))
-        if self._engine.runs_in_any_thread and self._schedule.take_slot():
-            self._run_in_slot(items)
-        else:
-            self._schedule.add_queries(items)
-        return call.wait()
+        return np.zeros((0, self.identity.dimensions), np.float32) if is_empty else call.vectors()
 
     def close(self) -> None:
-        """Fail all waiting calls, end the workers and close the engine; idempotent."""
+        """Fail all waiting calls, end the workers and close the engine; idempotent.
+
+        An engine that hangs is left to the end of the process: closing it below a running inference may crash.
+        """
         for call in self._schedule.close():
             call.fail(UnavailableError("the embedder is closed"))
+        if not self._schedule.wait_until_idle(_CLOSE_WAIT_S):
+            _LOG.error("the embedding engine hangs: it is left running")
+            return
         for worker in self._workers:
             worker.join()
-        self._schedule.wait_for_slots(len(self._workers))
         self._engine.close()
 
-    def _framed(self, tokens: Iterable[TokenIds], frame: Frame) -> list[TokenIds]:
-        return [frame.around(ids[: self._model.window]) for ids in tokens]
+    def _refuse_if_hung(self, call: Call, patience_s: float) -> None:
+        overdue_s = self._schedule.overdue_s(call)
+        if overdue_s >= patience_s:
+            raise UnavailableError(f"the embedding model has not answered for {overdue_s:.0f} s")
+
+    def _framed(self, tokens: Iterable[TokenIds], frame: Frame | None) -> list[TokenIds]:
+        around = frame or self._model.document_frame
+        return [around.around(ids[: self._model.window]) for ids in tokens]
 
     def _work(self) -> None:
         while batch := self._schedule.next_batch():
-            self._run_in_slot(batch)
-
-    def _run_in_slot(self, batch: list[Item]) -> None:
-        try:
-            self._run(batch)
-        except Exception as error:  # noqa: BLE001 - whatever an engine raises belongs to the callers
-            self._fail(batch, error)
-        finally:
-            self._schedule.free_slot()
+            try:
+                self._run(batch)
+            except Exception as error:  # noqa: BLE001 - whatever an engine raises belongs to the callers
+                self._fail(batch, error)
+            finally:
+                self._schedule.finish(batch)
 
     def _run(self, batch: list[Item]) -> None:
         input_ids, attention_mask = pad([item.sequence for item in batch], self._model.pad_id)
@@ -164,6 +159,8 @@ class BatchingEmbedder:
         """Tell the callers; items of several callers run again alone, so that only the guilty one fails."""
         if len({id(item.call) for item in batch}) > 1:
             for item in batch:
+                if item.call.has_failed:
+                    continue
                 try:
                     self._run([item])
                 except Exception as own_error:  # noqa: BLE001 - the same

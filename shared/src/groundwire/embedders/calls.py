@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from groundwire.embedders.tokenization import TokenIds
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 
 
@@ -61,11 +62,20 @@ class Call:
             self._error = self._error or error
             self._ready.notify_all()
 
-    def wait(self) -> Vectors:
-        """Return float32 of shape (n, dimensions), n >= 1, or raise the error of the call."""
+    def wait(self, budget: Budget, at_most_s: float) -> bool:
+        """Wait for the vectors; return whether they are all there, or raise the error of the call.
+
+        Raises:
+            CallCancelledError: the budget was cancelled.
+            DeadlineError: the deadline of the budget passed.
+        """
         with self._ready:
-            self._ready.wait_for(lambda: self._missing == 0 or self._error is not None)
+            is_over = budget.wait_for(self._ready, lambda: self._missing == 0 or self._error is not None, at_most_s)
             if self._error is not None:
                 raise self._error
-            result: Vectors = np.stack([vector for vector in self._vectors if vector is not None])
-            return result
+            return is_over
+
+    def vectors(self) -> Vectors:
+        """Return float32 of shape (n, dimensions), n >= 1; only once `wait` has returned True."""
+        result: Vectors = np.stack([vector for vector in self._vectors if vector is not None])
+        return result

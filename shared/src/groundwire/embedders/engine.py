@@ -50,9 +50,6 @@ class Engine(Protocol):
     parallelism: int
     """How many inferences run at once without slowing each other down."""
 
-    runs_in_any_thread: bool
-    """Whether callers' threads may run it; else only the workers, because each new thread costs the engine much."""
-
     def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
         """Return float32 of shape (n, dimensions) for sequences of shape (n, length), padded on the right."""
         ...

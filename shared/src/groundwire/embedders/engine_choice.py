@@ -15,6 +15,7 @@ from groundwire.embedders.probe import CHECK_TEXTS, LONG_TEXTS, MIN_COSINE, PROB
 from groundwire.embedders.sentence_transformer import describe, load_module
 from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.embedders.torch_engine import TorchEngine
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import PreconditionError
 
 _LOG = logging.getLogger(__name__)
@@ -135,6 +136,6 @@ def _speed_ratio(one: BatchingEmbedder, other: BatchingEmbedder) -> float:
     for _ in range(_ROUNDS):
         for position, embedder in enumerate((one, other)):
             started = time.perf_counter()
-            embedder.embed_documents(_TIMED_TEXTS)
+            embedder.embed_documents(_TIMED_TEXTS, Budget())
             best[position] = min(best[position], time.perf_counter() - started)
     return best[1] / best[0]

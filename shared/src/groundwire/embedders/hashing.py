@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from groundwire.embedders.engine import unit_rows
 from groundwire.embedders.probe import PROBE_TEXTS, probe_digest
 from groundwire.embedders.tokenization import ModelTokenizer, check_unicode, load_tokenizer
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 
 _PARTS_PER_WORD = 4
@@ -41,7 +42,7 @@ class HashingEmbedder:
         )
         self._dimensions = dimensions
         self._tokenizer = load_tokenizer(TokenizerDefinition("hashing-words", TokenizerFormat.HASHING_WORDS, ""))
-        self._identity = replace(unproven, probe_digest=probe_digest(self.embed_documents(PROBE_TEXTS)))
+        self._identity = replace(unproven, probe_digest=probe_digest(self.embed_documents(PROBE_TEXTS, Budget())))
 
     @property
     def identity(self) -> EmbeddingIdentity:
@@ -53,15 +54,17 @@ class HashingEmbedder:
         """Return the counter of words and punctuation marks."""
         return self._tokenizer
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions), rows L2-normalised.
+    @property
+    def is_responsive(self) -> bool:
+        """Return True: nothing here can hang."""
+        return True
 
-        Raises:
-            InvalidRequestError: a text has lone surrogates.
-        """
+    def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:  # noqa: ARG002 - nothing waits here
+        """Return float32 of shape (len(texts), dimensions), rows L2-normalised."""
         check_unicode(texts)
         vectors = np.zeros((len(texts), self._dimensions), np.float32)
         for row, text in enumerate(texts):
+            budget.check()
             # The empty word keeps a text without words from having no direction.
             words = Counter(re.findall(_WORD, text.casefold())) or Counter([""])
             for word, times in words.items():
@@ -69,18 +72,14 @@ class HashingEmbedder:
                 np.add.at(vectors[row], places, signs * (1.0 + math.log(times)))
         return unit_rows(_with_direction(vectors))
 
-    def embed_query(self, text: str) -> Vectors:
+    def embed_query(self, text: str, budget: Budget) -> Vectors:
         """Return float32 of shape (dimensions,)."""
-        vector: Vectors = self.embed_documents([text])[0]
+        vector: Vectors = self.embed_documents([text], budget)[0]
         return vector
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions).
-
-        Raises:
-            InvalidRequestError: a text has lone surrogates.
-        """
-        return self.embed_documents(texts)
+    def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions)."""
+        return self.embed_documents(texts, budget)
 
     def close(self) -> None:
         """Do nothing."""

@@ -22,8 +22,6 @@ class OpenVinoEngine:
     stream over both of two busy cores was half as fast (measured).
     """
 
-    runs_in_any_thread = True
-
     def __init__(self, model_xml: Path, precision: str) -> None:
         """Compile; precision is `f32` or `bf16`."""
         cores = len(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""Decide which token sequences run next: queries first, documents in turns, batches of a bounded duration."""
+"""Decide which token sequences run next: urgent ones first, calls in turns, batches of a bounded duration."""
 
 import threading
 import time
@@ -22,6 +22,12 @@ QUIET_AFTER_S: Final = 2.0
 MAX_QUERY_RUN: Final = 16
 """After so many batches of queries in a row, waiting documents get one: a busy server must still finish its ingest."""
 
+HUNG_AFTER_S: Final = 4.0
+"""An inference that is so much overdue hangs: a batch should take a tenth of a second, and health has to tell soon."""
+
+_SLACK = 10.0
+"""An inference is overdue when it takes so many times as long as its size suggests; other work shares the cores."""
+
 _FIRST_TOKENS_PER_S = 5_000.0
 _NEW_SPEED_WEIGHT = 0.2
 _MAX_ITEMS = 64
@@ -33,112 +39,113 @@ _MIN_TOKENS = 512
 
 
 class Schedule:
-    """The queue between callers and workers, and the slots in which inferences run; thread-safe."""
+    """The queue between callers and workers, and what the workers run; thread-safe.
 
-    def __init__(self, slots: int) -> None:
-        self._free_slots = slots
+    Urgent calls (queries, and texts that a question waits for) go ahead of all others; within each kind calls take
+    turns, so that a large one delays a small one by one batch.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
         self._changed = threading.Condition()
-        self._queries: deque[Item] = deque()
-        self._turns: deque[Call] = deque()
-        self._query_run = 0
+        self._urgent: deque[Call] = deque()
+        self._patient: deque[Call] = deque()
+        self._running: dict[int, _Running] = {}
+        self._urgent_run = 0
         self._asked_at = float("-inf")
         self._tokens_per_s = _FIRST_TOKENS_PER_S
         self._closed = False
 
-    def add_queries(self, items: list[Item]) -> None:
-        """Queue items ahead of all documents.
+    def add(self, call: Call, items: list[Item], *, urgent: bool) -> None:
+        """Queue a slice of a call, sorted by length.
 
         Raises:
             UnavailableError: the schedule is closed.
         """
         with self._changed:
-            self._check_open()
-            self._asked_at = time.monotonic()
-            self._queries.extend(items)
-            self._changed.notify()
-
-    def add_documents(self, call: Call, items: list[Item]) -> None:
-        """Queue a slice of a call, sorted by length; calls take turns.
-
-        Raises:
-            UnavailableError: the schedule is closed.
-        """
-        with self._changed:
-            self._check_open()
+            if self._closed:
+                raise UnavailableError("the embedder is closed")
+            if urgent:
+                self._asked_at = time.monotonic()
+            turns = self._urgent if urgent else self._patient
             if not call.slices:
-                self._turns.append(call)
+                turns.append(call)
             call.slices.append(deque(items))
-            self._changed.notify_all()
+            # A single query needs a single worker.
+            self._changed.notify(len(items))
 
-    def take_slot(self) -> bool:
-        """Return whether the caller may run its query at once in its own thread; then it must `free_slot`.
-
-        That saves two changes of threads, a third of the time of a query on busy cores (measured).
-
-        Raises:
-            UnavailableError: the schedule is closed.
-        """
+    def drop(self, call: Call) -> None:
+        """Forget what is queued for a call that nobody waits for any more."""
         with self._changed:
-            self._check_open()
-            self._asked_at = time.monotonic()
-            if self._queries or self._turns or not self._free_slots:
-                return False
-            self._free_slots -= 1
-            return True
-
-    def free_slot(self) -> None:
-        """End what `take_slot` or `next_batch` began."""
-        with self._changed:
-            self._free_slots += 1
-            self._changed.notify_all()
-
-    def wait_for_slots(self, slots: int) -> None:
-        """Block until so many slots are free: until nothing runs any more, when all are asked for."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._free_slots >= slots)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise UnavailableError("the embedder is closed")
+            call.slices.clear()
+            for turns in (self._urgent, self._patient):
+                if call in turns:
+                    turns.remove(call)
 
     def next_batch(self) -> list[Item]:
-        """Return the items to run together now, in a slot that the worker must `free_slot` afterwards.
+        """Return the items to run together now; the worker calls `finish` afterwards.
 
-        Blocks until there are some and a slot is free; empty, without a slot, once closed.
+        Blocks until there are some; empty once closed.
         """
         with self._changed:
             while not self._closed:
-                if self._free_slots and (batch := self._pick()):
-                    self._free_slots -= 1
-                    return batch
+                while self._urgent or self._patient:
+                    if batch := self._pick():
+                        self._running[id(batch)] = _Running(time.monotonic(), self._usual_s(batch), batch)
+                        return batch
                 self._changed.wait()
             return []
 
-    def _pick(self) -> list[Item]:
-        if self._queries and not (self._turns and self._query_run >= MAX_QUERY_RUN):
-            self._query_run += 1
-            batch = _Batch(max(self._tokens_per_s * BATCH_S, _MIN_TOKENS), 0.0)
-            batch.take_from(self._queries)
-            return batch.items
-        self._query_run = 0
-        while self._turns:
-            if items := self._next_documents(self._turns.popleft()):
-                return items
-        return []
+    def finish(self, batch: list[Item]) -> None:
+        """End what `next_batch` began."""
+        with self._changed:
+            del self._running[id(batch)]
+            if self._closed:
+                self._changed.notify_all()
 
-    def _next_documents(self, call: Call) -> list[Item]:
-        """Return a batch of the call, filled up with items of the same length of those that wait behind it."""
-        if call.has_failed:
-            call.slices.clear()
-            return []
+    def overdue_s(self, call: Call | None = None) -> float:
+        """Return for how many seconds the model has been overdue, at least 0.
+
+        Without a call it is overdue when all workers are: nothing gets done. With one, also when an inference for this
+        call is, whatever the other workers do.
+        """
+        now = time.monotonic()
+        with self._changed:
+            everything = list(self._running.values())
+            latest = min((each.overdue_s(now) for each in everything), default=0.0)
+            overdue = latest if len(everything) >= self._workers else 0.0
+            if call is not None:
+                overdue = max([overdue, *(each.overdue_s(now) for each in everything if each.serves(call))])
+            return max(0.0, overdue)
+
+    def wait_until_idle(self, timeout_s: float) -> bool:
+        """Block until nothing runs any more; return whether that happened in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._running, timeout_s)
+
+    def _usual_s(self, batch: list[Item]) -> float:
+        return len(batch) * max(len(item.sequence) for item in batch) / self._tokens_per_s
+
+    def _pick(self) -> list[Item]:
+        """Return the next batch; empty when it was the turn of calls that have failed, which are gone then."""
+        if self._urgent and not (self._patient and self._urgent_run >= MAX_QUERY_RUN):
+            self._urgent_run += 1
+            return self._take(self._urgent, _Batch(max(self._tokens_per_s * BATCH_S, _MIN_TOKENS), 0.0))
+        self._urgent_run = 0
         is_quiet = time.monotonic() - self._asked_at > QUIET_AFTER_S
         size = max(self._tokens_per_s * QUIET_BATCH_S, _MIN_TOKENS) if is_quiet else self._tokens_per_s * BATCH_S
-        batch = _Batch(size, _MIN_LENGTH_RATIO)
-        for each in (call, *self._turns):
-            batch.take_from(each.slices[0])
-            if not each.slices[0]:
-                each.slices.popleft()
-        self._turns = deque(each for each in (*self._turns, call) if each.slices)
+        return self._take(self._patient, _Batch(size, _MIN_LENGTH_RATIO))
+
+    def _take(self, turns: deque[Call], batch: "_Batch") -> list[Item]:
+        """Return a batch of the call whose turn it is, filled up with what fits of those that wait behind it."""
+        # A call that has failed is still here until its caller wakes up.
+        calls = [call for call in turns if not call.has_failed]
+        for call in calls:
+            batch.take_from(call.slices[0])
+            if not call.slices[0]:
+                call.slices.popleft()
+        turns.clear()
+        turns.extend(call for call in (*calls[1:], *calls[:1]) if call.slices)
         return batch.items
 
     def record(self, tokens: int, seconds: float) -> None:
@@ -151,11 +158,28 @@ class Schedule:
         """Refuse further work, let the workers end, and return the calls that still wait in the queue."""
         with self._changed:
             self._closed = True
-            waiting = [item.call for item in self._queries] + list(self._turns)
-            self._queries.clear()
-            self._turns.clear()
+            waiting = [*self._urgent, *self._patient]
+            self._urgent.clear()
+            self._patient.clear()
             self._changed.notify_all()
             return waiting
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """An inference that has begun: when (monotonic seconds), how long it should take, and for what."""
+
+    started: float
+    usual_s: float
+    batch: list[Item]
+
+    def overdue_s(self, now: float) -> float:
+        """Return by how much it is late; negative while it is not."""
+        return now - self.started - _SLACK * self.usual_s
+
+    def serves(self, call: Call) -> bool:
+        """Return whether it makes vectors of this call."""
+        return any(item.call is call for item in self.batch)
 
 
 @dataclass(slots=True)

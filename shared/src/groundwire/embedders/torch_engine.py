@@ -13,8 +13,6 @@ class TorchEngine:
 
     name = "torch f32"
     parallelism = 1
-    # OpenMP starts a pool of threads for every thread that calls it.
-    runs_in_any_thread = False
 
     def __init__(self, module: Any) -> None:
         self._module = module

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from groundwire.embedders.batching import BatchingEmbedder
-from groundwire.embedders.engine import unit_rows
+from groundwire.embedders.engine import Frame, unit_rows
 from groundwire.embedders.tokenization import ModelTokenizer, TokenIds
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 
 PROVIDER_SUFFIX = "+windows"
@@ -41,13 +42,29 @@ class WindowedEmbedder:
         """Return the tokenizer of the model."""
         return self._inner.tokenizer
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions), rows L2-normalised.
+    @property
+    def is_responsive(self) -> bool:
+        """Return whether the engine finishes what it is given; cheap, never waits."""
+        return self._inner.is_responsive
 
-        Raises:
-            InvalidRequestError: a text has lone surrogates.
-            UnavailableError: the engine failed, or the embedder is closed.
-        """
+    def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions), rows L2-normalised."""
+        return self._embed(texts, budget, urgent=urgent)
+
+    def embed_query(self, text: str, budget: Budget) -> Vectors:
+        """Return float32 of shape (dimensions,); goes ahead of waiting documents."""
+        vector: Vectors = self.embed_queries([text], budget)[0]
+        return vector
+
+    def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
+        """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents."""
+        return self._embed(texts, budget, urgent=True, frame=self._inner.model.query_frame)
+
+    def close(self) -> None:
+        """Close the inner embedder; idempotent."""
+        self._inner.close()
+
+    def _embed(self, texts: Sequence[str], budget: Budget, *, urgent: bool, frame: Frame | None = None) -> Vectors:
         counts: list[list[int]] = []
 
         def windows() -> Iterator[list[TokenIds]]:
@@ -56,34 +73,7 @@ class WindowedEmbedder:
                 counts.extend([len(window) for window in text] for text in cut)
                 yield [window for text in cut for window in text]
 
-        return _averaged(self._inner.embed_token_slices(windows()), counts)
-
-    def embed_query(self, text: str) -> Vectors:
-        """Return float32 of shape (dimensions,); goes ahead of waiting documents.
-
-        Raises:
-            InvalidRequestError: the text has lone surrogates.
-            UnavailableError: the engine failed, or the embedder is closed.
-        """
-        vector: Vectors = self.embed_queries([text])[0]
-        return vector
-
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents.
-
-        Raises:
-            InvalidRequestError: a text has lone surrogates.
-            UnavailableError: the engine failed, or the embedder is closed.
-        """
-        if not texts:
-            return self._inner.embed_queries(texts)
-        cut = [self._cut(ids) for ids in self.tokenizer.encode(texts)]
-        vectors = self._inner.embed_query_tokens([window for text in cut for window in text])
-        return _averaged(vectors, [[len(window) for window in text] for text in cut])
-
-    def close(self) -> None:
-        """Close the inner embedder; idempotent."""
-        self._inner.close()
+        return _averaged(self._inner.embed_token_slices(windows(), budget, urgent=urgent, frame=frame), counts)
 
     def _cut(self, ids: TokenIds) -> list[TokenIds]:
         """Return consecutive windows; one, possibly empty, for a text that fits."""

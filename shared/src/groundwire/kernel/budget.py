@@ -1,6 +1,8 @@
 """The time and the permission a call has left, passed down to blocking work."""
 
+import threading
 import time
+from collections.abc import Callable
 
 from groundwire.kernel.errors import CallCancelledError, DeadlineError
 
@@ -8,16 +10,25 @@ from groundwire.kernel.errors import CallCancelledError, DeadlineError
 class Budget:
     """Deadline and cancellation of one call; safe to share between threads.
 
-    Long work calls `check()` between batches, so that it stops within one batch after the caller left.
+    Long work calls `check()` between batches, so that it stops within one batch after the caller left. Whoever waits
+    for another thread waits with `wait_for`, which ends when the budget does.
     """
 
     def __init__(self, timeout_s: float | None = None) -> None:
         self._ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         self._cancelled = False
+        self._lock = threading.Lock()
+        self._waited_on: list[threading.Condition] = []
 
     def cancel(self) -> None:
-        """Make every later `check()` fail; idempotent."""
-        self._cancelled = True
+        """Make every later `check()` fail and end every `wait_for`; idempotent."""
+        with self._lock:
+            self._cancelled = True
+            waited_on = list(self._waited_on)
+        # Without the lock: a waiter takes it while it holds its condition.
+        for condition in waited_on:
+            with condition:
+                condition.notify_all()
 
     def remaining_s(self) -> float | None:
         """Return the seconds left, at least 0, or None without a deadline."""
@@ -34,3 +45,30 @@ class Budget:
             raise CallCancelledError("the call was cancelled")
         if self.remaining_s() == 0.0:
             raise DeadlineError("the deadline of the call has passed")
+
+    def wait_for(
+        self, condition: threading.Condition, predicate: Callable[[], bool], at_most_s: float | None = None
+    ) -> bool:
+        """Wait, with `condition` held, until `predicate()` holds; return whether it does.
+
+        It is false only when `at_most_s` seconds have passed before the budget ended.
+
+        Raises:
+            CallCancelledError: `cancel()` was called before it held.
+            DeadlineError: the deadline passed before it held.
+        """
+        gives_up_at = None if at_most_s is None else time.monotonic() + at_most_s
+        with self._lock:
+            self._waited_on.append(condition)
+        try:
+            while not predicate():
+                self.check()
+                left = [self.remaining_s(), None if gives_up_at is None else gives_up_at - time.monotonic()]
+                timeout = min((seconds for seconds in left if seconds is not None), default=None)
+                if timeout is not None and timeout <= 0.0 and self.remaining_s() != 0.0:
+                    return False
+                condition.wait(timeout)
+            return True
+        finally:
+            with self._lock:
+                self._waited_on.remove(condition)

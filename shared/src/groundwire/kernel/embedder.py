@@ -10,6 +10,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from groundwire.kernel.budget import Budget
+
 Vectors: TypeAlias = NDArray[np.float32]
 
 
@@ -88,6 +90,14 @@ class Embedder(Protocol):
 
     Promise (checked by tests/conformance/embedder.py): float32, rows in the order of the texts, rows
     L2-normalised when `identity.normalized`, deterministic to a cosine of 0.9999 whatever the batch.
+
+    Every method that embeds ends when its budget does, also while the model hangs, and leaves nothing in a queue then.
+
+    Raises, all of them:
+        InvalidRequestError: a text is not valid Unicode (lone surrogates).
+        UnavailableError: the model or endpoint does not answer.
+        DeadlineError: the deadline of the budget passed.
+        CallCancelledError: the budget was cancelled.
     """
 
     @property
@@ -100,37 +110,34 @@ class Embedder(Protocol):
         """Return the tokenizer of the model."""
         ...
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    @property
+    def is_responsive(self) -> bool:
+        """Return whether the model finishes what it is given; cheap, never waits.
+
+        False while all it could run has been running for much longer than any batch takes. True again as soon as
+        it finishes something.
+        """
+        ...
+
+    def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
         """Return float32 of shape (len(texts), dimensions); the caller may change it.
 
         Text beyond `identity.max_tokens` is averaged in (provider `…+windows`) or does not influence the vector.
-
-        Raises:
-            InvalidRequestError: a text is not valid Unicode (lone surrogates).
-            UnavailableError: the model or endpoint does not answer.
+        `urgent` texts go ahead of waiting documents as queries do: somebody waits for an answer.
         """
         ...
 
-    def embed_query(self, text: str) -> Vectors:
-        """Return float32 of shape (dimensions,); goes ahead of waiting documents.
-
-        Raises:
-            InvalidRequestError: the text is not valid Unicode (lone surrogates).
-            UnavailableError: the model or endpoint does not answer.
-        """
+    def embed_query(self, text: str, budget: Budget) -> Vectors:
+        """Return float32 of shape (dimensions,); goes ahead of waiting documents."""
         ...
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+    def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
         """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents.
 
         Row i is the vector that `embed_query(texts[i])` makes, to a cosine of 0.9999.
-
-        Raises:
-            InvalidRequestError: a text is not valid Unicode (lone surrogates).
-            UnavailableError: the model or endpoint does not answer.
         """
         ...
 
     def close(self) -> None:
-        """Release threads and memory; idempotent."""
+        """Release threads and memory; idempotent. Does not wait for a model that hangs."""
         ...

@@ -86,7 +86,7 @@ class EmbedChunks:
         batches = self._batches(needs)
         for batch in batches:
             budget.check()
-            made = self._embed([chunks[needs.missing[name][0]].embedding_text for name in batch])
+            made = self._embed([chunks[needs.missing[name][0]].embedding_text for name in batch], budget)
             unstored = NewVectors(self.embedder.identity.digest, batch, made)
             if batch is not batches[-1]:
                 self._store(unstored)
@@ -140,9 +140,9 @@ class EmbedChunks:
             size += max(1, needs.tokens[rows[0]])
         return batches
 
-    def _embed(self, texts: Sequence[str]) -> Vectors:
+    def _embed(self, texts: Sequence[str], budget: Budget) -> Vectors:
         """Return the vectors with length 1, whatever the model does; a vector of zeros stays."""
-        made = self.embedder.embed_documents(texts)
+        made = self.embedder.embed_documents(texts, budget)
         lengths = np.linalg.norm(made, axis=1, keepdims=True)
         return np.asarray(made / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
 

@@ -3,6 +3,7 @@
 import time
 
 from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder, EmbeddingIdentity, Vectors
 
 
@@ -23,7 +24,7 @@ class QueryVectors:
         """Return the identity of the vectors."""
         return self._embedder.identity
 
-    def __call__(self, query: str) -> tuple[Vectors, float]:
+    def __call__(self, query: str, budget: Budget) -> tuple[Vectors, float]:
         """Return the vector, not to be changed: float32, shape (dimensions,), and the seconds it took to make.
 
         Raises:
@@ -33,7 +34,7 @@ class QueryVectors:
         key = (self._embedder.identity.digest, query)
         known = self._known.get(key)
         if known is None:
-            known = self._embedder.embed_query(query)
+            known = self._embedder.embed_query(query, budget)
             known.setflags(write=False)
             self._known.put(key, known)
         return known, time.perf_counter() - started

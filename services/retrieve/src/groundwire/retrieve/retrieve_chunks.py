@@ -62,19 +62,19 @@ class RetrieveChunks:
         """
         chosen: tuple[ChosenSection, ...] = ()
         if request.top_down:
-            request, chosen = self._limited(request)
+            request, chosen = self._limited(request, budget)
         result = self.search_chunks(request, budget)
         first = (SearchState.RECEIVED, min(call.received, result.times.states[0][1]))
         total_s = time.perf_counter() - call.started
         times = replace(result.times, total_s=total_s, states=(first, *result.times.states[1:]))
         return Retrieved(replace(result, times=times), request.self_query_failed, chosen)
 
-    def _limited(self, request: SearchRequest) -> tuple[SearchRequest, tuple[ChosenSection, ...]]:
+    def _limited(self, request: SearchRequest, budget: Budget) -> tuple[SearchRequest, tuple[ChosenSection, ...]]:
         """Return the request limited to the best sections; as it is when its vector does not fit, which is an error."""
         collection, outline = self.outlines.read(request.tenant, request.collection)
         if request.vector is None and collection.identity == self.embedder.identity and request.prepared is None:
             started = time.perf_counter()
-            vector = self.embedder.embed_query(request.query)
+            vector = self.embedder.embed_query(request.query, budget)
             request = replace(request, prepared=PreparedVector(vector, time.perf_counter() - started))
         known = request.prepared.vector if request.vector is None and request.prepared else request.vector
         if known is None or known.shape != (collection.identity.dimensions,):

@@ -155,14 +155,14 @@ class SearchChunks:
         is_hybrid = self.plan_search.mode(request, collection) is SearchMode.HYBRID
         depth = self.rank_candidates.depth(self.plan_search.top_k(request, collection), is_hybrid=is_hybrid)
         with legs.looking_up(request.query, depth, self.companion):
-            vector, embedding_s = self._embed(request, collection)
+            vector, embedding_s = self._embed(request, collection, budget)
             budget.check()
             trail.enter(SearchState.SEARCHING)
             legs.prefetch(vector, depth)
         budget.check()
         return vector, embedding_s
 
-    def _embed(self, request: SearchRequest, collection: Collection) -> tuple[Vectors, float]:
+    def _embed(self, request: SearchRequest, collection: Collection, budget: Budget) -> tuple[Vectors, float]:
         expected = collection.identity
         if request.vector is not None:
             _check_length(len(request.vector), expected.dimensions)
@@ -177,7 +177,7 @@ class SearchChunks:
             )
         if request.prepared is not None:
             return request.prepared.vector, request.prepared.elapsed_s
-        return self.query_vectors(request.query)
+        return self.query_vectors(request.query, budget)
 
     def _select(self, plan: SearchPlan, ranked: Ranked, view: SearchView) -> list[Selected]:
         passed = [pair for pair in ranked.ranking.candidates if pair[0].relevance >= plan.min_relevance]

@@ -54,10 +54,9 @@ class ExtractiveGenerator:
         candidates = shortlist(question, find_candidates(passages, question), MAX_CANDIDATES)
         if not candidates:
             return []
-        budget.check()
-        query_vector = self._embedder.embed_query(question_text)
-        budget.check()
-        vectors = self._embedder.embed_documents([candidate.text for candidate in candidates])
+        query_vector = self._embedder.embed_query(question_text, budget)
+        # Urgent: somebody waits for the answer, and the queue of an ingest may be minutes long.
+        vectors = self._embedder.embed_documents([candidate.text for candidate in candidates], budget, urgent=True)
         scored = score_candidates(question, candidates, _normalized(query_vector), _normalized(vectors))
         best = min(scored, key=Scored.order)
         if support(question, best, passages) < self._min_support:

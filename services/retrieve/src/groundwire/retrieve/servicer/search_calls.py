@@ -100,7 +100,7 @@ class SearchCalls:
         vectors: dict[str, PreparedVector] = {}
         started = time.perf_counter()
         with suppress(GroundwireError):
-            rows = self.embedder.embed_queries(list(queries)) if queries else ()
+            rows = self.embedder.embed_queries(list(queries), request_context.current().budget) if queries else ()
             share_s = (time.perf_counter() - started) / max(1, len(queries))
             vectors = {query: PreparedVector(row, share_s) for query, row in zip(queries, rows, strict=True)}
         return [
