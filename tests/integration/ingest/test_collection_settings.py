@@ -98,6 +98,8 @@ def test_settings_that_are_not_given_are_the_profiles_and_none_is_missing(harnes
     ("settings", "field"),
     [
         (Settings(chunking=settings_pb.ChunkingPolicy(target_size=0)), "chunking.target_size"),
+        (Settings(chunking=settings_pb.ChunkingPolicy(target_size=15, minimum_size=1)), "chunking.target_size"),
+        (Settings(chunking=settings_pb.ChunkingPolicy(maximum_size=8193)), "chunking.maximum_size"),
         (Settings(chunking=settings_pb.ChunkingPolicy(minimum_size=600)), "chunking.minimum_size"),
         (Settings(chunking=settings_pb.ChunkingPolicy(minimum_size=0)), "chunking.minimum_size"),
         (Settings(chunking=settings_pb.ChunkingPolicy(maximum_size=511)), "chunking.maximum_size"),

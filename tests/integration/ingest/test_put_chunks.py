@@ -316,3 +316,12 @@ def test_chunks_have_tags_and_keys_of_their_own(harness: Harness, collection: st
     given = chunk("a chunk with a tag", tags=["own"])
     result = put(harness, collection, given, fields=document_pb2.DocumentFields(tags=["all"]))
     assert list(stored(harness, collection, result.document.document_id)[0].tags) == ["all", "own"]
+
+
+def test_white_space_counts_towards_the_size_of_a_chunk(harness: Harness, collection: str) -> None:
+    wide = f"The moon{' ' * 8185}pulls."
+    assert refused(harness, collection, chunk(wide)) == (
+        "chunks[0].content",
+        "has 1025 tokens, the collection takes at most 1024",
+    )
+    assert put(harness, collection, chunk(f"The moon{' ' * 8178}pulls.")).counts.chunk_count == 1

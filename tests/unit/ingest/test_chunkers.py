@@ -8,13 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from groundwire.ingest.adapters.readers.html_reader import read_html
+from groundwire.ingest.domain.chunking_rules import check_policy
 from groundwire.ingest.domain.graphemes import is_cluster_boundary
 from groundwire.ingest.domain.making_chunks import chunks_of
-from groundwire.ingest.domain.parsing import ParsedChunk, ParsedDocument
-from groundwire.kernel.chunk import MAX_UPPER_CONTENT_CHARS
-from groundwire.kernel.collection import PROFILES, ChunkerKind, ChunkingPolicy, ChunkUnit, ProfileName
+from groundwire.ingest.domain.parsing import MAX_CHUNKS, ParsedChunk, ParsedDocument
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
+from groundwire.kernel.collection import (
+    MAX_CHUNK_SIZES,
+    PROFILES,
+    ChunkerKind,
+    ChunkingPolicy,
+    ChunkUnit,
+    ProfileName,
+)
 from groundwire.kernel.document import DocumentFormat
-from groundwire.kernel.document_errors import EmptyDocumentError
+from groundwire.kernel.document_errors import DocumentLimitError, EmptyDocumentError
+from groundwire.kernel.errors import InvalidRequestError
+from tests.growth import LINEAR, growth
 from tests.unit.ingest.test_chunking import BITS, parse_whole, prose, tokenizer
 
 TOKENS = ChunkingPolicy(ChunkUnit.TOKENS, target=12, minimum=6, maximum=24, overlap_ratio=0.15, min_chars=3)
@@ -236,7 +247,7 @@ def test_a_text_without_headings_has_only_the_document_above() -> None:
 
 
 def test_an_upper_chunk_that_is_very_long_keeps_its_span_and_no_content() -> None:
-    text = f"# One\n\n{prose(MAX_UPPER_CONTENT_CHARS // 4)}\n\n# Two\n\nShort.\n"
+    text = f"# One\n\n{prose(MAX_CHUNK_CHARS // 4)}\n\n# Two\n\nShort.\n"
     policy = replace(PROFILES[ProfileName.DOCUMENTS].settings.chunking, chunker=ChunkerKind.HIERARCHY)
     document, one, two = (chunk for chunk in chunks_of(parse(text, policy), 2) if chunk.upper)
     assert (document.content, one.content, two.content) == ("", "", "# Two\n\nShort.")
@@ -279,3 +290,76 @@ def test_each_profile_keeps_its_limits_on_long_and_short_texts(
 
 def _pairs(parsed: ParsedDocument) -> list[tuple[ParsedChunk, str]]:
     return list(zip(parsed.chunks, contents(parsed), strict=True))
+
+
+BLANKS = ["\n", " ", "\t", "\u3000", "\u00a0"]
+
+
+@pytest.mark.parametrize("blank", BLANKS, ids=ascii)
+@pytest.mark.parametrize("unit", ChunkUnit)
+@pytest.mark.parametrize("kind", ChunkerKind)
+@pytest.mark.parametrize("profile", [ProfileName.DOCUMENTS, ProfileName.WEB])
+def test_white_space_makes_no_chunk_longer_than_the_policy_allows(
+    profile: ProfileName, kind: ChunkerKind, unit: ChunkUnit, blank: str
+) -> None:
+    policy = replace(PROFILES[profile].settings.chunking, chunker=kind, unit=unit)
+    text = f"# Title\n\nThe heron stands in the reeds.{blank * 40_000}At noon it flies{blank * 40_000}home.\n"
+    parsed = parse(text, policy)
+    longest = max(map(len, contents(parsed)))
+    assert longest <= policy.maximum * (8 if unit is ChunkUnit.TOKENS else 1)
+    words = ["#", "Title", "The", "heron", "stands", "in", "the", "reeds.", "At", "noon", "it", "flies", "home."]
+    assert [word for content in contents(parsed) for word in content.split() if word in words][:3] == words[:3]
+    assert set(words) <= {word for content in contents(parsed) for word in content.split()}
+
+
+@pytest.mark.parametrize("kind", ChunkerKind)
+@pytest.mark.parametrize("unit", ChunkUnit)
+def test_the_largest_policy_still_bounds_every_chunk(kind: ChunkerKind, unit: ChunkUnit) -> None:
+    most = MAX_CHUNK_SIZES[unit]
+    policy = ChunkingPolicy(unit, most, 1, most, 0.4, 1, kind)
+    check_policy(policy, "chunking")
+    text = "tide " * 30_000 + " " * 100_000 + "x" * 200_000 + "\u0301" * 70_000
+    assert len(contents(parse(text, policy))) > 3
+    assert max(map(len, contents(parse(text, policy)))) <= MAX_CHUNK_CHARS
+
+
+@pytest.mark.parametrize(
+    ("policy", "field"),
+    [
+        (ChunkingPolicy(ChunkUnit.TOKENS, 15, 1, 100, 0.0, 1), "target_size"),
+        (ChunkingPolicy(ChunkUnit.CHARS, 63, 1, 100, 0.0, 1), "target_size"),
+        (ChunkingPolicy(ChunkUnit.TOKENS, 512, 1, 8193, 0.0, 1), "maximum_size"),
+        (ChunkingPolicy(ChunkUnit.CHARS, 512, 1, 65_537, 0.0, 1), "maximum_size"),
+    ],
+)
+def test_sizes_beyond_the_bounds_are_refused(policy: ChunkingPolicy, field: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        check_policy(policy, "chunking")
+    assert [violation.field for violation in caught.value.violations] == [f"chunking.{field}"]
+
+
+def test_a_document_of_too_many_chunks_is_refused() -> None:
+    policy = replace(PROFILES[ProfileName.DOCUMENTS].settings.chunking, chunker=ChunkerKind.SENTENCE)
+    with pytest.raises(DocumentLimitError) as caught:
+        parse("Ah. " * (MAX_CHUNKS + 1), policy, DocumentFormat.TEXT)
+    assert caught.value.metadata == {"resource": "chunks", "limit": str(MAX_CHUNKS)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "bit"),
+    [
+        (ChunkerKind.SENTENCE, "<p>One. Two. Three.\n"),  # one block of HTML with many sentences
+        (ChunkerKind.HIERARCHY, "## S\n\n"),  # many sections without text
+        (ChunkerKind.HIERARCHY, "# C\n\nT.\n\n"),
+    ],
+)
+def test_cutting_takes_linear_time(kind: ChunkerKind, bit: str) -> None:
+    policy = replace(PROFILES[ProfileName.DOCUMENTS].settings.chunking, chunker=kind)
+    assert growth(lambda n: "Begin.\n\n" + bit * n, lambda text: parse(text, policy), 1_000) < LINEAR
+
+
+def test_a_heading_of_a_whole_page_is_told_to_the_chunks_in_brief() -> None:
+    page = read_html(f"<h1>{'Long ' * 5000}</h1><p>Text.</p>".encode(), "content")
+    assert page.text.startswith("Long Long")
+    assert len(page.text) > 20_000
+    assert page.outline.headings[0].text == ("Long " * 40).strip()

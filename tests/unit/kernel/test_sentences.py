@@ -1,11 +1,15 @@
 """Sentences are exact ranges, never run across structure, and leave markers outside."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groundwire.kernel.heading_text import heading_text
 from groundwire.kernel.sentences import split_sentences
-from groundwire.kernel.text_blocks import BlockKind, split_blocks
+from groundwire.kernel.text_blocks import BlockKind, code_spans, split_blocks
+from tests.growth import LINEAR, growth
 
 
 def _texts(text: str) -> list[str]:
@@ -123,3 +127,37 @@ def test_ranges_are_inside_ordered_disjoint_and_without_white_space_at_the_ends(
 def test_blocks_leave_out_only_white_space_and_quote_marks(text: str) -> None:
     covered = {index for block in split_blocks(text) for index in range(block.start, block.end)}
     assert all(char.isspace() or char == ">" for index, char in enumerate(text) if index not in covered)
+
+
+ATTACKS: dict[str, Callable[[int], str]] = {
+    "comments that open at every stop, then white space": lambda n: "A. " + ".<!--" * (n // 10) + " " * (n // 2),
+    "comments that open": lambda n: ".<!--" * (n // 5),
+    "comments behind a stop": lambda n: "." + "<!--.-->" * (n // 8) + "x",
+    "lines of comments that never close": lambda n: "<!--\n" * (n // 5),
+    "lines of comments that close at the end": lambda n: "<!--\n" * (n // 5) + "-->",
+    "references behind a stop": lambda n: ".[.]" * (n // 4) + "x",
+    "stops": lambda n: "." * n + "x",
+    "closing marks": lambda n: '."' * (n // 2) + "x",
+    "runs of backticks, each of another length": lambda n: " ".join(
+        "`" * length for length in range(1, int((2 * n) ** 0.5))
+    ),
+    "code spans with a stop": lambda n: "`a.` b. " * (n // 8),
+    "a tag of white space": lambda n: "<a" + " " * n + ">x",
+    "a rule that is none": lambda n: "- " * (n // 2) + "x",
+    "line ends behind a stop": lambda n: "a." + "\n" * n + "b",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_text_takes_more_than_linear_time(attack: str) -> None:
+    assert growth(ATTACKS[attack], split_sentences, 10_000) < LINEAR
+
+
+@pytest.mark.parametrize("bit", ["<!--", "**a ", "*a ", "`", "[", "{#", " ", "{#a} "])
+def test_a_heading_of_markup_takes_no_more_time_than_its_bound(bit: str) -> None:
+    assert growth(lambda n: "# " + bit * (n // len(bit)), heading_text, 100_000) < LINEAR
+
+
+def test_a_run_of_backticks_is_closed_by_the_next_run_of_its_length() -> None:
+    text = "`a``b` ``c`d`` ``` e `f` `"
+    assert [text[start:end] for start, end in code_spans(text, 0, len(text))] == ["`a``b`", "``c`d``", "`f`"]

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from groundwire.kernel.chunk import MAX_UPPER_CONTENT_CHARS, Chunk
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
 
 SEGMENT_CHARS = 65_536
 """Code points of a stored segment: decoded in well under a millisecond, and few rows for a large text."""
@@ -68,8 +68,8 @@ def check_chunks(text: str, chunks: Sequence[Chunk]) -> None:
 
 def _is_content(text: str, chunk: Chunk) -> bool:
     start, end = chunk.span.start, chunk.span.end
-    if chunk.upper and end - start > MAX_UPPER_CONTENT_CHARS:
-        return not chunk.content
+    if end - start > MAX_CHUNK_CHARS:
+        return chunk.upper and not chunk.content
     return text[start:end] == chunk.content
 
 

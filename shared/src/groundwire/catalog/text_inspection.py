@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, select
 from groundwire.catalog.database import Database
 from groundwire.catalog.segments import Segment, cut
 from groundwire.catalog.tables import chunks, collections, documents, generations, text_segments
-from groundwire.kernel.chunk import MAX_UPPER_CONTENT_CHARS
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
 _CHUNKS_TOLD = 20
@@ -93,7 +93,7 @@ def _chunk_problems(connection: Connection, key: int, text: str) -> Iterator[tup
 def _chunk_problem(row: RowMapping, text: str) -> str | None:
     start, end = row["char_start"], row["char_end"]
     content = text[start:end]
-    if row["upper"] and end - start > MAX_UPPER_CONTENT_CHARS:
+    if row["upper"] and end - start > MAX_CHUNK_CHARS:
         content = ""
     if row["content"] != content:
         return f"the chunk is not the text of its span {start}..{end}"

@@ -8,8 +8,8 @@ from groundwire.kernel.embedding_text import embedding_text
 from groundwire.kernel.filters import Value
 from groundwire.kernel.spans import Span
 
-MAX_UPPER_CONTENT_CHARS = 65_536
-"""An upper chunk of more code points keeps its span and no content."""
+MAX_CHUNK_CHARS = 65_536
+"""No chunk has more code points of content; a longer upper chunk keeps its span and no content."""
 LEAD_CHARS = 1_000
 """So many code points of its content stand for an upper chunk, below its headings."""
 
@@ -29,7 +29,7 @@ class Chunk:
     may find the chunk. Where levels have chunks of their own, `parent` and `grandparent` are sequence numbers, the
     last part of the path of a paragraph names the paragraph itself, and `upper` chunks stand for a whole document,
     chapter or section: they are never indexed, come after all others, and have no content when they are longer than
-    `MAX_UPPER_CONTENT_CHARS`. `given_heading` is the heading above when it is not the last of the path.
+    `MAX_CHUNK_CHARS`. `given_heading` is the heading above when it is not the last of the path.
     """
 
     sequence_num: int

@@ -6,7 +6,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.embedder import EmbeddingIdentity
+
+MAX_CHARS_PER_TOKEN = 8
+"""A token counts for at most so many code points."""
 
 
 class ProfileName(StrEnum):
@@ -32,6 +36,10 @@ class ChunkUnit(StrEnum):
 
     TOKENS = "tokens"
     CHARS = "chars"
+
+
+MAX_CHUNK_SIZES = {ChunkUnit.TOKENS: MAX_CHUNK_CHARS // MAX_CHARS_PER_TOKEN, ChunkUnit.CHARS: MAX_CHUNK_CHARS}
+"""The largest maximum a policy may have; no chunk then has more than MAX_CHUNK_CHARS code points."""
 
 
 class ChunkerKind(StrEnum):
@@ -65,7 +73,7 @@ class FieldType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChunkingPolicy:
-    """How texts are cut. Sizes are in `unit`, 1 <= minimum <= target <= maximum.
+    """How texts are cut. Sizes are those of `size_of`, 1 <= minimum <= target <= maximum <= MAX_CHUNK_SIZES[unit].
 
     `overlap_ratio` is a share of `target` in [0, 0.5). Chunks shorter than `min_chars` code points are
     merged into a neighbour, or flagged undersized when that would break `maximum`. `window_size` is the number of
@@ -80,6 +88,16 @@ class ChunkingPolicy:
     min_chars: int
     chunker: ChunkerKind = ChunkerKind.STRUCTURE
     window_size: int = 2
+
+    def size_of(self, chars: int, tokens: int) -> int:
+        """Return the size, at least 1, of a text of so many code points and tokens in the unit of the policy.
+
+        A tokenizer that skips white space, or has one token for any unknown word, would otherwise make chunks without
+        bound: a token counts for at most MAX_CHARS_PER_TOKEN code points.
+        """
+        if self.unit is ChunkUnit.CHARS:
+            return chars
+        return max(1, tokens, -(-chars // MAX_CHARS_PER_TOKEN))
 
     @property
     def digest(self) -> str:

@@ -3,11 +3,12 @@
 import html
 import re
 
+from groundwire.kernel.text_blocks import code_spans
+
 MAX_HEADING_CHARS = 200
-_ATTRIBUTES = re.compile(r"\s*\{[#.][^{}]*\}\s*$")
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_ATTRIBUTES = re.compile(r"\{[#.][^{}]*\}$")
 _IMAGE_OR_LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->")
 _STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _EMPHASIS = re.compile(r"(?<![\w*_\\])([*_])(?=\S)(.+?)(?<=\S)\1(?![\w*_])")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -19,11 +20,11 @@ def heading_text(source: str) -> str:
 
     Code spans keep their content, links their text; HTML tags, emphasis marks, escapes and a trailing `{#id}` go.
     """
-    source = _ATTRIBUTES.sub("", source[: 4 * MAX_HEADING_CHARS])
+    source = _ATTRIBUTES.sub("", source[: 4 * MAX_HEADING_CHARS].rstrip()).rstrip()
     parts, done = [], 0
-    for span in _CODE_SPAN.finditer(source):
-        parts += [_plain(source[done : span.start()]), span.group(2)]
-        done = span.end()
+    for start, end in code_spans(source, 0, len(source)):
+        parts += [_plain(source[done:start]), source[start:end].strip("`")]
+        done = end
     parts.append(_plain(source[done:]))
     return _SPACES.sub(" ", "".join(parts)).strip()[:MAX_HEADING_CHARS].rstrip()
 

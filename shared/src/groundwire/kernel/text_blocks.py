@@ -36,10 +36,11 @@ _LIST_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+\S")
 _TABLE = re.compile(r"\s*\|.*\|?\s*$|\s*:?-{2,}:?\s*\|")
 # Raw HTML, comments, template directives, link definitions, rules: layout, not statements.
 _MARKUP = re.compile(
-    r"\s*(?:</?[A-Za-z!][^>]*>?\s*$|<!--|<(?:span|a|img|Listing)\b|\{\{|\[[^\]]+\]:\s|!\[|(?:[-*_]\s*){3,}$)"
+    r"\s*(?:</?[A-Za-z!][^>]*+>?\s*$|<!--|<(?:span|a|img|Listing)\b|\{\{|\[[^\]]+\]:\s|!\[|(?:[-*_]\s*){3,}$)"
 )
 _QUOTE = re.compile(r"(?: {0,3}> ?)+")
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_BACKTICKS = re.compile(r"`+")
 _STARTS = (
     (BlockKind.HEADING, _HEADING),
     (BlockKind.MARKUP, _MARKUP),
@@ -58,11 +59,12 @@ def split_blocks(text: str) -> list[Block]:
     blocks: list[Block] = []
     fence = "`" if _begins_in_code(text) else ""
     follows = False
-    comment_end = 0
+    comment_end, last_close = 0, text.rfind("-->")
     for start, end in _lines(text):
         line = text[start:end]
-        if not fence and line.lstrip().startswith("<!--"):
-            comment_end = max(comment_end, _end_of_comment(text, start, end))
+        # Inside a comment, and behind one that never closes, no further search for an end is needed or finds one.
+        if not fence and start >= comment_end and start < last_close and line.lstrip().startswith("<!--"):
+            comment_end = max(end, text.find("-->", start))
         if start < comment_end:
             _add(blocks, BlockKind.MARKUP, start, end, joins=follows)
             follows = True
@@ -79,6 +81,27 @@ def split_blocks(text: str) -> list[Block]:
     return blocks
 
 
+def code_spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Return the code spans of text[start:end], with their backticks, in order (CommonMark 0.31, section 6.1).
+
+    A run of backticks opens a span that the next run of the same length closes. Linear in the length of the text.
+    """
+    runs = [run.span() for run in _BACKTICKS.finditer(text, start, end)]
+    closing: list[int | None] = [None] * len(runs)
+    next_of_length: dict[int, int] = {}
+    for number in range(len(runs) - 1, -1, -1):
+        length = runs[number][1] - runs[number][0]
+        closing[number] = next_of_length.get(length)
+        next_of_length[length] = number
+    spans, number = [], 0
+    while number < len(runs):
+        closer = closing[number]
+        if closer is not None:
+            spans.append((runs[number][0], runs[closer][1]))
+        number = 1 + (number if closer is None else closer)
+    return spans
+
+
 def _lines(text: str) -> Iterator[tuple[int, int]]:
     """Iterate over the lines without their ends and without quote marks at the front."""
     start = 0
@@ -87,12 +110,6 @@ def _lines(text: str) -> Iterator[tuple[int, int]]:
         start = match.end()
     if start < len(text):
         yield _unquoted(text, start, len(text)), len(text)
-
-
-def _end_of_comment(text: str, start: int, end: int) -> int:
-    """Return where a comment that opens the line start..end closes; the line's end when it never does."""
-    close = text.find("-->", start)
-    return max(end, close) if close >= 0 else end
 
 
 def _unquoted(text: str, start: int, end: int) -> int:

@@ -411,17 +411,20 @@ class ChunkingPolicy(_message.Message):
     unit: Global___ChunkUnit.ValueType
     """Optional. What the sizes count."""
     target_size: _builtins.int
-    """Optional. Size to aim at, 1 to 100,000 units."""
+    """Optional. Size to aim at: 16 to 8,192 tokens, or 64 to 65,536 code points."""
     minimum_size: _builtins.int
     """Optional. Smallest size; shorter chunks are merged into a neighbour where the result fits, else flagged
     `undersized`. At most `target_size`.
     """
     maximum_size: _builtins.int
-    """Optional. Largest size; never exceeded."""
+    """Optional. Largest size, at most 8,192 tokens or 65,536 code points; never exceeded. Eight code points count
+    as at least one token, so that white space and endless words have a bound too; `FIXED` counts words as the
+    tokenizer does. No chunk has more than 65,536 code points.
+    """
     overlap_ratio: _builtins.float
     """Optional. Share of the target that neighbours have in common, from 0.0 and below 0.5."""
     min_chars: _builtins.int
-    """Optional. Fewest code points of a chunk, at least 1."""
+    """Optional. Fewest code points of a chunk, 1 to 65,536."""
     chunker: Global___Chunker.ValueType
     """Optional. How borders are found; unset means by structure."""
     window_size: _builtins.int

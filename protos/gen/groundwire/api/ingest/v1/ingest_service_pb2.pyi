@@ -1779,7 +1779,7 @@ class ReadyChunk(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     content: _builtins.str
     """Required. The text: not blank, at least as long as the collection's `min_chars`, not above its
-    `maximum_size`.
+    `maximum_size`, for which eight code points count as at least one token.
     """
     sequence_num: _builtins.int
     """Required. Place in the document, from 0; negative is INVALID_ARGUMENT."""

@@ -25,10 +25,10 @@ class Candidate:
 
 _CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
 _TABLE_RULE = re.compile(r"[\s|:+=-]*")
-_LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
+_LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
 # A quote with `[1]` in it could not be told from the answer's own markers.
 _LIKE_A_MARKER = re.compile(r"\[\d+\]")
-_DIRECTIVE = re.compile(r"\{\{.*?\}\}")
+_DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
 
 
 def find_candidates(passages: Sequence[Passage], question: Question) -> list[Candidate]:

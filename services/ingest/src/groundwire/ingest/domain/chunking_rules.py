@@ -3,11 +3,12 @@
 import math
 from dataclasses import dataclass, replace
 
-from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy, ChunkUnit
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
+from groundwire.kernel.collection import MAX_CHUNK_SIZES, ChunkerKind, ChunkingPolicy, ChunkUnit
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
-_MAX_TARGET = 100_000
-_MAX_MAXIMUM = 1_000_000
+_MIN_TARGETS = {ChunkUnit.TOKENS: 16, ChunkUnit.CHARS: 64}
+"""A smaller target makes more rows and vectors of a text than the text is worth."""
 _MAX_OVERLAP = 0.5
 _MAX_WINDOW = 10
 
@@ -43,16 +44,15 @@ def check_policy(policy: ChunkingPolicy, field: str) -> None:
     Raises:
         InvalidRequestError: naming every field that breaks a rule.
     """
+    least, most, unit = _MIN_TARGETS[policy.unit], MAX_CHUNK_SIZES[policy.unit], policy.unit.value
     rules = {
-        f"target_size must be 1 to {_MAX_TARGET}": 1 <= policy.target <= _MAX_TARGET,
+        f"target_size must be {least} to {most} {unit}": least <= policy.target <= most,
         "minimum_size must be at least 1 and at most target_size": 1 <= policy.minimum <= policy.target,
-        f"maximum_size must be at least target_size and at most {_MAX_MAXIMUM}": (
-            policy.target <= policy.maximum <= _MAX_MAXIMUM
-        ),
+        f"maximum_size must be at least target_size and at most {most} {unit}": policy.target <= policy.maximum <= most,
         "overlap_ratio must be at least 0 and below 0.5": (
             math.isfinite(policy.overlap_ratio) and 0.0 <= policy.overlap_ratio < _MAX_OVERLAP
         ),
-        f"min_chars must be 1 to {_MAX_MAXIMUM}": 1 <= policy.min_chars <= _MAX_MAXIMUM,
+        f"min_chars must be 1 to {MAX_CHUNK_CHARS}": 1 <= policy.min_chars <= MAX_CHUNK_CHARS,
         f"window_size must be 0 to {_MAX_WINDOW}": 0 <= policy.window_size <= _MAX_WINDOW,
     }
     broken = [rule.partition(" ") for rule, is_met in rules.items() if not is_met]

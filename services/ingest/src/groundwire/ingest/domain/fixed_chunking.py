@@ -7,8 +7,9 @@ from itertools import accumulate
 from groundwire.ingest.domain.cuts import Cut, SectionPaths, trim
 from groundwire.ingest.domain.graphemes import cut_before, is_cluster_boundary
 from groundwire.ingest.domain.outline import Outline, sections_of
-from groundwire.ingest.domain.pieces import MAX_CHARS_PER_TOKEN, Splitter
-from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
+from groundwire.ingest.domain.pieces import Splitter
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
+from groundwire.kernel.collection import MAX_CHARS_PER_TOKEN, ChunkingPolicy, ChunkUnit
 
 _MAX_UNIT_CHARS = 64
 _MIN_PIECE_CHARS = 8
@@ -36,7 +37,7 @@ class FixedChunker:
         counts = self.splitter.count_tokens([text[first:end] for first, end in ranges])
         cuts, previous_end = [], start
         for (first, end), tokens in zip(ranges, counts, strict=True):
-            size = end - first if by_chars else tokens
+            size = self.policy.size_of(end - first, tokens)
             small = size < self.policy.minimum or end - first < self.policy.min_chars
             cuts.append(Cut(first, end, max(first, previous_end), paths.path(first, end), small, tokens))
             previous_end = end
@@ -67,7 +68,7 @@ class FixedChunker:
     def _size(self, content: str) -> int:
         if self.policy.unit is ChunkUnit.CHARS:
             return len(content)
-        return self.splitter.count_tokens([content])[0]
+        return self.policy.size_of(len(content), self.splitter.count_tokens([content])[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,10 @@ class _TokenWindows:
         """Return the unit after the window that begins with unit `first`."""
         policy, last = self.chunker.policy, len(self.starts) - 1
         after = first + 1
+        limit = self.starts[first] + MAX_CHUNK_CHARS
         while after < last and self.sums[after + 1] - self.sums[first] <= policy.target:
+            if self.starts[after + 1] > limit:
+                break
             after += 1
         after = after if after == last else self._word_start(after, first + (after - first) // 2)
         while after > first + 1:

@@ -8,7 +8,7 @@ from groundwire.ingest.domain.cuts import Branch, Cut, trim
 from groundwire.ingest.domain.outline import CHAPTER_LEVEL, SECTION_LEVEL, Heading, Outline, Section, sections_of
 from groundwire.ingest.domain.pieces import Splitter
 from groundwire.ingest.domain.structure_chunking import StructureChunker
-from groundwire.kernel.chunk import MAX_UPPER_CONTENT_CHARS
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import ChunkingPolicy
 
 _PARAGRAPH_LEVEL = 3
@@ -58,18 +58,22 @@ class HierarchyChunker:
 
 
 def _is_held(node: _Node) -> bool:
-    return node.end - node.start <= MAX_UPPER_CONTENT_CHARS
+    return node.end - node.start <= MAX_CHUNK_CHARS
 
 
 def _nodes(text: str, sections: Sequence[Section], start: int) -> list[_Node]:
     """Return document, chapters and sections in the order of the text, outer ones first."""
     nodes = [_Node(0, *trim(text, start, len(text)), (), None)]
+    own = [section for section in sections if 0 < section.level <= SECTION_LEVEL]
+    ends: list[int] = []
+    following = next_chapter = len(text)
+    for section in reversed(own):
+        following = next_chapter if section.level == CHAPTER_LEVEL else following
+        ends.append(following)
+        following = section.start
+        next_chapter = section.start if section.level == CHAPTER_LEVEL else next_chapter
     chapter = 0
-    for position, section in enumerate(sections):
-        if not 0 < section.level <= SECTION_LEVEL:
-            continue
-        following = (each.start for each in sections[position + 1 :] if 0 < each.level <= section.level)
-        end = next(following, len(text))
+    for section, end in zip(own, reversed(ends), strict=True):
         if section.level == CHAPTER_LEVEL:
             chapter = len(nodes)
         parent = chapter if section.level == SECTION_LEVEL else 0

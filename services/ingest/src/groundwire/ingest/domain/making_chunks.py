@@ -1,7 +1,7 @@
 """Make chunks of what the parser finds."""
 
 from groundwire.ingest.domain.parsing import ParsedChunk, ParsedDocument
-from groundwire.kernel.chunk import MAX_UPPER_CONTENT_CHARS, Chunk
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
 
 
 def chunks_of(parsed: ParsedDocument, window_size: int) -> list[Chunk]:
@@ -11,7 +11,7 @@ def chunks_of(parsed: ParsedDocument, window_size: int) -> list[Chunk]:
 
 def _chunk(number: int, chunk: ParsedChunk, text: str, window_size: int) -> Chunk:
     start, end, path = chunk.span.start, chunk.span.end, chunk.place.path
-    is_held = not chunk.upper or end - start <= MAX_UPPER_CONTENT_CHARS
+    is_held = not chunk.upper or end - start <= MAX_CHUNK_CHARS
     return Chunk(
         sequence_num=number,
         span=chunk.span,

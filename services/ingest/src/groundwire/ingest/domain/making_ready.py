@@ -10,7 +10,7 @@ import numpy as np
 
 from groundwire.ingest.domain.ready_chunks import PlacedText, ReadyChunk, ReadyDocument
 from groundwire.kernel.chunk import Chunk
-from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
+from groundwire.kernel.collection import ChunkingPolicy
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import (
     DimensionMismatchError,
@@ -64,7 +64,7 @@ def make_chunks(
     for number, (each, (start, end)) in enumerate(zip(ready, placed.ranges, strict=True)):
         content = placed.text[start:end]
         tokens = count_tokens(content)
-        size = tokens if policy.unit is ChunkUnit.TOKENS else len(content)
+        size = policy.size_of(len(content), tokens)
         _check_size(number, content, size, policy)
         chunk = replace(
             _as_given(each, number, offsets.span(start, end), content, tokens, chapter),

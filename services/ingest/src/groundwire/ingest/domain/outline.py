@@ -62,16 +62,12 @@ def runs_of(text: str, sections: Sequence[Section], level: int) -> Iterator[list
     A chapter that has only its heading before its first section begins with that section's run.
     """
     run: list[Section] = []
+    has_text = False
     for section in sections:
-        if run and _begins_run(text, section, run, level):
+        if run and section.level <= level and (has_text or section.level == CHAPTER_LEVEL):
             yield run
-            run = []
+            run, has_text = [], False
         run.append(section)
+        has_text = has_text or bool(text[section.body_start : section.end].strip())
     if run:
         yield run
-
-
-def _begins_run(text: str, section: Section, run: Sequence[Section], level: int) -> bool:
-    if section.level > level:
-        return False
-    return section.level == CHAPTER_LEVEL or any(text[each.body_start : each.end].strip() for each in run)

@@ -11,10 +11,13 @@ from groundwire.ingest.domain.placement import Place, Places
 from groundwire.ingest.domain.source_text import SourceText, SourceWarning
 from groundwire.kernel.collection import ChunkingPolicy
 from groundwire.kernel.document import DocumentFields, DocumentFormat
-from groundwire.kernel.document_errors import EmptyDocumentError
+from groundwire.kernel.document_errors import DocumentLimitError, EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
 from groundwire.kernel.pages import PageSpan, pages_between
 from groundwire.kernel.spans import OffsetMap, Span
+
+MAX_CHUNKS = 100_000
+"""A document of more chunks is refused: each is a row, a vector and entries of two indexes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ def parse_document(
 
     Raises:
         EmptyDocumentError: no text, also when front matter is all there is.
+        DocumentLimitError: it makes more than MAX_CHUNKS chunks.
         InvalidRequestError: `read_source` refuses the bytes.
     """
     source = read_source(data, rules)
@@ -87,6 +91,9 @@ def parse_document(
     cuts = chunker.cut(source.text, source.outline, source.body_start)
     if not cuts:
         raise EmptyDocumentError([FieldViolation(rules.field, "has no text after its front matter")])
+    if len(cuts) > MAX_CHUNKS:
+        why = f"makes {len(cuts)} chunks by these rules, the limit is {MAX_CHUNKS}"
+        raise DocumentLimitError([FieldViolation(rules.field, why)], resource="chunks", limit=MAX_CHUNKS)
     return ParsedDocument(
         format=source.format,
         text=source.text,

@@ -10,8 +10,6 @@ from groundwire.ingest.domain.packing import Piece
 from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
 
 _CHARS_PER_TOKEN = 4
-MAX_CHARS_PER_TOKEN = 8
-"""A token counts for at most so many characters."""
 _PIECES_PER_CHUNK = 8
 _MIN_PIECE_CHARS = 16
 _JOIN_SECTIONS, _JOIN_SUBSECTIONS = 1.5, 0.8
@@ -78,15 +76,10 @@ class PieceMaker:
             offset += len(part)
 
     def _sizes(self, parts: Sequence[str]) -> list[int]:
-        """Return sizes in the unit of the policy, at least 1.
-
-        A token counts for at most 8 characters: a tokenizer that has one token for any unknown word, or
-        skips white space, would otherwise make chunks without bound.
-        """
         if self.policy.unit is ChunkUnit.CHARS:
             return [len(part) for part in parts]
         counts = self.splitter.count_tokens(parts)
-        return [max(1, n, -(-len(part) // MAX_CHARS_PER_TOKEN)) for part, n in zip(parts, counts, strict=True)]
+        return [self.policy.size_of(len(part), tokens) for part, tokens in zip(parts, counts, strict=True)]
 
 
 def _seam(text: str, section: Section, following: Section | None) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
 from groundwire.kernel.sentences import split_sentences
 
 _BLANKS = " \t\r\n\f\v"
+_Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class SentenceChunker:
     def _parts(self, text: str, outline: Outline, start: int) -> Iterator[tuple[int, int, tuple[Heading, ...]]]:
         """Yield the range and the headings of each sentence; a heading goes with the sentence below it."""
         waiting: list[Section] = []
+        verbatim = [(first, first + len(text[first:end].rstrip())) for first, end in outline.verbatim]
         for section in sections_of(outline, start, len(text)):
             if waiting and section.level == CHAPTER_LEVEL:
                 yield *trim(text, waiting[0].start, waiting[-1].end), waiting[0].path
@@ -54,15 +56,15 @@ class SentenceChunker:
             waiting.append(section)
             if not text[section.body_start : section.end].strip():
                 continue
-            yield from self._of_section(text, outline, waiting[0].start, section)
+            yield from self._of_section(text, verbatim, waiting[0].start, section)
             waiting = []
         if waiting:
             yield *trim(text, waiting[0].start, waiting[-1].end), waiting[0].path
 
     def _of_section(
-        self, text: str, outline: Outline, start: int, section: Section
+        self, text: str, verbatim: Sequence[_Range], start: int, section: Section
     ) -> Iterator[tuple[int, int, tuple[Heading, ...]]]:
-        ranges = list(_sentences(text, section.body_start, section.end, outline.verbatim))
+        ranges = list(_sentences(text, section.body_start, section.end, verbatim))
         if start < section.body_start:
             (_, first_end), *others = ranges
             joined, alone = trim(text, start, first_end), trim(text, start, section.body_start)
@@ -73,7 +75,8 @@ class SentenceChunker:
     def _sizes(self, text: str, parts: Sequence[tuple[int, int, tuple[Heading, ...]]]) -> list[int]:
         if self.policy.unit is ChunkUnit.CHARS:
             return [end - start for start, end, _ in parts]
-        return self.splitter.count_tokens([text[start:end] for start, end, _ in parts])
+        counts = self.splitter.count_tokens([text[start:end] for start, end, _ in parts])
+        return [self.policy.size_of(end - start, n) for (start, end, _), n in zip(parts, counts, strict=True)]
 
     def _pieces(self, text: str, start: int, end: int) -> list[tuple[int, int]]:
         """Cut a range that is too long into as few pieces as its seams allow."""
@@ -90,14 +93,17 @@ class SentenceChunker:
         return [piece for piece in trimmed if piece[0] < piece[1]]
 
 
-def _sentences(text: str, start: int, end: int, verbatim: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the sentences of start..end with all marks around them, so that nothing but white space lies between."""
+def _sentences(text: str, start: int, end: int, verbatim: Sequence[_Range]) -> Iterator[_Range]:
+    """Yield the sentences of start..end with all marks around them, so that nothing but white space lies between.
+
+    `verbatim` holds blocks of code and HTML without white space at their ends, in order.
+    """
     body = text[start:end]
     found = split_sentences(body)
     begin = 0
     for sentence, following in pairwise(found):
         border = _border(body, sentence.end, following.start)
-        may_cut = is_cluster_boundary(body, border) and not _inside(text, start + border, verbatim)
+        may_cut = is_cluster_boundary(body, border) and not _inside(start + border, verbatim)
         if not may_cut or not body[begin:border].strip():
             continue
         yield _tight(text, start + begin, start + border)
@@ -105,10 +111,10 @@ def _sentences(text: str, start: int, end: int, verbatim: Sequence[tuple[int, in
     yield _tight(text, start + begin, end)
 
 
-def _inside(text: str, position: int, verbatim: Sequence[tuple[int, int]]) -> bool:
-    """Tell whether a block of code or HTML goes on at `position`; `verbatim` is in ascending order."""
-    index = bisect_right(verbatim, position, key=lambda block: block[0]) - 1
-    return index >= 0 and bool(text[verbatim[index][0] : position] and text[position : verbatim[index][1]].strip())
+def _inside(position: int, blocks: Sequence[_Range]) -> bool:
+    """Tell whether one of the blocks, which are in ascending order, goes on at `position`."""
+    index = bisect_right(blocks, position, key=lambda block: block[0]) - 1
+    return index >= 0 and blocks[index][0] < position < blocks[index][1]
 
 
 def _tight(text: str, start: int, end: int) -> tuple[int, int]:

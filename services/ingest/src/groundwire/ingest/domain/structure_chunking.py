@@ -8,7 +8,7 @@ from groundwire.ingest.domain.cuts import Cut, SectionPaths, trim
 from groundwire.ingest.domain.outline import CHAPTER_LEVEL, Outline, Section, runs_of, sections_of
 from groundwire.ingest.domain.packing import Limits, Piece, pack
 from groundwire.ingest.domain.pieces import PieceMaker, Splitter
-from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
+from groundwire.kernel.collection import ChunkingPolicy
 
 _OVERLAP_SLACK = 0.3
 _MAX_OVERLAP_OF_NEIGHBOUR = 0.49
@@ -81,7 +81,7 @@ class StructureChunker:
         return [self._without_excess(text, cut) for cut in counted]
 
     def _without_excess(self, text: str, cut: Cut) -> Cut:
-        size = cut.token_count if self.policy.unit is ChunkUnit.TOKENS else cut.end - cut.start
+        size = self.policy.size_of(cut.end - cut.start, cut.token_count)
         if size <= self.policy.maximum or cut.start == cut.core_start:
             return cut
         [count] = self.splitter.count_tokens([text[cut.core_start : cut.end]])

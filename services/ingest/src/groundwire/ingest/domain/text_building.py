@@ -3,6 +3,7 @@
 import re
 
 from groundwire.ingest.domain.outline import Heading, Outline
+from groundwire.kernel.heading_text import MAX_HEADING_CHARS
 
 REPLACEMENT = "\ufffd"
 _LINE_END = re.compile("\r\n?|\x0b|\x0c|\u0085|\u2028|\u2029")
@@ -52,11 +53,11 @@ class TextBuilder:
         return start, self._length
 
     def heading(self, level: int, text: str) -> None:
-        """Add a heading of level 1 to 6 as a line of its own."""
+        """Add a heading of level 1 to 6 as a line of its own; chunks below it are told at most MAX_HEADING_CHARS."""
         line = one_line(text)
         added = self.add(line)
         if added is not None:
-            self._headings.append(Heading(level, line, *added))
+            self._headings.append(Heading(level, line[:MAX_HEADING_CHARS].rstrip(), *added))
 
     def verbatim(self, text: str) -> None:
         """Add a block whose lines belong together, such as code."""

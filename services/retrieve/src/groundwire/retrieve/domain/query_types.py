@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groundwire.kernel.query_log import QueryType
-from groundwire.retrieve.domain.section_reference import SectionReference, find_section_reference
+from groundwire.retrieve.domain.section_reference import MAX_PHRASED_CHARS, SectionReference, find_section_reference
 
 FACTUAL_SHIFT = -0.05
 CONCEPTUAL_SHIFT = 0.05
@@ -54,6 +54,7 @@ def classify(query: str) -> QueryType:
     comparison is conceptual; one that asks who, when, where, which, how many or for a named value is factual. Of the
     others, questions are conceptual, and bare key words and codes are factual.
     """
+    query = query[:MAX_PHRASED_CHARS]
     if find_section_reference(query) is not None:
         return QueryType.SECTION_BASED
     if _CONCEPTUAL.search(query):

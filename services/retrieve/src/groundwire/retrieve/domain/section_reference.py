@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from groundwire.retrieve.domain.query_terms import STOP_WORDS
 
+MAX_PHRASED_CHARS = 1000
+"""A query is read as a phrase up to here: patterns of language over longer texts would take long and mean nothing."""
 _KINDS = "chapter|section|subsection|appendix|part"
 _NUMBER = r"\d+(?:\.\d+)*|[IVXLC]+(?![a-z])|[A-Z](?![A-Za-z])"
 _QUOTE = "[\"'\u201c\u201d\u2018\u2019]"
@@ -52,6 +54,7 @@ class SectionReference:
 
 def find_section_reference(query: str) -> SectionReference | None:
     """Return the section that a query names, as in `chapter 4`, `§ 2.1` or `the section on lifetimes`; else None."""
+    query = query[:MAX_PHRASED_CHARS]
     numbered = _NUMBERED.search(query)
     if numbered is not None and _is_number(numbered["number"]):
         return SectionReference(number=numbered["number"].casefold(), kind=(numbered["kind"] or "").casefold())

@@ -24,7 +24,7 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _HTML = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
+    rb"(?:\xef\xbb\xbf)?\s*+(?:<!--.{0,2000}?-->\s*+)*+<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
 )
 _HTML_WITHIN = 4096
 _SNIFFED_BYTES = 1 << 16

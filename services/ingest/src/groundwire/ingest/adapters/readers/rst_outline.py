@@ -6,6 +6,7 @@ from typing import Any
 from groundwire.ingest.adapters.readers.libraries import load
 from groundwire.ingest.domain.outline import Heading, Outline
 from groundwire.ingest.domain.text_building import one_line
+from groundwire.kernel.heading_text import MAX_HEADING_CHARS
 
 _LINE_ENDS = "\r\n\x1c\x1d\x1e\x85\u2028\u2029"
 _SPACE_FOR_DOCUTILS = {0x0B: " ", 0x0C: " "}
@@ -62,7 +63,7 @@ def _heading(title: Any, nodes: Any, text: str, lines: Sequence[tuple[int, int]]
         if 1 <= number <= len(lines) and one_line(text[slice(*lines[number - 1])]) == wanted:
             first = number - 2 if number > 1 and _is_rule(text[slice(*lines[number - 2])]) else number - 1
             last = number if number < len(lines) and _is_rule(text[slice(*lines[number])]) else number - 1
-            return Heading(min(_MAX_LEVEL, level), words, lines[first][0], lines[last][1])
+            return Heading(min(_MAX_LEVEL, level), words[:MAX_HEADING_CHARS].rstrip(), lines[first][0], lines[last][1])
     return None
 
 

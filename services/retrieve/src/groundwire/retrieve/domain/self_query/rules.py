@@ -8,7 +8,7 @@ from groundwire.kernel.collection import FieldDescription, FieldType
 from groundwire.kernel.filter_fields import ALIASES
 from groundwire.kernel.filters import And, Comparator, Comparison, Containment, Filter, Membership
 from groundwire.retrieve.domain.query_terms import STOP_WORDS
-from groundwire.retrieve.domain.section_reference import find_section_reference
+from groundwire.retrieve.domain.section_reference import MAX_PHRASED_CHARS, find_section_reference
 from groundwire.retrieve.domain.self_query.date_ranges import find_date_range
 from groundwire.retrieve.domain.self_query.mentions import Mention, Words, named_person, spoken
 from groundwire.retrieve.domain.self_query.question import Extraction, Question
@@ -55,8 +55,11 @@ def extract_by_rules(question: Question) -> Extraction:
     """Return the filter that the words of a question stand for, over the question's fields only.
 
     Found are stretches of time, allowed and known values, authors, tags, pages, chapters, sections, numbers and
-    truth values. Of one field only the first condition counts.
+    truth values. Of one field only the first condition counts. A text of more than MAX_PHRASED_CHARS is a passage to
+    compare with: nothing is derived from it.
     """
+    if len(question.text) > MAX_PHRASED_CHARS:
+        return Extraction(question.text)
     found: dict[str, Finding] = {}
     for finder in _FINDERS:
         for finding in finder(question):

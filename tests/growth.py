@@ -1,0 +1,28 @@
+"""Measures how time grows with the size of an input, in a way that a busy machine does not disturb."""
+
+import gc
+import time
+from collections.abc import Callable
+
+LINEAR = 9.0
+"""Four times the input takes linear work four times as long and quadratic work sixteen times as long."""
+_ATTEMPTS = 3
+_NEGLIGIBLE_S = 0.02
+
+
+def growth(make: Callable[[int], str], work: Callable[[str], object], size: int) -> float:
+    """Return how many times longer `work` takes for four times the size, by the processor time of this thread.
+
+    The best of three measurements of each counts. Work of less than 20 ms for the larger input counts as linear:
+    differences that small are noise.
+    """
+    small, large = make(size), make(4 * size)
+    seconds = [min(_seconds(work, text) for _ in range(_ATTEMPTS)) for text in (small, large)]
+    return seconds[1] / seconds[0] if seconds[1] > _NEGLIGIBLE_S else 1.0
+
+
+def _seconds(work: Callable[[str], object], text: str) -> float:
+    gc.collect()
+    started = time.thread_time()
+    work(text)
+    return time.thread_time() - started
