@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreMismatchError, StoreOwnedError, StoreUnavailableError
 from groundwire.kernel.filters import Comparator, Comparison
 from groundwire.kernel.vector_store import VectorStore
@@ -18,17 +19,18 @@ from tests.conformance.vector_store import DIMENSIONS, NAME, batch, found, unit_
 WRITER = """
 import sys
 from pathlib import Path
+from groundwire.kernel.budget import Budget
 from groundwire.vectorstores.factory import open_vector_store
 from tests.conformance.processes import descendants
 from tests.conformance.vector_store import DIMENSIONS, NAME, batch, unit_vectors
 
 store = open_vector_store(sys.argv[1], data_dir=Path())
-store.create_collection(NAME, DIMENSIONS)
+store.create_collection(NAME, DIMENSIONS, Budget())
 vectors = unit_vectors(100_000)
 for start in range(1, 100_000, 30):
     numbers = range(start, start + 30)
-    store.upsert(NAME, batch(numbers, vectors[start : start + 30]))
-    store.delete(NAME, numbers[:10])
+    store.upsert(NAME, batch(numbers, vectors[start : start + 30]), Budget())
+    store.delete(NAME, numbers[:10], Budget())
     print(start, flush=True)
 """
 
@@ -45,20 +47,20 @@ class DurableVectorStoreContract:
     def test_everything_is_there_after_reopening(self, tmp_path: Path) -> None:
         vectors = unit_vectors(300)
         store = self.open(tmp_path)
-        store.create_collection(NAME, DIMENSIONS)
-        store.create_collection("gw-empty", 4)
-        store.create_collection("gw-dropped", 4)
-        store.drop_collection("gw-dropped")
-        store.upsert(NAME, batch(range(1, 301), vectors))
-        store.delete(NAME, [5, 6])
-        before = store.search(NAME, vectors[9], 20, where=Comparison("level", Comparator.LTE, 200))
+        store.create_collection(NAME, DIMENSIONS, Budget())
+        store.create_collection("gw-empty", 4, Budget())
+        store.create_collection("gw-dropped", 4, Budget())
+        store.drop_collection("gw-dropped", Budget())
+        store.upsert(NAME, batch(range(1, 301), vectors), Budget())
+        store.delete(NAME, [5, 6], Budget())
+        before = store.search(NAME, vectors[9], 20, Budget(), where=Comparison("level", Comparator.LTE, 200))
         store.close()
         reopened = self.open(tmp_path)
-        assert reopened.collections() == ["gw-books", "gw-empty"]
-        assert reopened.search(NAME, vectors[9], 20, where=Comparison("level", Comparator.LTE, 200)) == before
-        assert list(reopened.numbers(NAME)) == [n for n in range(1, 301) if n not in {5, 6}]
+        assert reopened.collections(Budget()) == ["gw-books", "gw-empty"]
+        assert reopened.search(NAME, vectors[9], 20, Budget(), where=Comparison("level", Comparator.LTE, 200)) == before
+        assert list(reopened.numbers(NAME, Budget())) == [n for n in range(1, 301) if n not in {5, 6}]
         with pytest.raises(StoreMismatchError):
-            reopened.create_collection("gw-empty", 5)
+            reopened.create_collection("gw-empty", 5, Budget())
         reopened.close()
         reopened.close()
 
@@ -68,33 +70,33 @@ class DurableVectorStoreContract:
         with pytest.raises(StoreOwnedError) as refused:
             self.open(tmp_path)
         assert refused.value.metadata == {"path": str(tmp_path), "owner": str(os.getpid())}
-        store.create_collection(NAME, DIMENSIONS)
+        store.create_collection(NAME, DIMENSIONS, Budget())
         store.close()
         self.open(tmp_path).close()
 
     def test_a_closed_store_is_unavailable(self, tmp_path: Path) -> None:
         store = self.open(tmp_path)
-        store.create_collection(NAME, DIMENSIONS)
+        store.create_collection(NAME, DIMENSIONS, Budget())
         store.close()
         with pytest.raises(StoreUnavailableError):
-            store.count(NAME)
+            store.count(NAME, Budget())
         with pytest.raises(StoreUnavailableError):
-            store.upsert(NAME, batch([1], unit_vectors(1)))
+            store.upsert(NAME, batch([1], unit_vectors(1)), Budget())
 
     def test_an_engine_that_dies_is_replaced_and_has_lost_nothing(self, tmp_path: Path) -> None:
         others = descendants(os.getpid())
         store = self.open(tmp_path)
-        store.create_collection(NAME, DIMENSIONS)
+        store.create_collection(NAME, DIMENSIONS, Budget())
         vectors = unit_vectors(100)
-        store.upsert(NAME, batch(range(1, 101), vectors))
+        store.upsert(NAME, batch(range(1, 101), vectors), Budget())
         for pid in sorted(descendants(os.getpid()) - others, reverse=True):
             os.kill(pid, signal.SIGKILL)
         with pytest.raises(StoreUnavailableError):
-            store.count(NAME)
-        assert store.count(NAME) == 100
+            store.count(NAME, Budget())
+        assert store.count(NAME, Budget()) == 100
         assert found(store, vectors[9], 1) == [10]
-        store.upsert(NAME, batch([101], vectors[:1]))
-        assert list(store.numbers(NAME)) == list(range(1, 102))
+        store.upsert(NAME, batch([101], vectors[:1]), Budget())
+        assert list(store.numbers(NAME, Budget())) == list(range(1, 102))
         store.close()
 
     def test_a_folder_of_another_engine_is_refused(self, tmp_path: Path) -> None:
@@ -118,7 +120,7 @@ class DurableVectorStoreContract:
         writer.wait()
         writer.stdout.close()
         store = self.open(tmp_path)
-        held = set(store.numbers(NAME))
+        held = set(store.numbers(NAME, Budget()))
         for start in acknowledged:
             assert held.issuperset(range(start + 10, start + 30))
             assert held.isdisjoint(range(start, start + 10))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreMismatchError, StoreUnavailableError
 from groundwire.kernel.filters import Comparator, Comparison, Filter
 from groundwire.kernel.vector_store import VectorStore
@@ -56,25 +57,25 @@ def test_an_outage_is_unavailable_and_everything_is_there_afterwards(tmp_path: P
     vectors = unit_vectors(300)
     with chroma_server(tmp_path) as server:
         store = open_vector_store(server.url, data_dir=Path())
-        store.create_collection(NAME, DIMENSIONS)
-        store.upsert(NAME, batch(range(1, 301), vectors))
-        store.delete(NAME, [5, 6])
+        store.create_collection(NAME, DIMENSIONS, Budget())
+        store.upsert(NAME, batch(range(1, 301), vectors), Budget())
+        store.delete(NAME, [5, 6], Budget())
         where = Comparison("level", Comparator.LTE, 200)
-        before = store.search(NAME, vectors[9], 20, where=where)
+        before = store.search(NAME, vectors[9], 20, Budget(), where=where)
         server.stop()
         for call in (
-            lambda: store.count(NAME),
-            lambda: store.search(NAME, vectors[9], 1),
-            lambda: store.upsert(NAME, batch([1], vectors[:1])),
-            lambda: store.create_collection("gw-other", 4),
-            store.collections,
+            lambda: store.count(NAME, Budget()),
+            lambda: store.search(NAME, vectors[9], 1, Budget()),
+            lambda: store.upsert(NAME, batch([1], vectors[:1]), Budget()),
+            lambda: store.create_collection("gw-other", 4, Budget()),
+            lambda: store.collections(Budget()),
         ):
             with pytest.raises(StoreUnavailableError, match="chroma failed") as failed:
                 call()
             assert failed.value.metadata == {"engine": "chroma"}
         server.start()
-        assert store.search(NAME, vectors[9], 20, where=where) == before
-        assert list(store.numbers(NAME)) == [n for n in range(1, 301) if n not in {5, 6}]
+        assert store.search(NAME, vectors[9], 20, Budget(), where=where) == before
+        assert list(store.numbers(NAME, Budget())) == [n for n in range(1, 301) if n not in {5, 6}]
         store.close()
 
 
@@ -86,7 +87,7 @@ def test_a_collection_with_another_metric_is_refused(server: ChromaServer) -> No
     client.create_collection(NAME, embedding_function=None)
     store = open_vector_store(server.url, data_dir=Path())
     with pytest.raises(StoreMismatchError) as refused:
-        store.create_collection(NAME, DIMENSIONS)
+        store.create_collection(NAME, DIMENSIONS, Budget())
     assert refused.value.metadata == {"setting": "metric", "expected": "cosine", "got": "l2"}
     client.delete_collection(NAME)
     close_server(client)
@@ -96,13 +97,13 @@ def test_a_collection_with_another_metric_is_refused(server: ChromaServer) -> No
 def test_a_prefix_keeps_installations_apart(server: ChromaServer) -> None:
     one = open_vector_store(f"{server.url}?prefix=one-", data_dir=Path())
     two = open_vector_store(f"{server.url}?prefix=two-", data_dir=Path())
-    one.create_collection(NAME, DIMENSIONS)
-    two.create_collection(NAME, 4)
-    one.upsert(NAME, batch([1], unit_vectors(1)))
-    assert (one.collections(), two.collections(), two.count(NAME)) == ([NAME], [NAME], 0)
-    two.drop_collection(NAME)
+    one.create_collection(NAME, DIMENSIONS, Budget())
+    two.create_collection(NAME, 4, Budget())
+    one.upsert(NAME, batch([1], unit_vectors(1)), Budget())
+    assert (one.collections(Budget()), two.collections(Budget()), two.count(NAME, Budget())) == ([NAME], [NAME], 0)
+    two.drop_collection(NAME, Budget())
     assert found(one, unit_vectors(1)[0]) == [1]
-    one.drop_collection(NAME)
+    one.drop_collection(NAME, Budget())
     for store in (one, two):
-        assert store.collections() == []
+        assert store.collections(Budget()) == []
         store.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import VectorStore
@@ -84,11 +85,11 @@ class TestGivenStore(VectorStoreContract, ServerVectorStoreContract):
 
 @pytest.mark.skipif(not URL.startswith("qdrant"), reason="no Qdrant server is given")
 def test_the_server_has_an_index_for_every_filter_field(engine: VectorStore, url: str) -> None:
-    engine.create_collection(NAME, DIMENSIONS)
+    engine.create_collection(NAME, DIMENSIONS, Budget())
     options = parse_options(url, KEY)
     client = options.open_client()
     info = client.get_collection(options.prefix + NAME)
     client.close()
-    engine.drop_collection(NAME)
+    engine.drop_collection(NAME, Budget())
     assert set(info.payload_schema) == {*BUILT_IN_FIELDS, TERMS_FIELD}
     assert info.config.params.vectors.distance.value == "Cosine"

@@ -16,6 +16,7 @@ import grpc
 from qdrant_client import grpc as pb
 from qdrant_client import models
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreMismatchError, StoreUnavailableError
 from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
 from groundwire.kernel.filters import Comparator, Comparison, Filter, Payload
@@ -82,9 +83,9 @@ def test_every_filter_field_has_a_payload_index_and_point_ids_are_the_numbers(
     opened: Callable[..., VectorStore], backend: Backend
 ) -> None:
     store = opened()
-    store.create_collection(NAME, DIMENSIONS)
+    store.create_collection(NAME, DIMENSIONS, Budget())
     payload: Payload = {"chapter": "One", "section": "A", "chunk_number": 42, "chunk_id": "doc#42", "mine": 5}
-    store.upsert(NAME, batch([42], unit_vectors(1), [payload]))
+    store.upsert(NAME, batch([42], unit_vectors(1), [payload]), Budget())
     assert set(backend.indexes[NAME]) == {*BUILT_IN_FIELDS, TERMS_FIELD}
     keyword, integer = pb.PayloadSchemaType.Keyword, pb.PayloadSchemaType.Integer
     kinds = {field: backend.indexes[NAME][field] for field in ("chapter", "section", "chunk_number", "page_numbers")}
@@ -103,16 +104,16 @@ def test_a_collection_is_made_for_cosine_with_what_the_url_says(
 ) -> None:
     query = "?shard_number=3&replication_factor=2&write_consistency_factor=2&quantization=scalar&on_disk=true"
     store = opened(f"{query}&on_disk_payload=true&hnsw_m=24&hnsw_ef_construct=300&hnsw_ef=400&consistency=majority")
-    store.create_collection(NAME, DIMENSIONS)
+    store.create_collection(NAME, DIMENSIONS, Budget())
     made = backend.asked(pb.CreateCollection)[-1]
     assert (made.shard_number, made.replication_factor, made.write_consistency_factor) == (3, 2, 2)
     vectors = made.vectors_config.params
     assert (vectors.distance, vectors.size, vectors.on_disk) == (pb.Distance.Cosine, DIMENSIONS, True)
     assert made.quantization_config.scalar.type == pb.QuantizationType.Int8
     assert (made.on_disk_payload, made.hnsw_config.m, made.hnsw_config.ef_construct) == (True, 24, 300)
-    store.upsert(NAME, batch([1], unit_vectors(1)))
-    store.search(NAME, unit_vectors(1)[0], 1)
-    store.search(NAME, unit_vectors(1)[0], 1, within=[1])
+    store.upsert(NAME, batch([1], unit_vectors(1)), Budget())
+    store.search(NAME, unit_vectors(1)[0], 1, Budget())
+    store.search(NAME, unit_vectors(1)[0], 1, Budget(), within=[1])
     approximate, exact = backend.asked(pb.QueryPoints)
     assert (approximate.params.hnsw_ef, approximate.params.exact) == (400, False)
     assert (approximate.params.quantization.rescore, approximate.params.quantization.ignore) == (True, False)
@@ -122,16 +123,16 @@ def test_a_collection_is_made_for_cosine_with_what_the_url_says(
 
 @pytest.mark.parametrize("kind", ["scalar", "binary", "product"])
 def test_every_quantization_is_passed_on(kind: str, opened: Callable[..., VectorStore], backend: Backend) -> None:
-    opened(f"?quantization={kind}").create_collection(NAME, DIMENSIONS)
+    opened(f"?quantization={kind}").create_collection(NAME, DIMENSIONS, Budget())
     made = backend.asked(pb.CreateCollection)[-1]
     assert made.quantization_config.WhichOneof("quantization") == kind
 
 
 def test_writes_wait_and_the_key_goes_with_every_call(opened: Callable[..., VectorStore], backend: Backend) -> None:
     store = opened("", "a-secret")
-    store.create_collection(NAME, DIMENSIONS)
-    store.upsert(NAME, batch(range(1, 601), unit_vectors(600)))
-    store.delete(NAME, [1, 2])
+    store.create_collection(NAME, DIMENSIONS, Budget())
+    store.upsert(NAME, batch(range(1, 601), unit_vectors(600)), Budget())
+    store.delete(NAME, [1, 2], Budget())
     assert [len(request.points) for request in backend.asked(pb.UpsertPoints)] == [256, 256, 88]
     assert all(request.wait for request in (*backend.asked(pb.UpsertPoints), *backend.asked(pb.DeletePoints)))
     assert {headers["api-key"] for headers in backend.headers} == {"a-secret"}
@@ -141,14 +142,14 @@ def test_a_passing_failure_is_repeated_and_a_lasting_one_is_unavailable(
     opened: Callable[..., VectorStore], backend: Backend
 ) -> None:
     store = opened()
-    store.create_collection(NAME, DIMENSIONS)
-    store.upsert(NAME, batch([1], unit_vectors(1)))
+    store.create_collection(NAME, DIMENSIONS, Budget())
+    store.upsert(NAME, batch([1], unit_vectors(1)), Budget())
     code = grpc.StatusCode.UNAVAILABLE
     backend.failures[:] = [code, code]
-    assert store.count(NAME) == 1
+    assert store.count(NAME, Budget()) == 1
     backend.failures[:] = [code, code, code]
     with pytest.raises(StoreUnavailableError, match="told to fail") as failed:
-        store.count(NAME)
+        store.count(NAME, Budget())
     assert failed.value.metadata == {"engine": "qdrant"}
     assert "more lines" not in failed.value.message
     assert backend.failures == []
@@ -162,7 +163,7 @@ def test_what_a_repetition_does_not_heal_is_not_repeated(
     backend.requests.clear()
     backend.failures[:] = [code]
     with pytest.raises(StoreUnavailableError):
-        store.collections()
+        store.collections(Budget())
     assert len(backend.requests) == 1
 
 
@@ -176,10 +177,10 @@ def test_indexes_that_an_interrupted_creation_left_out_are_added(
     opened: Callable[..., VectorStore], backend: Backend
 ) -> None:
     store = opened()
-    store.create_collection(NAME, DIMENSIONS)
+    store.create_collection(NAME, DIMENSIONS, Budget())
     del backend.indexes[NAME]["chapter"], backend.indexes[NAME][TERMS_FIELD]
     backend.requests.clear()
-    store.create_collection(NAME, DIMENSIONS)
+    store.create_collection(NAME, DIMENSIONS, Budget())
     assert {request.field_name for request in backend.asked(pb.CreateFieldIndexCollection)} == {"chapter", TERMS_FIELD}
 
 
@@ -189,11 +190,11 @@ def test_two_processes_may_make_the_same_collection_at_once(
     first, second = opened(), opened()
     look = second._info  # type: ignore[attr-defined]  # the adapter's own look before it makes one
     answers: list[Any] = [None]
-    monkeypatch.setattr(second, "_info", lambda name: answers.pop() if answers else look(name))
-    first.create_collection(NAME, DIMENSIONS)
-    second.create_collection(NAME, DIMENSIONS)
+    monkeypatch.setattr(second, "_info", lambda name, budget: answers.pop() if answers else look(name, budget))
+    first.create_collection(NAME, DIMENSIONS, Budget())
+    second.create_collection(NAME, DIMENSIONS, Budget())
     assert len(backend.asked(pb.CreateCollection)) == 2
-    assert second.count(NAME) == 0
+    assert second.count(NAME, Budget()) == 0
 
 
 def test_a_collection_of_somebody_else_is_refused_and_not_listed(
@@ -204,17 +205,17 @@ def test_a_collection_of_somebody_else_is_refused_and_not_listed(
     backend.local.create_collection(NAME, vectors_config=dot)
     backend.local.create_collection("theirs", vectors_config=cosine)
     store = opened()
-    assert store.collections() == [NAME]
+    assert store.collections(Budget()) == [NAME]
     with pytest.raises(StoreMismatchError) as refused:
-        store.create_collection(NAME, DIMENSIONS)
+        store.create_collection(NAME, DIMENSIONS, Budget())
     assert refused.value.metadata["setting"] == "metric"
 
 
 def test_a_prefix_keeps_installations_apart(opened: Callable[..., VectorStore], backend: Backend) -> None:
     one, two = opened("?prefix=one-"), opened("?prefix=two-")
-    one.create_collection(NAME, DIMENSIONS)
-    two.create_collection(NAME, 4)
-    one.upsert(NAME, batch([1], unit_vectors(1)))
-    assert (one.collections(), two.collections()) == ([NAME], [NAME])
-    two.drop_collection(NAME)
+    one.create_collection(NAME, DIMENSIONS, Budget())
+    two.create_collection(NAME, 4, Budget())
+    one.upsert(NAME, batch([1], unit_vectors(1)), Budget())
+    assert (one.collections(Budget()), two.collections(Budget())) == ([NAME], [NAME])
+    two.drop_collection(NAME, Budget())
     assert found(one, unit_vectors(1)[0], where=Comparison("level", Comparator.EQ, 1)) == [1]

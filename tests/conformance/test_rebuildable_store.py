@@ -8,11 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from groundwire.kernel.errors import CollectionNotFoundError, StoreUnavailableError
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import CallCancelledError, CollectionNotFoundError, StoreUnavailableError
 from groundwire.kernel.filters import Comparator, Comparison
 from groundwire.kernel.vector_store import PointBatch, Rebuildable, VectorStore
 from groundwire.vectorstores.factory import open_vector_store
@@ -30,6 +32,7 @@ QUERIES = unit_vectors(10, seed=5)
 INTERRUPTED = """
 import sys, time
 from pathlib import Path
+from groundwire.kernel.budget import Budget
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.conformance.test_rebuildable_store import points
 from tests.conformance.vector_store import NAME
@@ -43,7 +46,7 @@ def slowly():
         time.sleep(0.05)
     print("optimising", flush=True)
 
-store.rebuild(NAME, slowly, lambda: False)
+store.rebuild(NAME, slowly, Budget())
 print("rebuilt", flush=True)
 time.sleep(60)
 """
@@ -56,15 +59,11 @@ def points() -> Iterator[PointBatch]:
         yield batch(numbers, VECTORS[start : start + 100])
 
 
-def never() -> bool:
-    return False
-
-
 def results(store: VectorStore) -> list[list[tuple[int, float]]]:
     """Return what the queries find, with and without a filter."""
     where = Comparison("level", Comparator.LTE, 400)
     return [
-        [(hit.number, round(hit.similarity, 5)) for hit in store.search(NAME, query, 10, where=condition)]
+        [(hit.number, round(hit.similarity, 5)) for hit in store.search(NAME, query, 10, Budget(), where=condition)]
         for query in QUERIES
         for condition in (None, where)
     ]
@@ -83,9 +82,9 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def store(folder: Path) -> Iterator[QdrantEdgeVectorStore]:
     store = QdrantEdgeVectorStore(folder, rebuild_after=500, rebuild_growth=0.5)
-    store.create_collection(NAME, DIMENSIONS)
+    store.create_collection(NAME, DIMENSIONS, Budget())
     for part in points():
-        store.upsert(NAME, part)
+        store.upsert(NAME, part, Budget())
     yield store
     store.close()
 
@@ -97,7 +96,7 @@ def test_only_qdrant_edge_needs_rebuilding(store: VectorStore, folder: Path) -> 
 
 def test_a_rebuild_changes_no_result_and_leaves_one_copy(store: QdrantEdgeVectorStore, folder: Path) -> None:
     before, old = results(store), copies(folder)
-    store.rebuild(NAME, points, never)
+    store.rebuild(NAME, points, Budget())
     assert results(store) == before
     assert len(copies(folder)) == 1
     assert copies(folder) != old
@@ -110,72 +109,76 @@ def test_a_rebuild_changes_no_result_and_leaves_one_copy(store: QdrantEdgeVector
 def test_a_rebuild_pays_for_many_points_outside_the_index_that_are_a_good_part_of_all(
     store: QdrantEdgeVectorStore,
 ) -> None:
-    assert store.needs_rebuild(NAME)
-    store.rebuild(NAME, points, never)
-    assert not store.needs_rebuild(NAME)
+    assert store.needs_rebuild(NAME, Budget())
+    store.rebuild(NAME, points, Budget())
+    assert not store.needs_rebuild(NAME, Budget())
     store._rebuild_after = 40
-    store.upsert(NAME, batch(range(1000, 1100), unit_vectors(100, seed=2)))
-    assert not store.needs_rebuild(NAME)
+    store.upsert(NAME, batch(range(1000, 1100), unit_vectors(100, seed=2)), Budget())
+    assert not store.needs_rebuild(NAME, Budget())
     store._rebuild_growth = 0.1
-    assert store.needs_rebuild(NAME)
+    assert store.needs_rebuild(NAME, Budget())
 
 
 def test_writes_during_a_build_survive_it(store: QdrantEdgeVectorStore) -> None:
     replaced, added = unit_vectors(1, seed=8), unit_vectors(40, seed=9)
-    store.upsert(NAME, batch([900], unit_vectors(1, seed=7)))
+    store.upsert(NAME, batch([900], unit_vectors(1, seed=7)), Budget())
 
     def while_writing() -> Iterator[PointBatch]:
         for step, part in enumerate(points()):
             yield part
             if step == 2:
-                store.upsert(NAME, batch([7], replaced))
-                store.delete(NAME, [8, 599])
-                store.upsert(NAME, batch(range(1000, 1040), added))
+                store.upsert(NAME, batch([7], replaced), Budget())
+                store.delete(NAME, [8, 599], Budget())
+                store.upsert(NAME, batch(range(1000, 1040), added), Budget())
 
-    store.rebuild(NAME, while_writing, never)
-    numbers = list(store.numbers(NAME))
+    store.rebuild(NAME, while_writing, Budget())
+    numbers = list(store.numbers(NAME, Budget()))
     assert numbers == [*(n for n in range(1, COUNT + 1) if n not in {8, 599}), 900, *range(1000, 1040)]
-    assert store.count(NAME) == len(numbers)
-    assert store.search(NAME, replaced[0], 1)[0].number == 7
-    assert store.search(NAME, added[39], 1, where=Comparison("level", Comparator.EQ, 1039))[0].number == 1039
+    assert store.count(NAME, Budget()) == len(numbers)
+    assert store.search(NAME, replaced[0], 1, Budget())[0].number == 7
+    assert store.search(NAME, added[39], 1, Budget(), where=Comparison("level", Comparator.EQ, 1039))[0].number == 1039
 
 
 def test_a_rebuild_repairs_what_the_catalog_has_and_the_engine_lacks(store: QdrantEdgeVectorStore) -> None:
     before = results(store)
-    store.delete(NAME, range(1, 300))
-    store.rebuild(NAME, points, never)
+    store.delete(NAME, range(1, 300), Budget())
+    store.rebuild(NAME, points, Budget())
     assert results(store) == before
 
 
 def test_searches_and_writes_go_on_while_a_rebuild_runs(store: QdrantEdgeVectorStore) -> None:
     before = results(store)
-    building = threading.Thread(target=store.rebuild, args=(NAME, points, never))
+    building = threading.Thread(target=store.rebuild, args=(NAME, points, Budget()))
     building.start()
     rounds = 0
     while building.is_alive():
         assert results(store) == before
         number = 2000 + rounds
-        store.upsert(NAME, batch([number], -VECTORS[:1]))
+        store.upsert(NAME, batch([number], -VECTORS[:1]), Budget())
         rounds += 1
     building.join()
     assert rounds > 2
-    assert set(store.numbers(NAME)) == {*range(1, COUNT + 1), *range(2000, 2000 + rounds)}
+    assert set(store.numbers(NAME, Budget())) == {*range(1, COUNT + 1), *range(2000, 2000 + rounds)}
 
 
 def test_a_rebuild_that_is_stopped_leaves_everything_as_it_was(store: QdrantEdgeVectorStore, folder: Path) -> None:
     before, old = results(store), copies(folder)
     yielded: list[PointBatch] = []
+    budget = Budget()
 
     def counted() -> Iterator[PointBatch]:
         for part in points():
             yielded.append(part)
+            if len(yielded) == 2:
+                budget.cancel()
             yield part
 
-    store.rebuild(NAME, counted, lambda: len(yielded) >= 2)
+    with pytest.raises(CallCancelledError):
+        store.rebuild(NAME, counted, budget)
     assert len(yielded) == 2
     assert copies(folder) == old
     assert results(store) == before
-    assert store.needs_rebuild(NAME)
+    assert store.needs_rebuild(NAME, Budget())
 
 
 def test_a_failing_source_leaves_everything_as_it_was(store: QdrantEdgeVectorStore, folder: Path) -> None:
@@ -186,9 +189,9 @@ def test_a_failing_source_leaves_everything_as_it_was(store: QdrantEdgeVectorSto
         raise StoreUnavailableError("the catalog is away")
 
     with pytest.raises(StoreUnavailableError, match="catalog"):
-        store.rebuild(NAME, broken, never)
+        store.rebuild(NAME, broken, Budget())
     assert copies(folder) == old
-    assert store.count(NAME) == COUNT
+    assert store.count(NAME, Budget()) == COUNT
 
 
 def test_dropping_a_collection_ends_its_rebuild(store: QdrantEdgeVectorStore, folder: Path) -> None:
@@ -200,15 +203,15 @@ def test_dropping_a_collection_ends_its_rebuild(store: QdrantEdgeVectorStore, fo
             is_building.set()
             time.sleep(0.05)
 
-    building = threading.Thread(target=store.rebuild, args=(NAME, slowly, never))
-    building.start()
-    assert is_building.wait(30)
-    store.drop_collection(NAME)
-    building.join(30)
-    assert not building.is_alive()
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(store.rebuild, NAME, slowly, Budget())
+        assert is_building.wait(30)
+        store.drop_collection(NAME, Budget())
+        with pytest.raises(CollectionNotFoundError):
+            building.result(30)
     assert not (folder / NAME).exists()
     with pytest.raises(CollectionNotFoundError):
-        store.rebuild(NAME, points, never)
+        store.rebuild(NAME, points, Budget())
 
 
 @pytest.mark.parametrize("moment", ["building", "optimising", "rebuilt"])
@@ -234,7 +237,7 @@ def test_killing_the_owner_leaves_one_whole_copy_and_no_process(
     owner.stdout.close()
     reopened = open_vector_store(f"qdrant-edge:{folder}", data_dir=folder)
     assert results(reopened) == before
-    assert list(reopened.numbers(NAME)) == list(range(1, COUNT + 1))
+    assert list(reopened.numbers(NAME, Budget())) == list(range(1, COUNT + 1))
     assert len(copies(folder)) == 1
     reopened.close()
     deadline = time.monotonic() + 5

@@ -11,6 +11,7 @@ import pytest
 from groundwire.catalog.database import Database
 from groundwire.catalog.full_text import number_of
 from groundwire.client import GroundwireClient
+from groundwire.kernel.budget import Budget
 from groundwire.vectorstores.factory import open_vector_store
 from tests.e2e.server import ServerProcess, groundwire
 
@@ -85,9 +86,9 @@ def _assert_stores_agree(data: Path, chunks: int) -> None:
             numbers = set(connection.exec_driver_sql("SELECT chunk_number FROM chunks").scalars())
             full_text = set(map(number_of, connection.exec_driver_sql("SELECT rowid FROM chunks_fts").scalars()))
             pending = connection.exec_driver_sql("SELECT count(*) FROM generations WHERE state = 'PENDING'").scalar()
-        (engine_name,) = vectors.collections()
+        (engine_name,) = vectors.collections(Budget())
         assert len(numbers) == chunks
-        assert set(vectors.numbers(engine_name)) == numbers
+        assert set(vectors.numbers(engine_name, Budget())) == numbers
         assert full_text == numbers
         assert pending == 0
     finally:

@@ -8,6 +8,7 @@ import pytest
 
 from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ChunkNotFoundError,
@@ -226,8 +227,8 @@ def test_a_restoration_that_the_engine_misses_changes_nothing(store: Store, monk
     store.delete(document.document_id, permanent=False)
     upsert = type(store.vectors).upsert
 
-    def broken(self: VectorStore, collection: str, points: object) -> None:
-        upsert(self, collection, points)  # type: ignore[arg-type]  # whatever it is, it is passed on
+    def broken(self: VectorStore, collection: str, points: object, budget: Budget) -> None:
+        upsert(self, collection, points, budget)  # type: ignore[arg-type]  # whatever it is, it is passed on
         raise StoreUnavailableError("the engine went down")
 
     monkeypatch.setattr(type(store.vectors), "upsert", broken)
@@ -263,5 +264,5 @@ def test_a_deleted_collection_takes_everything_with_it(engine_store: Store) -> N
     assert {each.leftover_count for each in receipt.stores} == {0}
     for table in ("documents", "chunks", "generations", "text_segments", "embeddings", "chunks_fts_docsize", "outbox"):
         assert _rows(engine_store, table) == 0, table
-    assert engine_store.vectors.collections() == []
+    assert engine_store.vectors.collections(Budget()) == []
     assert engine_store.harness.collection_calls.delete(request).receipt == receipt

@@ -10,6 +10,7 @@ import pytest
 
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     DocumentChangedError,
     DocumentNotFoundError,
@@ -217,10 +218,11 @@ def test_a_search_sees_an_update_whole_or_not_at_all(engine_store: Store, monkey
     halfway, go_on = threading.Event(), threading.Event()
     upsert = type(engine_store.vectors).upsert
 
-    def slowly(self: Any, collection: str, points: PointBatch) -> None:
+    def slowly(self: Any, collection: str, points: PointBatch, budget: Budget) -> None:
         half = len(points.numbers) // 2
         for part in (slice(0, half), slice(half, None)):
-            upsert(self, collection, PointBatch(points.numbers[part], points.vectors[part], points.payloads[part]))
+            batch = PointBatch(points.numbers[part], points.vectors[part], points.payloads[part])
+            upsert(self, collection, batch, budget)
             halfway.set()
             assert go_on.wait(20)
 

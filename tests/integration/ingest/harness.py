@@ -148,7 +148,7 @@ class Harness:
     def points(self, collection: str) -> list[int]:
         found = self.collection_calls.use.get(DEFAULT_TENANT, collection)
         try:
-            return list(self.vectors.numbers(found.collection.engine_name))
+            return list(self.vectors.numbers(found.collection.engine_name, Budget()))
         except CollectionNotFoundError:
             return []
 

@@ -160,23 +160,23 @@ def test_an_unknown_collection_is_not_found(library: Library) -> None:
 
 @pytest.mark.requirement("C24")
 def test_missing_vectors_are_written_again(library: Library) -> None:
-    library.vectors.delete(library.engine_name, library.numbers[:2])
+    library.vectors.delete(library.engine_name, library.numbers[:2], Budget())
     library.assert_repairable(FindingKind.VECTOR_MISSING, 2)
 
 
 @pytest.mark.requirement("T40")
 def test_vectors_without_a_chunk_are_removed(library: Library) -> None:
     vectors = np.stack([other_vector(library)] * 2)
-    library.vectors.upsert(library.engine_name, PointBatch([2**50, 2**50 + 1], vectors, [{}, {}]))
+    library.vectors.upsert(library.engine_name, PointBatch([2**50, 2**50 + 1], vectors, [{}, {}]), Budget())
     library.assert_repairable(FindingKind.VECTOR_ORPHANED, 2)
-    assert list(library.vectors.numbers(library.engine_name)) == library.numbers
+    assert list(library.vectors.numbers(library.engine_name, Budget())) == library.numbers
 
 
 def test_other_filter_keys_are_found_and_named(library: Library) -> None:
     number = library.numbers[0]
-    held = library.vectors.fetch(library.engine_name, [number])
+    held = library.vectors.fetch(library.engine_name, [number], Budget())
     changed = dict(held.payloads[0]) | {"title": "Another", "extra": 1}
-    library.vectors.upsert(library.engine_name, PointBatch([number], held.vectors, [changed]))
+    library.vectors.upsert(library.engine_name, PointBatch([number], held.vectors, [changed]), Budget())
     assert library.check()[0][0].message == "filter keys differ: extra, title"
     library.assert_repairable(FindingKind.PAYLOAD_DIFFERS, 1)
 
@@ -195,7 +195,7 @@ def test_wrong_vectors_in_the_engine_are_written_again(
     library: Library, make: Callable[[Vectors], Vectors], said: str
 ) -> None:
     number = library.numbers[1]
-    plant_vector(library, number, make(library.vectors.fetch(library.engine_name, [number]).vectors[0]))
+    plant_vector(library, number, make(library.vectors.fetch(library.engine_name, [number], Budget()).vectors[0]))
     assert said in library.check()[0][0].message
     library.assert_repairable(FindingKind.VECTOR_DIFFERS, 1)
 
@@ -223,15 +223,15 @@ def test_vectors_that_the_catalog_lost_are_made_again(library: Library, value: b
 
 
 def test_a_lost_engine_collection_is_built_anew(library: Library) -> None:
-    library.vectors.drop_collection(library.engine_name)
+    library.vectors.drop_collection(library.engine_name, Budget())
     library.assert_repairable(FindingKind.VECTOR_MISSING, 1)
-    assert list(library.vectors.numbers(library.engine_name)) == library.numbers
+    assert list(library.vectors.numbers(library.engine_name, Budget())) == library.numbers
 
 
 @pytest.mark.requirement("T08")
 def test_an_engine_collection_of_another_dimension_is_replaced(library: Library) -> None:
-    library.vectors.drop_collection(library.engine_name)
-    library.vectors.create_collection(library.engine_name, DIMENSIONS + 1)
+    library.vectors.drop_collection(library.engine_name, Budget())
+    library.vectors.create_collection(library.engine_name, DIMENSIONS + 1, Budget())
     library.assert_repairable(FindingKind.VECTOR_DIFFERS, 1)
 
 
@@ -320,7 +320,7 @@ def test_overdue_tasks_are_done(library: Library) -> None:
 
 
 def test_points_that_a_task_will_remove_are_no_finding(library: Library) -> None:
-    library.vectors.upsert(library.engine_name, PointBatch([77], other_vector(library)[None], [{}]))
+    library.vectors.upsert(library.engine_name, PointBatch([77], other_vector(library)[None], [{}]), Budget())
     library.sql(
         "INSERT INTO outbox (tenant, kind, engine_name, numbers) VALUES ('default', 'delete_points', ?, '[77]')",
         library.engine_name,
@@ -390,17 +390,19 @@ class WrongStore(MemoryVectorStore):
         collection: str,
         vector: Vectors,
         limit: int,
+        budget: Budget,
+        *,
         where: Filter | None = None,
         within: Sequence[int] | None = None,
     ) -> list[ScoredPoint]:
         is_wrong = collection == self.damaged
         if is_wrong and self.wrong == "filter":
             where = None
-        found = super().search(collection, vector, limit, where, within)
+        found = super().search(collection, vector, limit, budget, where=where, within=within)
         return found[1:] if is_wrong and self.wrong == "search" and where is None else found
 
-    def count(self, collection: str) -> int:
-        return super().count(collection) + (collection == self.damaged and self.wrong == "count")
+    def count(self, collection: str, budget: Budget) -> int:
+        return super().count(collection, budget) + (collection == self.damaged and self.wrong == "count")
 
 
 class TestIndexThatAnswersWrongly:
@@ -418,7 +420,7 @@ class TestIndexThatAnswersWrongly:
 def test_only_the_collection_asked_for_is_checked(library: Library) -> None:
     library.harness.create("other")
     library.harness.ingest("other", "a.md", "# Moon\n\n" + long_text(9, 3))
-    library.vectors.delete(library.engine_name, library.numbers[:1])
+    library.vectors.delete(library.engine_name, library.numbers[:1], Budget())
     assert library.check("other")[0] == []
     assert library.kinds("tides") == {FindingKind.VECTOR_MISSING}
 

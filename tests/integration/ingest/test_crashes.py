@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.integration.ingest.harness import CountingEmbedder, Harness
@@ -119,15 +120,15 @@ class DownStore(MemoryVectorStore):
 
     is_down = False
 
-    def upsert(self, collection: str, points: Any) -> None:
+    def upsert(self, collection: str, points: Any, budget: Budget) -> None:
         if self.is_down:
             raise StoreUnavailableError("the store is down", engine="memory")
-        super().upsert(collection, points)
+        super().upsert(collection, points, budget)
 
-    def delete(self, collection: str, numbers: Any) -> None:
+    def delete(self, collection: str, numbers: Any, budget: Budget) -> None:
         if self.is_down:
             raise StoreUnavailableError("the store is down", engine="memory")
-        super().delete(collection, numbers)
+        super().delete(collection, numbers, budget)
 
 
 def test_a_store_that_fails_is_told_and_swept_once_it_is_back(process: Callable[..., Harness]) -> None:
@@ -166,6 +167,6 @@ def test_a_deleted_collection_leaves_the_store(process: Callable[..., Harness]) 
     harness.ingest("tides", "a.md", OLD)
     harness.collection_calls.delete(pb.DeleteCollectionRequest(collection="tides"))
     harness.sweep()
-    assert harness.vectors.collections() == []
+    assert harness.vectors.collections(Budget()) == []
     harness.create("tides")
     assert harness.sources("tides") == []

@@ -11,6 +11,7 @@ import pytest
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.sweep_leftovers import SweepLeftovers
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.memory import MemoryVectorStore
@@ -35,13 +36,11 @@ class RebuildableStore(MemoryVectorStore):
         self.rebuilt: list[int] = []
         self.is_stale = False
 
-    def needs_rebuild(self, collection: str) -> bool:
+    def needs_rebuild(self, collection: str, budget: Budget) -> bool:
         return self.is_stale
 
-    def rebuild(
-        self, collection: str, points: Callable[[], Iterable[PointBatch]], should_stop: Callable[[], bool]
-    ) -> None:
-        assert not should_stop()
+    def rebuild(self, collection: str, points: Callable[[], Iterable[PointBatch]], budget: Budget) -> None:
+        assert budget.remaining_s() is not None
         self.rebuilt = [number for batch in points() for number in batch.numbers]
         self.is_stale = False
 

@@ -69,7 +69,7 @@ def assert_sound(harness: Harness) -> None:
     report = check(DEFAULT_TENANT, "", Budget(60), found.append, repair=False)
     assert report.findings == 0, [each for each in found if not isinstance(each, Progress)]
     assert harness.points("tides") == indexed(harness)
-    assert harness.vectors.collections() == [collection_of(harness).engine_name]
+    assert harness.vectors.collections(Budget()) == [collection_of(harness).engine_name]
     with harness.catalog.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM index_builds").scalar() == 0
 
@@ -94,11 +94,11 @@ class SlowStore(MemoryVectorStore):
         self.writes_to_new = 0
         self.at_new: Callable[[], None] = lambda: None
 
-    def upsert(self, collection: str, points: PointBatch) -> None:
+    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
         if self.known and collection not in self.known:
             self.writes_to_new += 1
             self.at_new()
-        super().upsert(collection, points)
+        super().upsert(collection, points, budget)
 
 
 def test_a_reindexed_collection_answers_as_before(process: Callable[..., Harness]) -> None:
@@ -122,8 +122,10 @@ def test_reindexing_mends_both_indexes(process: Callable[..., Harness]) -> None:
     harness = process()
     fill(harness)
     engine_name = collection_of(harness).engine_name
-    harness.vectors.delete(engine_name, harness.points("tides")[:3])
-    harness.vectors.upsert(engine_name, PointBatch([2**50], harness.embedder.embed_documents(["moon"], Budget()), [{}]))
+    harness.vectors.delete(engine_name, harness.points("tides")[:3], Budget())
+    harness.vectors.upsert(
+        engine_name, PointBatch([2**50], harness.embedder.embed_documents(["moon"], Budget()), [{}]), Budget()
+    )
     harness.catalog.write(lambda c: c.exec_driver_sql("INSERT INTO chunks_fts (chunks_fts) VALUES ('delete-all')"))
     reindex(harness)
     assert_sound(harness)
@@ -133,7 +135,7 @@ def test_what_is_written_meanwhile_is_not_lost(process: Callable[..., Harness]) 
     store = SlowStore()
     harness = process(store)
     fill(harness)
-    store.known = set(store.collections())
+    store.known = set(store.collections(Budget()))
     document = harness.ingest("tides", "1.md", "# Tides 1\n\n" + long_text(1, 12)).document
 
     def meanwhile() -> None:
@@ -155,8 +157,8 @@ def test_a_document_that_was_being_written_during_the_move_gets_its_points(proce
     write = harness.calls.use.ingest_document.write_generation
     upsert, moved = harness.vectors.upsert, threading.Event()
 
-    def upsert_then_move(collection: str, points: PointBatch) -> None:
-        upsert(collection, points)
+    def upsert_then_move(collection: str, points: PointBatch, budget: Budget) -> None:
+        upsert(collection, points, budget)
         if not moved.is_set():
             moved.set()
             reindex(harness)
@@ -200,7 +202,7 @@ def test_cancelled_nothing_has_changed(process: Callable[..., Harness]) -> None:
     harness = process(store)
     fill(harness)
     before = collection_of(harness)
-    store.known = set(store.collections())
+    store.known = set(store.collections(Budget()))
     budget = Budget()
     store.at_new = budget.cancel
     with pytest.raises(CallCancelledError):
@@ -215,7 +217,7 @@ def test_a_store_that_fails_leaves_the_old_index_serving(process: Callable[..., 
     harness = process(store)
     fill(harness)
     before = collection_of(harness)
-    store.known = set(store.collections())
+    store.known = set(store.collections(Budget()))
 
     def fail() -> None:
         raise StoreUnavailableError("the store is down", engine="memory")
@@ -234,8 +236,10 @@ def test_a_killed_build_leaves_the_old_index_and_is_swept_at_the_next_start(proc
     before = collection_of(harness)
     builds = harness.service.operations.use.reindex.build_index.builds
     half_built = builds.begin(before, before.identity)
-    store.create_collection(half_built.engine_name, DIMENSIONS)
-    store.upsert(half_built.engine_name, PointBatch([1], harness.embedder.embed_documents(["moon"], Budget()), [{}]))
+    store.create_collection(half_built.engine_name, DIMENSIONS, Budget())
+    store.upsert(
+        half_built.engine_name, PointBatch([1], harness.embedder.embed_documents(["moon"], Budget()), [{}]), Budget()
+    )
     harness = process(store)
     assert collection_of(harness) == before
     assert_sound(harness)
@@ -245,7 +249,7 @@ def test_the_same_request_joins_a_run_that_is_going_on(process: Callable[..., Ha
     store, gate = SlowStore(), Gate()
     harness = process(store)
     fill(harness)
-    store.known = set(store.collections())
+    store.known = set(store.collections(Budget()))
     store.at_new = lambda: gate(Progress(Stage.WRITING, 0, 1))
     results: list[IndexBuilt] = []
     callers = [threading.Thread(target=lambda: results.append(reindex(harness))) for _ in range(3)]

@@ -118,7 +118,7 @@ class Library:
             created_time=datetime(2026, 1, 1, tzinfo=UTC),
             updated_time=datetime(2026, 1, 1, tzinfo=UTC),
         )
-        self.vectors.create_collection(collection.engine_name, identity.dimensions)
+        self.vectors.create_collection(collection.engine_name, identity.dimensions, Budget())
         return Collections(self.database).create(collection)
 
     def put(
@@ -146,7 +146,8 @@ class Library:
             replaces=replaces,
         )
         made = self.embedder.embed_documents(texts, Budget()) if vectors is None else vectors
-        self.vectors.upsert(pending.collection.engine_name, PointBatch(pending.numbers, made, pending.payloads))
+        batch = PointBatch(pending.numbers, made, pending.payloads)
+        self.vectors.upsert(pending.collection.engine_name, batch, Budget())
         self._keep_vectors(pending, made)
         return self.documents.publish(pending)
 

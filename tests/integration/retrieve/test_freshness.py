@@ -24,7 +24,7 @@ def test_a_replaced_document_shows_only_its_new_text(engine_library: Library, mo
     first = engine_library.put("a.txt", [f"alpha old {number}" for number in range(8)])
     engine_library.put("a.txt", ["alpha new"], replaces=first)
     engine_name = engine_library.collection.engine_name
-    assert engine_library.vectors.count(engine_name) == 9, "the old points are still in the engine"
+    assert engine_library.vectors.count(engine_name, Budget()) == 9, "the old points are still in the engine"
     response = engine_library.retrieve("alpha old", mode=mode)
     assert contents(response) == ["alpha new"]
     assert response.results[0].generation == 2
@@ -35,7 +35,7 @@ def test_a_deleted_document_is_gone_although_its_points_are_not(engine_library: 
     gone = engine_library.put("a.txt", ["alpha one", "alpha two"])
     engine_library.put("b.txt", ["alpha three"])
     engine_library.documents.delete(DEFAULT_TENANT, "docs", gone.document_id)
-    assert engine_library.vectors.count(engine_library.collection.engine_name) == 3
+    assert engine_library.vectors.count(engine_library.collection.engine_name, Budget()) == 3
     assert contents(engine_library.retrieve("alpha one", mode=mode)) == ["alpha three"]
 
 
@@ -43,7 +43,8 @@ def test_a_deleted_document_is_gone_although_its_points_are_not(engine_library: 
 def test_a_pending_generation_is_not_visible(library: Library, mode: int) -> None:
     pending = library.begin("a.txt", ["alpha one"])
     vectors = library.embedder.embed_documents(["alpha one"], Budget())
-    library.vectors.upsert(pending.collection.engine_name, PointBatch(pending.numbers, vectors, pending.payloads))
+    batch = PointBatch(pending.numbers, vectors, pending.payloads)
+    library.vectors.upsert(pending.collection.engine_name, batch, Budget())
     assert contents(library.retrieve("alpha", mode=mode)) == []
     library.documents.publish(pending)
     assert contents(library.retrieve("alpha", mode=mode)) == ["alpha one"]
@@ -54,7 +55,9 @@ def test_points_that_the_catalog_does_not_know_are_never_returned(library: Libra
     library.put("a.txt", ["alpha one"])
     planted = library.embedder.embed_documents(["alpha"], Budget())
     library.vectors.upsert(
-        library.collection.engine_name, PointBatch([999_999], planted, [{"source": "evil", "chunk_number": 999_999}])
+        library.collection.engine_name,
+        PointBatch([999_999], planted, [{"source": "evil", "chunk_number": 999_999}]),
+        Budget(),
     )
     response = library.retrieve("alpha")
     assert contents(response) == ["alpha one"]
@@ -94,14 +97,14 @@ def test_stale_points_do_not_change_what_is_found(library: Library) -> None:
 def test_a_chunk_whose_vector_is_lost_is_still_found_by_its_words(tmp_path_factory: pytest.TempPathFactory) -> None:
     library = Library(tmp_path_factory.mktemp("lost"), settings=RetrieveSettings(pool_size=1))
     library.put("a.txt", ["alpha one", "beta two"])
-    numbers = list(library.vectors.numbers(library.collection.engine_name))
-    library.vectors.delete(library.collection.engine_name, numbers)
+    numbers = list(library.vectors.numbers(library.collection.engine_name, Budget()))
+    library.vectors.delete(library.collection.engine_name, numbers, Budget())
     assert contents(library.retrieve("alpha")) == ["alpha one"]
     library.close()
 
 
 def test_an_engine_that_lost_the_index_is_named_with_the_way_out(library: Library) -> None:
     library.put("a.txt", ["alpha"])
-    library.vectors.drop_collection(library.collection.engine_name)
+    library.vectors.drop_collection(library.collection.engine_name, Budget())
     with pytest.raises(StoreUnavailableError, match="fsck --repair"):
         library.retrieve("alpha")

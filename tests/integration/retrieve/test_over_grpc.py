@@ -6,6 +6,7 @@ import grpc
 import pytest
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import InvalidFilterError, NotAvailableError
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
@@ -44,7 +45,7 @@ async def test_an_unknown_field_is_named_by_its_path(stub: "Stub") -> None:
 @pytest.mark.requirement("S3-29")
 async def test_a_failed_search_tells_how_far_it_came(library: Library, stub: "Stub") -> None:
     library.put("a.txt", ["alpha one"])
-    library.vectors.drop_collection(library.collection.engine_name)
+    library.vectors.drop_collection(library.collection.engine_name, Budget())
     code, info, _ = await refused(stub.Retrieve(pb.RetrieveRequest(collection="docs", query="alpha")))
     assert code is not grpc.StatusCode.UNKNOWN
     assert info.metadata["last_state"] == "SEARCHING"

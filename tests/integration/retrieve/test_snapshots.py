@@ -9,6 +9,7 @@ import pytest
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.catalog.expired_generations import ExpiredGenerations
 from groundwire.catalog.integrity import Integrity
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import InvalidRequestError, SnapshotExpiredError
 from groundwire.kernel.filter_json import parse_filter
@@ -51,9 +52,9 @@ def keeping(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) 
 def _replace(library: Library, document: Document, *texts: str, fields: DocumentFields | None = None) -> Document:
     """Put a new generation, and let the engine forget the points of the old one, as the sweeper does."""
     engine_name = library.collection.engine_name
-    before = set(library.vectors.numbers(engine_name))
+    before = set(library.vectors.numbers(engine_name, Budget()))
     replaced = library.put(document.source_uri, texts, replaces=document, fields=fields)
-    library.vectors.delete(engine_name, sorted(before))
+    library.vectors.delete(engine_name, sorted(before), Budget())
     return replaced
 
 

@@ -15,10 +15,11 @@ from groundwire.vectorstores.factory import open_vector_store
 OPEN_BOTH = """
 import sys
 from pathlib import Path
+from groundwire.kernel.budget import Budget
 from groundwire.vectorstores.factory import open_vector_store
 for scheme in ("chroma", "qdrant-edge"):
     store = open_vector_store(f"{scheme}:{scheme}", data_dir=Path(sys.argv[1]))
-    store.create_collection("gw-books", 4)
+    store.create_collection("gw-books", 4, Budget())
     store.close()
 print([name for name in ("chromadb", "qdrant_edge") if name in sys.modules])
 """

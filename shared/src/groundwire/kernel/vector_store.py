@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter, Payload
 
@@ -36,9 +37,13 @@ class VectorStore(Protocol):
     of `[a-z0-9_-]`, first and last alphanumeric. All methods but `create_collection` and
     `drop_collection` raise CollectionNotFoundError for an unknown one. Vendor errors leave as
     StoreUnavailableError.
+
+    Every method but `close` waits no longer than its budget lasts, also for an engine that hangs, and raises
+    DeadlineError or CallCancelledError then; whether a write was done is unknown. Engines have limits of their own
+    besides, so that a budget without a deadline ends as well, in StoreUnavailableError.
     """
 
-    def create_collection(self, collection: str, dimensions: int) -> None:
+    def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
         """Make a collection; the same call again changes nothing.
 
         Raises:
@@ -46,15 +51,15 @@ class VectorStore(Protocol):
         """
         ...
 
-    def drop_collection(self, collection: str) -> None:
+    def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection and its points; unknown ones are ignored."""
         ...
 
-    def collections(self) -> list[str]:
+    def collections(self, budget: Budget) -> list[str]:
         """Return the names of all collections, sorted."""
         ...
 
-    def upsert(self, collection: str, points: PointBatch) -> None:
+    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
         """Insert or replace points; when it returns they survive SIGKILL and are found by `search`.
 
         Any batch size is accepted. A failure may leave some points of the batch written.
@@ -64,7 +69,7 @@ class VectorStore(Protocol):
         """
         ...
 
-    def delete(self, collection: str, numbers: Sequence[int]) -> None:
+    def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         """Remove points; unknown numbers are ignored. Durable when it returns."""
         ...
 
@@ -73,6 +78,8 @@ class VectorStore(Protocol):
         collection: str,
         vector: Vectors,
         limit: int,
+        budget: Budget,
+        *,
         where: Filter | None = None,
         within: Sequence[int] | None = None,
     ) -> list[ScoredPoint]:
@@ -82,6 +89,7 @@ class VectorStore(Protocol):
             collection: engine name.
             vector: float32, shape (dimensions,), not necessarily normalised.
             limit: at least 1.
+            budget: of the call.
             where: keeps only points whose payload matches (semantics: `groundwire.kernel.filter_evaluator`).
             within: keeps only these numbers; empty means no result. Combined with `where` by AND.
 
@@ -92,7 +100,7 @@ class VectorStore(Protocol):
         """
         ...
 
-    def fetch(self, collection: str, numbers: Sequence[int]) -> PointBatch:
+    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number, as the engine holds them.
 
         Made for checks, so nothing is left out or repaired on the way: a damaged vector comes back damaged. Vectors
@@ -101,16 +109,16 @@ class VectorStore(Protocol):
         """
         ...
 
-    def numbers(self, collection: str) -> Iterator[int]:
+    def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending; a concurrent write may or may not appear."""
         ...
 
-    def count(self, collection: str) -> int:
+    def count(self, collection: str, budget: Budget) -> int:
         """Return the exact number of points."""
         ...
 
     def close(self) -> None:
-        """Flush and release the engine; idempotent."""
+        """Flush and release the engine, within a limit of its own; idempotent."""
         ...
 
 
@@ -129,17 +137,21 @@ class FiltersByIndex(Protocol):
 class Rebuildable(Protocol):
     """An engine whose index goes stale under writes and can be rebuilt beside the serving one (design D9b)."""
 
-    def needs_rebuild(self, collection: str) -> bool:
+    def needs_rebuild(self, collection: str, budget: Budget) -> bool:
         """Tell whether so many points lie outside the index that a rebuild pays."""
         ...
 
-    def rebuild(
-        self, collection: str, points: Callable[[], Iterable[PointBatch]], should_stop: Callable[[], bool]
-    ) -> None:
+    def rebuild(self, collection: str, points: Callable[[], Iterable[PointBatch]], budget: Budget) -> None:
         """Build an indexed copy in another process and swap to it; searches and writes go on meanwhile.
 
         `points` yields every live point, from the catalog. Writes made during the build are applied
         to the copy before the swap. Killing the process at any moment leaves either the old or the
-        new copy, whole. Returns early, unchanged, once `should_stop()` is true.
+        new copy, whole.
+
+        Raises:
+            CallCancelledError: the budget was cancelled or the store closed; the old copy goes on serving.
+            DeadlineError: the deadline of the budget passed; the old copy goes on serving.
+            CollectionNotFoundError: the collection was dropped, before or meanwhile.
+            StoreUnavailableError: an engine failed; the old copy goes on serving.
         """
         ...

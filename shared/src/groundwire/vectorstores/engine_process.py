@@ -11,6 +11,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreUnavailableError
 
 _MAIN = "groundwire.vectorstores.engine_main"
@@ -50,16 +51,17 @@ class EngineProcess:
         self._stopping = threading.Lock()
         self.is_broken = False
 
-    def read(self, method: str, *arguments: Any) -> Any:
+    def read(self, budget: Budget, method: str, *arguments: Any) -> Any:
         """Call a method that changes nothing.
 
         Raises:
             StoreUnavailableError: the engine failed or has ended.
         """
+        budget.check()
         with self._borrowed(self._reads) as pipe:
             return self._call(pipe, method, arguments)
 
-    def write(self, method: str, *arguments: Any, should_stop: Callable[[], bool] | None = None) -> Any:
+    def write(self, budget: Budget, method: str, *arguments: Any, should_stop: Callable[[], bool] | None = None) -> Any:
         """Call a method that writes.
 
         With `should_stop`, the engine is killed as soon as that returns true.
@@ -67,6 +69,7 @@ class EngineProcess:
         Raises:
             StoreUnavailableError: the engine failed, has ended or was killed.
         """
+        budget.check()
         with self._borrowed(self._writes) as pipe:
             return self._call(pipe, method, arguments, should_stop)
 

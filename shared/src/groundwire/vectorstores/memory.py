@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, StoreMismatchError
 from groundwire.kernel.filter_evaluator import matches
@@ -36,8 +37,9 @@ class MemoryVectorStore:
         self._collections: dict[str, _Points] = {}
         self._lock = threading.Lock()
 
-    def create_collection(self, collection: str, dimensions: int) -> None:
+    def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
         """Make a collection; see the port."""
+        budget.check()
         checked_name(collection)
         with self._lock:
             existing = self._collections.get(collection)
@@ -52,18 +54,21 @@ class MemoryVectorStore:
                     got=existing.dimensions,
                 )
 
-    def drop_collection(self, collection: str) -> None:
+    def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection; see the port."""
+        budget.check()
         with self._lock:
             self._collections.pop(collection, None)
 
-    def collections(self) -> list[str]:
+    def collections(self, budget: Budget) -> list[str]:
         """Return the names of all collections, sorted."""
+        budget.check()
         with self._lock:
             return sorted(self._collections)
 
-    def upsert(self, collection: str, points: PointBatch) -> None:
+    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
         """Insert or replace points; see the port. They live as long as the store."""
+        budget.check()
         with self._lock:
             held = self._held(collection)
             check_points(points, held.dimensions)
@@ -72,8 +77,9 @@ class MemoryVectorStore:
             for number, unit, payload in zip(points.numbers, units, points.payloads, strict=True):
                 _put(held, number, unit, payload)
 
-    def delete(self, collection: str, numbers: Sequence[int]) -> None:
+    def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         """Remove points; see the port."""
+        budget.check()
         with self._lock:
             held = self._held(collection)
             for number in numbers:
@@ -84,10 +90,13 @@ class MemoryVectorStore:
         collection: str,
         vector: Vectors,
         limit: int,
+        budget: Budget,
+        *,
         where: Filter | None = None,
         within: Sequence[int] | None = None,
     ) -> list[ScoredPoint]:
         """Return the most similar points; see the port."""
+        budget.check()
         with self._lock:
             held = self._held(collection)
             check_query(vector, limit, held.dimensions)
@@ -97,21 +106,24 @@ class MemoryVectorStore:
         best = np.lexsort((found, -cosines))[:limit]
         return [ScoredPoint(int(found[i]), min(1.0, max(0.0, float(cosines[i])))) for i in best]
 
-    def fetch(self, collection: str, numbers: Sequence[int]) -> PointBatch:
+    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""
+        budget.check()
         with self._lock:
             held = self._held(collection)
             known = sorted(held.rows.keys() & set(numbers))
             rows = [held.rows[number] for number in known]
             return PointBatch(known, held.units[rows], [held.payloads[row] for row in rows])
 
-    def numbers(self, collection: str) -> Iterator[int]:
+    def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending."""
+        budget.check()
         with self._lock:
             return iter(sorted(self._held(collection).rows))
 
-    def count(self, collection: str) -> int:
+    def count(self, collection: str, budget: Budget) -> int:
         """Return the exact number of points."""
+        budget.check()
         with self._lock:
             return len(self._held(collection).rows)
 

@@ -61,18 +61,18 @@ class ApplyOutbox:
 
     def _do(self, item: OutboxItem, budget: Budget) -> None:
         if item.kind is OutboxKind.DROP_COLLECTION:
-            self.vectors.drop_collection(item.engine_name)
+            self.vectors.drop_collection(item.engine_name, budget)
             return
         for start in range(0, len(item.numbers), _POINTS_PER_STEP):
             budget.check()
             numbers = item.numbers[start : start + _POINTS_PER_STEP]
             if item.kind is OutboxKind.DELETE_POINTS:
-                self.vectors.delete(item.engine_name, numbers)
+                self.vectors.delete(item.engine_name, numbers, budget)
             else:
                 with self.engines.hold((item.engine_name,), budget):
-                    self._match(item.engine_name, numbers)
+                    self._match(item.engine_name, numbers, budget)
 
-    def _match(self, engine_name: str, numbers: Sequence[int]) -> None:
+    def _match(self, engine_name: str, numbers: Sequence[int], budget: Budget) -> None:
         try:
             points = self.cache.points_of(self.collections.of_engine(engine_name), numbers)
         except DataLossError as error:
@@ -80,6 +80,6 @@ class ApplyOutbox:
             _log.error("points cannot be written anew", engine_collection=engine_name, error=error.message)
             return
         if points.numbers:
-            self.vectors.upsert(engine_name, points)
+            self.vectors.upsert(engine_name, points, budget)
         if gone := sorted(set(numbers) - set(points.numbers)):
-            self.vectors.delete(engine_name, gone)
+            self.vectors.delete(engine_name, gone, budget)

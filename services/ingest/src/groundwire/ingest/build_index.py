@@ -49,7 +49,7 @@ class BuildIndex:
         """
         built = self.builds.begin(collection, identity)
         try:
-            self.vectors.create_collection(built.engine_name, identity.dimensions)
+            self.vectors.create_collection(built.engine_name, identity.dimensions, budget)
             held = self._catch_up(built, _NOTHING, self.builds.live_points(collection), budget, report)
             self._optimise(built, budget, report)
             self.full_text(budget)
@@ -81,22 +81,21 @@ class BuildIndex:
         for start in range(0, len(missing), _POINTS_PER_BATCH):
             budget.check()
             points = self.cache.points_of(built, missing[start : start + _POINTS_PER_BATCH])
-            self.vectors.upsert(built.engine_name, points)
+            self.vectors.upsert(built.engine_name, points, budget)
             deleted.difference_update(points.numbers)
             report(Progress(Stage.WRITING, min(start + _POINTS_PER_BATCH, len(missing)), len(missing)))
         for start in range(0, len(gone), _POINTS_PER_BATCH):
             budget.check()
-            self.vectors.delete(built.engine_name, gone[start : start + _POINTS_PER_BATCH])
+            self.vectors.delete(built.engine_name, gone[start : start + _POINTS_PER_BATCH], budget)
         return wanted.without(deleted)
 
     def _optimise(self, built: Collection, budget: Budget, report: Report) -> None:
         """Give a large new collection its index before anyone searches it."""
         store = self.vectors
-        if not isinstance(store, Rebuildable) or not store.needs_rebuild(built.engine_name):
+        if not isinstance(store, Rebuildable) or not store.needs_rebuild(built.engine_name, budget):
             return
         report(Progress(Stage.INDEXING, 0, 1))
-        store.rebuild(built.engine_name, lambda: self.cache.points(built, _POINTS_PER_BATCH), lambda: _is_over(budget))
-        budget.check()
+        store.rebuild(built.engine_name, lambda: self.cache.points(built, _POINTS_PER_BATCH), budget)
         report(Progress(Stage.INDEXING, 1, 1))
 
     def _abandon(self, built: Collection) -> None:
@@ -108,14 +107,6 @@ class BuildIndex:
 
 
 _NOTHING = LivePoints.of([])
-
-
-def _is_over(budget: Budget) -> bool:
-    try:
-        budget.check()
-    except GroundwireError:
-        return True
-    return False
 
 
 def _unheard(_: Progress) -> None:

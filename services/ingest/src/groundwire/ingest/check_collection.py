@@ -52,7 +52,7 @@ class CheckCollection:
                 return
 
     def _check_index(self, collection: Collection, budget: Budget, tell: Tell, *, repair: bool) -> Iterator[int]:
-        lost = self._lost(collection)
+        lost = self._lost(collection, budget)
         if lost is not None:
             tell(replace(lost, repaired=repair and self._rebuild(collection, budget)))
             if not repair:
@@ -66,21 +66,21 @@ class CheckCollection:
 
         yield from self.points(collection, budget, tell_and_keep, repair=repair)
         # Wrong points explain wrong answers.
-        wrong = [] if left else self.search(collection)
+        wrong = [] if left else self.search(collection, budget)
         repaired = bool(wrong) and repair and self._rebuild(collection, budget)
         for finding in wrong:
             tell(replace(finding, repaired=repaired))
 
-    def _lost(self, collection: Collection) -> StoreFinding | None:
+    def _lost(self, collection: Collection, budget: Budget) -> StoreFinding | None:
         """Return that the engine has no collection for the chunks, or one of another kind; make it when it is empty."""
         name = collection.engine_name
         chunks = self.collections.counts(collection.tenant, collection.name).chunks
-        is_missing = name not in self.vectors.collections()
+        is_missing = name not in self.vectors.collections(budget)
         if is_missing and chunks and self._find(collection.tenant, collection.name) == collection:
             message = f"the engine has no collection {name}: the vectors of {chunks} chunks are missing"
             return StoreFinding(FindingKind.VECTOR_MISSING, collection.name, name, message)
         try:
-            self.vectors.create_collection(name, collection.identity.dimensions)
+            self.vectors.create_collection(name, collection.identity.dimensions, budget)
         except StoreMismatchError as error:
             return StoreFinding(FindingKind.VECTOR_DIFFERS, collection.name, name, error.message)
         return None

@@ -51,9 +51,9 @@ class CheckPoints:
             self._check(collection, points, budget, tell, repair=repair)
             checked, after = checked + len(points), points[-1].number
             yield checked
-        for numbers in _batches(self.vectors.numbers(collection.engine_name)):
+        for numbers in _batches(self.vectors.numbers(collection.engine_name, budget)):
             budget.check()
-            self._check_orphans(collection, numbers, tell, repair=repair)
+            self._check_orphans(collection, numbers, budget, tell, repair=repair)
         self._check_lost_vectors(collection, budget, tell, repair=repair)
         yield checked
 
@@ -66,21 +66,23 @@ class CheckPoints:
         *,
         repair: bool,
     ) -> None:
-        problems = self._confirmed(collection, self._problems(collection, points))
+        problems = self._confirmed(collection, self._problems(collection, points, budget), budget)
         if not problems:
             return
         repaired = self._repair(collection, list(problems), budget) if repair else set()
         for number, (chunk_id, (kind, message)) in problems.items():
             tell(StoreFinding(kind, collection.name, chunk_id, message, repaired=number in repaired))
 
-    def _problems(self, collection: Collection, points: Sequence[ExpectedPoint]) -> dict[int, tuple[str, Problem]]:
-        batch = self.vectors.fetch(collection.engine_name, [point.number for point in points])
+    def _problems(
+        self, collection: Collection, points: Sequence[ExpectedPoint], budget: Budget
+    ) -> dict[int, tuple[str, Problem]]:
+        batch = self.vectors.fetch(collection.engine_name, [point.number for point in points], budget)
         rows = {number: row for row, number in enumerate(batch.numbers)}
         found = {point.number: (point.chunk_id, _problem(point, batch, rows)) for point in points}
         return {number: (chunk_id, problem) for number, (chunk_id, problem) in found.items() if problem is not None}
 
     def _confirmed(
-        self, collection: Collection, problems: Mapping[int, tuple[str, Problem]]
+        self, collection: Collection, problems: Mapping[int, tuple[str, Problem]], budget: Budget
     ) -> dict[int, tuple[str, Problem]]:
         """Return those problems that are still there, of chunks that are still live, and not about to be solved."""
         if not problems:
@@ -88,7 +90,7 @@ class CheckPoints:
         waiting = self.inspection.waiting(collection)
         suspects = [number for number in problems if number not in waiting]
         points = self.inspection.expected_of(collection, suspects)
-        return self._problems(collection, points)
+        return self._problems(collection, points, budget)
 
     def _repair(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> set[int]:
         """Write points anew from the catalog; return the numbers of those that are right now."""
@@ -96,8 +98,8 @@ class CheckPoints:
         points = [point for point in self.inspection.expected_of(collection, numbers) if point.vector is not None]
         with self.engines.hold((collection.engine_name,), budget):
             current = self.cache.points_of(collection, [point.number for point in points])
-            self.vectors.upsert(collection.engine_name, current)
-        left = self._problems(collection, points)
+            self.vectors.upsert(collection.engine_name, current, budget)
+        left = self._problems(collection, points, budget)
         return {point.number for point in points if point.number not in left}
 
     def _make_lost_vectors(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> None:
@@ -127,15 +129,21 @@ class CheckPoints:
             after = lost[-1][0]
 
     def _check_orphans(
-        self, collection: Collection, numbers: Sequence[int], tell: Callable[[StoreFinding], None], *, repair: bool
+        self,
+        collection: Collection,
+        numbers: Sequence[int],
+        budget: Budget,
+        tell: Callable[[StoreFinding], None],
+        *,
+        repair: bool,
     ) -> None:
         suspects = self.inspection.unexplained(collection, numbers)
         if not suspects:
             return
         # A point whose removal was finished between the two looks is gone by now.
-        orphans = list(self.vectors.fetch(collection.engine_name, suspects).numbers)
+        orphans = list(self.vectors.fetch(collection.engine_name, suspects, budget).numbers)
         if repair and orphans:
-            self.vectors.delete(collection.engine_name, orphans)
+            self.vectors.delete(collection.engine_name, orphans, budget)
         finding = StoreFinding(
             FindingKind.VECTOR_ORPHANED, collection.name, "", "the engine has a vector without a live chunk"
         )

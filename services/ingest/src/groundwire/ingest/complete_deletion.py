@@ -94,7 +94,7 @@ class CompleteDeletion:
             budget.check()
             within = numbers[start : start + _POINTS_PER_SEARCH]
             try:
-                found = self.vectors.search(collection.engine_name, anywhere, len(within), within=within)
+                found = self.vectors.search(collection.engine_name, anywhere, len(within), budget, within=within)
             except CollectionNotFoundError:
                 return 0
             left += len(found)

@@ -9,6 +9,7 @@ from groundwire.catalog.generations import Receipt
 from groundwire.ingest.domain.changing import NewCollection
 from groundwire.ingest.domain.reading import CollectionFigures
 from groundwire.ingest.read_collections import figures_of
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import EmbeddingIdentity
@@ -27,7 +28,7 @@ class CreateCollection:
     clock: Clock
 
     def __call__(
-        self, wanted: NewCollection, remember: Callable[[CollectionFigures], Receipt] | None = None
+        self, wanted: NewCollection, budget: Budget, remember: Callable[[CollectionFigures], Receipt] | None = None
     ) -> CollectionFigures:
         """Return the collection; one of the same name and settings is returned as it is.
 
@@ -50,7 +51,7 @@ class CreateCollection:
         receipt = None if remember is None else lambda stored: remember(replace(before, collection=stored))
         stored = self.collections.create(collection, receipt)
         # After the row: an engine collection without a row would never be dropped. Made again before each write.
-        self.vectors.create_collection(stored.engine_name, stored.identity.dimensions)
+        self.vectors.create_collection(stored.engine_name, stored.identity.dimensions, budget)
         return replace(before, collection=stored)
 
     def _figures(self, collection: Collection) -> CollectionFigures:

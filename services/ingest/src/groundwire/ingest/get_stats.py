@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groundwire.catalog.statistics import CollectionStatistics, Statistics
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.vector_store import VectorStore
 
@@ -23,7 +24,7 @@ class GetStats:
     statistics: Statistics
     vectors: VectorStore
 
-    def __call__(self, tenant: str, collection: str) -> Sequence[Stats]:
+    def __call__(self, tenant: str, collection: str, budget: Budget) -> Sequence[Stats]:
         """Return the figures of one collection, or of all by name when the name is empty.
 
         Raises:
@@ -31,10 +32,10 @@ class GetStats:
             StoreUnavailableError: the engine does not answer.
         """
         found = [self.statistics.of(tenant, collection)] if collection else self.statistics.of_all(tenant)
-        return [Stats(counted, self._count(counted.collection.engine_name)) for counted in found]
+        return [Stats(counted, self._count(counted.collection.engine_name, budget)) for counted in found]
 
-    def _count(self, engine_name: str) -> int:
+    def _count(self, engine_name: str, budget: Budget) -> int:
         try:
-            return self.vectors.count(engine_name)
+            return self.vectors.count(engine_name, budget)
         except CollectionNotFoundError:
             return 0

@@ -3,19 +3,21 @@
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 import structlog
 
 from groundwire.ingest.rebuild_index import RebuildIndex
 from groundwire.ingest.sweep_leftovers import SweepLeftovers
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.kernel.errors import CallCancelledError, CollectionNotFoundError
 
 _TIDY_EVERY_S = 60.0
 _FORGET_EVERY_S = 3600.0
 _LONGEST_BACKOFF_S = 60.0
 _STOP_LIMIT_S = 5.0
+_REBUILD_S = 6 * 3600.0
+"""Longer than an index of millions of points takes."""
 
 _log = structlog.get_logger(__name__)
 
@@ -32,6 +34,7 @@ class Housekeeping:
         self._every_s = every_s
         self._wake = {name: threading.Event() for name in ("sweep", "rebuild")}
         self._closing = threading.Event()
+        self._rebuilding = Budget()
         self._written: dict[str, Collection] = {}
         self._tidied_at = self._forgotten_at = float("-inf")
         self._threads = [
@@ -66,6 +69,7 @@ class Housekeeping:
     def close(self) -> None:
         """Stop; a sweep or rebuild under way ends at its next step."""
         self._closing.set()
+        self._rebuilding.cancel()
         for event in self._wake.values():
             event.set()
         for thread in self._threads:
@@ -106,9 +110,15 @@ class Housekeeping:
 
     def _rebuild_turn(self) -> None:
         for engine_name, collection in list(self._written.items()):
+            # Before the look at `_closing`: `close` cancels what it finds here.
+            self._rebuilding = Budget(_REBUILD_S)
             if self._closing.is_set():
                 return
-            with suppress(CollectionNotFoundError):  # dropped, or another engine collection serves now
-                self._rebuild(collection, self._closing.is_set)
+            try:
+                self._rebuild(collection, self._rebuilding)
+            except CallCancelledError:
+                return
+            except CollectionNotFoundError:
+                pass  # dropped, or another engine collection serves now
             if self._written.get(engine_name) is collection:
                 del self._written[engine_name]

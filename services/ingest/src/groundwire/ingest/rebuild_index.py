@@ -1,11 +1,11 @@
 """Rebuild the index of a collection beside the serving one when it has gone stale (design D9b)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
 
 from groundwire.catalog.vectors import VectorCache
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.vector_store import Rebuildable, VectorStore
 
@@ -21,11 +21,11 @@ class RebuildIndex:
     vectors: VectorStore
     cache: VectorCache
 
-    def __call__(self, collection: Collection, should_stop: Callable[[], bool]) -> bool:
+    def __call__(self, collection: Collection, budget: Budget) -> bool:
         """Rebuild if it pays; tell whether it was done. Takes minutes for large collections; searches go on."""
         store = self.vectors
-        if not isinstance(store, Rebuildable) or not store.needs_rebuild(collection.engine_name):
+        if not isinstance(store, Rebuildable) or not store.needs_rebuild(collection.engine_name, budget):
             return False
         _log.info("rebuilding an index", collection=collection.name)
-        store.rebuild(collection.engine_name, lambda: self.cache.points(collection, _POINTS_PER_BATCH), should_stop)
+        store.rebuild(collection.engine_name, lambda: self.cache.points(collection, _POINTS_PER_BATCH), budget)
         return True

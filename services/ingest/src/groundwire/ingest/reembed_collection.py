@@ -51,4 +51,4 @@ class ReembedCollection:
             target, budget, lambda done, total: report(Progress(Stage.EMBEDDING, done, total))
         )
         built = self.build_index(collection, self.identity, budget, report)
-        return IndexBuilt(self.vectors.count(built.engine_name), embedded, built.identity)
+        return IndexBuilt(self.vectors.count(built.engine_name, budget), embedded, built.identity)

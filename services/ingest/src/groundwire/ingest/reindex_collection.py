@@ -39,4 +39,4 @@ class ReindexCollection:
 
     def _rebuild(self, collection: Collection, budget: Budget, report: Report) -> IndexBuilt:
         built = self.build_index(collection, collection.identity, budget, report)
-        return IndexBuilt(self.vectors.count(built.engine_name), 0, built.identity)
+        return IndexBuilt(self.vectors.count(built.engine_name, budget), 0, built.identity)

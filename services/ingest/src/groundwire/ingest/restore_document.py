@@ -86,5 +86,5 @@ class RestoreDocument:
                 raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
             vectors = np.stack([known[each] for each in hashes])
             numbers, payloads = [stored.chunk_number for stored in page], [stored.payload for stored in page]
-            self.vectors.upsert(name, PointBatch(numbers, vectors, payloads))
+            self.vectors.upsert(name, PointBatch(numbers, vectors, payloads), budget)
             after = page[-1].chunk.sequence_num

@@ -19,6 +19,8 @@ from groundwire.ingest.receive_upload import ReceiveUpload
 from groundwire.kernel.budget import Budget
 
 _ITEMS_PER_ROUND = 20
+_STEP_S = 600.0
+"""What one task may take; the engine has shorter limits for each of its calls."""
 
 _log = structlog.get_logger(__name__)
 
@@ -59,9 +61,9 @@ class SweepLeftovers:
         done = 0
         while items := self.outbox.pending(_ITEMS_PER_ROUND):
             for item in items:
-                self.apply(item, Budget())
+                self.apply(item, Budget(_STEP_S))
                 done += 1
-        return done + self.index_orphans()
+        return done + self.index_orphans(Budget(_STEP_S))
 
     def tidy(self) -> None:
         """Take back generations that nobody writes any more, and drop those that were kept long enough."""

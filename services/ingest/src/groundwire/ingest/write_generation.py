@@ -90,14 +90,15 @@ class WriteGeneration:
         report: Report,
     ) -> None:
         collection = pending.collection
-        self.vectors.create_collection(collection.engine_name, collection.identity.dimensions)
+        self.vectors.create_collection(collection.engine_name, collection.identity.dimensions, budget)
         indexed = [row for row, chunk in enumerate(draft.chunks) if chunk.indexed]
         total = len(indexed)
         for start in range(0, total, POINTS_PER_UPSERT):
             budget.check()
             rows = indexed[start : start + POINTS_PER_UPSERT]
             numbers, payloads = [pending.numbers[row] for row in rows], [pending.payloads[row] for row in rows]
-            self.vectors.upsert(collection.engine_name, PointBatch(numbers, embedded.vectors[rows], payloads))
+            points = PointBatch(numbers, embedded.vectors[rows], payloads)
+            self.vectors.upsert(collection.engine_name, points, budget)
             report(Progress(Stage.WRITING, min(start + POINTS_PER_UPSERT, total), total))
 
     def _publish(

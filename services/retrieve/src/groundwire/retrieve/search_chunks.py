@@ -113,7 +113,7 @@ class SearchChunks:
     ) -> SearchResult:
         check_query_length(request.query, view.collection, "query")
         gate = FilterGate(view, self._resolve(request, view), self.filter_sets)
-        legs = self._legs(request, view, gate)
+        legs = self._legs(request, view, gate, budget)
         trail.enter(SearchState.EMBEDDING)
         vector, embedding_s = self._search_both(request, view.collection, legs, budget, trail)
         plan = self.plan_search(request, view.collection, gate.where, vector, legs.words)
@@ -139,11 +139,11 @@ class SearchChunks:
             return None
         return resolve_filter(request.where, view.fields() if custom_fields(request.where) else {}, "options.filter")
 
-    def _legs(self, request: SearchRequest, view: SearchView, gate: FilterGate) -> Legs:
+    def _legs(self, request: SearchRequest, view: SearchView, gate: FilterGate, budget: Budget) -> Legs:
         mode = self.plan_search.mode(request, view.collection)
         return Legs(
             view,
-            SearchVectors(self.vectors, view, gate, exact=request.exact),
+            SearchVectors(self.vectors, view, gate, budget, exact=request.exact),
             None if mode is SearchMode.VECTOR else SearchWords(view, gate, self.plan_search.tuning),
             runs_dense=mode is not SearchMode.LEXICAL,
         )

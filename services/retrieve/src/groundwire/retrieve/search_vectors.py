@@ -6,6 +6,7 @@ from itertools import compress
 
 import numpy as np
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import UnsupportedFilterError
 from groundwire.kernel.vector_store import FiltersByIndex, ScoredPoint, VectorStore
@@ -33,13 +34,15 @@ class SearchVectors:
         engine: of the vectors.
         view: what is read of the catalog.
         gate: the filter.
+        budget: of the search.
         exact: compare with every vector.
     """
 
-    def __init__(self, engine: VectorStore, view: SearchView, gate: FilterGate, *, exact: bool) -> None:
+    def __init__(self, engine: VectorStore, view: SearchView, gate: FilterGate, budget: Budget, *, exact: bool) -> None:
         self._engine = engine
         self._view = view
         self._gate = gate
+        self._budget = budget
         self._exact = exact
         self._name = view.collection.engine_name
         self._unsupported = False
@@ -84,7 +87,9 @@ class SearchVectors:
             case DensePath.EXACT | DensePath.SCAN:
                 return self._scan(vector, limit)
             case DensePath.WITHIN:
-                points = self._engine.search(self._name, vector, limit, within=self._gate.numbers().tolist())
+                points = self._engine.search(
+                    self._name, vector, limit, self._budget, within=self._gate.numbers().tolist()
+                )
                 return DenseFound(points, len(points) < limit)
             case DensePath.OVERFETCH:
                 return self._overfetch(vector, limit, plan.share or 0.0)
@@ -93,7 +98,7 @@ class SearchVectors:
 
     def _ask_engine(self, vector: Vectors, limit: int) -> DenseFound | None:
         try:
-            points = self._engine.search(self._name, vector, limit, self._gate.where)
+            points = self._engine.search(self._name, vector, limit, self._budget, where=self._gate.where)
         except UnsupportedFilterError as error:
             if self._gate.where is None:
                 raise
@@ -105,7 +110,7 @@ class SearchVectors:
 
     def _overfetch(self, vector: Vectors, limit: int, share: float) -> DenseFound:
         asked = neighbours_for(limit, share)
-        points = self._engine.search(self._name, vector, asked)
+        points = self._engine.search(self._name, vector, asked, self._budget)
         numbers = np.array([point.number for point in points], dtype=np.int64)
         kept = list(compress(points, self._gate.first_passing(numbers, limit)))
         is_all = len(points) < asked
@@ -146,7 +151,9 @@ class SearchVectors:
         points = nearest(stored, rows, vector, limit)
         if len(missing) == 0:
             return points
-        return merge(points, self._engine.search(self._name, vector, limit, within=missing.tolist()), limit)
+        return merge(
+            points, self._engine.search(self._name, vector, limit, self._budget, within=missing.tolist()), limit
+        )
 
 
 def _missing(numbers: Numbers, stored: Numbers) -> Numbers:

@@ -1,6 +1,8 @@
 """Connects to a Chroma server, with every wait bounded and nothing sent to anybody else."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +13,7 @@ _PORT = 8000
 _TIMEOUT_S = 30
 _BUSY = 429
 _SERVER_ERROR = 500
+_request_limit_s: ContextVar[float | None] = ContextVar("request_limit_s", default=None)
 
 OPTIONS: Final[Mapping[str, Parse]] = {
     "tenant": str,
@@ -32,6 +35,11 @@ class ServerOptions:
     def prefix(self) -> str:
         """Return what the names of this installation's collections begin with."""
         return str(self.url.options.get("prefix", ""))
+
+    @property
+    def timeout_s(self) -> int:
+        """Return the seconds that one request may take."""
+        return int(self.url.options.get("timeout_s", _TIMEOUT_S))
 
 
 def parse_options(url: str, api_key: str | None) -> ServerOptions:
@@ -57,7 +65,7 @@ def open_server(options: ServerOptions) -> Any:
     from chromadb.config import Settings  # noqa: PLC0415 - the same
 
     url, key = options.url, options.api_key
-    timeout = httpx.Timeout(url.options.get("timeout_s", _TIMEOUT_S))
+    timeout = httpx.Timeout(options.timeout_s)
     # The library waits forever, and already when it is made.
     address = f"{'https' if url.is_encrypted else 'http'}://{url.host}:{url.port}"
     httpx.get(f"{address}/api/v2/heartbeat", timeout=timeout).raise_for_status()
@@ -72,7 +80,24 @@ def open_server(options: ServerOptions) -> Any:
         database=url.options.get("database", "default_database"),
     )
     client._server._session.timeout = timeout  # noqa: SLF001 - there is no setting for it
+    client._server._session.event_hooks = {"request": [_limit]}  # noqa: SLF001 - the same
     return client
+
+
+@contextmanager
+def requests_limited_to(seconds: float) -> Iterator[None]:
+    """Give every request made inside, by this thread, so many seconds for connecting and for each answer."""
+    token = _request_limit_s.set(seconds)
+    try:
+        yield
+    finally:
+        _request_limit_s.reset(token)
+
+
+def _limit(request: Any) -> None:
+    seconds = _request_limit_s.get()
+    if seconds is not None:
+        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
 
 
 def close_server(client: Any) -> None:

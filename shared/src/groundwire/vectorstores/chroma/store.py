@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     CollectionNotFoundError,
+    GroundwireError,
     MissingExtraError,
     StoreMismatchError,
     StoreUnavailableError,
@@ -29,6 +31,8 @@ from groundwire.vectorstores.slicing import as_ints, batches, slices
 from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
 
 _ENGINE = "chroma"
+_START_S = 120.0
+"""What opening a folder may take: the library loads in 2 to 5 s, on a busy machine in 20."""
 _BATCH = 64
 """Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record."""
 
@@ -61,14 +65,14 @@ class ChromaVectorStore:
             self._owner.release()
             raise
 
-    def create_collection(self, collection: str, dimensions: int) -> None:
+    def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
         """Make a collection; see the port."""
         checked_name(collection)
         checked_dimensions(dimensions)
         with self._lock:
             existing = self._dimensions.get(collection)
             if existing is None:
-                facts = self._engine.live().write("create", collection, dimensions)
+                facts = self._engine.live().write(budget, "create", collection, dimensions)
                 self._dimensions[collection] = checked_dimensions_of(collection, facts)
             elif existing != dimensions:
                 raise StoreMismatchError(
@@ -78,45 +82,49 @@ class ChromaVectorStore:
                     got=existing,
                 )
 
-    def drop_collection(self, collection: str) -> None:
+    def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection, record by record first; see the port."""
+        budget.check()
         with self._lock, self._writing:
             dimensions = self._dimensions.pop(collection, None)
             if dimensions is None:
                 return
             try:
-                self._engine.live().write("drop", collection)
-            except StoreUnavailableError:
+                self._engine.live().write(budget, "drop", collection)
+            except GroundwireError:
                 self._dimensions.setdefault(collection, dimensions)
                 raise
 
-    def collections(self) -> list[str]:
+    def collections(self, budget: Budget) -> list[str]:
         """Return the names of all collections, sorted."""
+        budget.check()
         with self._lock:
             return sorted(self._dimensions)
 
-    def upsert(self, collection: str, points: PointBatch) -> None:
+    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
         """Insert or replace points, in Chroma's log when it returns; see the port."""
         check_points(points, self._dimensions_of(collection))
         for part in slices(points, _BATCH):
             stored = [stored_fields(payload) for payload in part.payloads]
             with self._writing:
                 self._dimensions_of(collection)
-                self._engine.live().write("upsert", collection, as_ints(part.numbers), part.vectors, stored)
+                self._engine.live().write(budget, "upsert", collection, as_ints(part.numbers), part.vectors, stored)
 
-    def delete(self, collection: str, numbers: Sequence[int]) -> None:
+    def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         """Remove points; see the port."""
         self._dimensions_of(collection)
         for batch in batches(numbers, _BATCH):
             with self._writing:
                 self._dimensions_of(collection)
-                self._engine.live().write("delete", collection, as_ints(batch))
+                self._engine.live().write(budget, "delete", collection, as_ints(batch))
 
     def search(
         self,
         collection: str,
         vector: Vectors,
         limit: int,
+        budget: Budget,
+        *,
         where: Filter | None = None,
         within: Sequence[int] | None = None,
     ) -> list[ScoredPoint]:
@@ -127,26 +135,26 @@ class ChromaVectorStore:
             return []
         selection = None if condition is True else condition
         numbers = None if within is None else as_ints(within)
-        found = self._read("search", collection, vector, limit, selection, numbers)
+        found = self._read(budget, "search", collection, vector, limit, selection, numbers)
         return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
 
-    def fetch(self, collection: str, numbers: Sequence[int]) -> PointBatch:
+    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""
         dimensions = self._dimensions_of(collection)
-        found, vectors, stored = self._read("points", collection, sorted(set(as_ints(numbers))))
+        found, vectors, stored = self._read(budget, "points", collection, sorted(set(as_ints(numbers))))
         payloads = [restored_payload(fields) for fields in stored]
         return PointBatch(found, vectors.reshape(-1, dimensions), payloads)
 
-    def numbers(self, collection: str) -> Iterator[int]:
+    def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending."""
         self._dimensions_of(collection)
         with self._writing:
-            return iter(self._read("numbers", collection))
+            return iter(self._read(budget, "numbers", collection))
 
-    def count(self, collection: str) -> int:
+    def count(self, collection: str, budget: Budget) -> int:
         """Return the exact number of points."""
         self._dimensions_of(collection)
-        return int(self._read("count", collection))
+        return int(self._read(budget, "count", collection))
 
     def close(self) -> None:
         """End the engine and let others own the folder; idempotent."""
@@ -154,9 +162,9 @@ class ChromaVectorStore:
             self._engine.close()
             self._owner.release()
 
-    def _read(self, method: str, collection: str, *arguments: Any) -> Any:
+    def _read(self, budget: Budget, method: str, collection: str, *arguments: Any) -> Any:
         try:
-            return self._engine.live().read(method, collection, *arguments)
+            return self._engine.live().read(budget, method, collection, *arguments)
         except StoreUnavailableError:
             self._dimensions_of(collection)  # it may have been dropped meanwhile
             raise
@@ -166,7 +174,7 @@ class ChromaVectorStore:
         module = "groundwire.vectorstores.chroma.engine"
         engine = EngineProcess(_ENGINE, module, kept_open=(self._owner.descriptor,))
         try:
-            found = engine.write("open", str(self._folder))
+            found = engine.write(Budget(_START_S), "open", str(self._folder))
             self._dimensions = {name: checked_dimensions_of(name, facts) for name, facts in found.items()}
         except BaseException:
             engine.close()

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     CollectionNotFoundError,
@@ -37,6 +38,8 @@ _COMPILE = ConditionCompiler(_ENGINE, matches_substrings=True)
 _BUILDER_NICENESS = 15
 """The builder gives way to everything that serves."""
 _BATCH = 250
+_CLOSE_S = 60.0
+"""Closing a shard flushes it: up to 3 s for a large one on a busy disk."""
 _PAGE = 10_000
 
 
@@ -76,14 +79,14 @@ class QdrantEdgeVectorStore:
             self._owner.release()
             raise
 
-    def create_collection(self, collection: str, dimensions: int) -> None:
+    def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
         """Make a collection; see the port."""
         checked_name(collection)
         checked_dimensions(dimensions)
         with self._lock:
             existing = self._collections.get(collection)
             if existing is None:
-                self._collections[collection] = self._create(self._folder / collection, dimensions)
+                self._collections[collection] = self._create(self._folder / collection, dimensions, budget)
             elif existing.dimensions != dimensions:
                 raise StoreMismatchError(
                     f"collection {collection} has {existing.dimensions} dimensions, not {dimensions}",
@@ -92,8 +95,9 @@ class QdrantEdgeVectorStore:
                     got=existing.dimensions,
                 )
 
-    def drop_collection(self, collection: str) -> None:
+    def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection, stopping a rebuild of it; see the port."""
+        budget.check()
         with self._lock:
             served = self._collections.get(collection)
             if served is None:
@@ -103,35 +107,38 @@ class QdrantEdgeVectorStore:
                 unpublish(served.folder)
                 del self._collections[collection]
                 with contextlib.suppress(StoreUnavailableError):  # an engine that died has closed everything
-                    self._engine.live().write("close", str(copy))
+                    self._engine.live().write(Budget(_CLOSE_S), "close", str(copy))
                 remove(served.folder)
 
-    def collections(self) -> list[str]:
+    def collections(self, budget: Budget) -> list[str]:
         """Return the names of all collections, sorted."""
+        budget.check()
         with self._lock:
             return sorted(self._collections)
 
-    def upsert(self, collection: str, points: PointBatch) -> None:
+    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
         """Insert or replace points, in the engine's write-ahead log when it returns; see the port."""
         served = self._served(collection)
         check_points(points, served.dimensions)
         for part in slices(points, _BATCH):
             stored = [stored_fields(payload) for payload in part.payloads]
             with served.writing(part.numbers) as path:
-                self._engine.live().write("upsert", path, as_ints(part.numbers), part.vectors, stored)
+                self._engine.live().write(budget, "upsert", path, as_ints(part.numbers), part.vectors, stored)
 
-    def delete(self, collection: str, numbers: Sequence[int]) -> None:
+    def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         """Remove points; see the port."""
         served = self._served(collection)
         for batch in batches(numbers, _BATCH):
             with served.writing(batch) as path:
-                self._engine.live().write("delete", path, as_ints(batch))
+                self._engine.live().write(budget, "delete", path, as_ints(batch))
 
     def search(
         self,
         collection: str,
         vector: Vectors,
         limit: int,
+        budget: Budget,
+        *,
         where: Filter | None = None,
         within: Sequence[int] | None = None,
     ) -> list[ScoredPoint]:
@@ -144,36 +151,34 @@ class QdrantEdgeVectorStore:
         condition = None if compiled is True else compiled
         numbers = None if within is None else as_ints(within)
         with served.reading() as path:
-            found = self._engine.live().read("search", path, vector, limit, condition, numbers)
+            found = self._engine.live().read(budget, "search", path, vector, limit, condition, numbers)
         return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
 
-    def fetch(self, collection: str, numbers: Sequence[int]) -> PointBatch:
+    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""
         served = self._served(collection)
         with served.reading() as path:
-            found, vectors, stored = self._engine.live().read("points", path, sorted(set(as_ints(numbers))))
+            found, vectors, stored = self._engine.live().read(budget, "points", path, sorted(set(as_ints(numbers))))
         payloads = [restored_payload(fields) for fields in stored]
         return PointBatch(found, vectors.reshape(-1, served.dimensions), payloads)
 
-    def numbers(self, collection: str) -> Iterator[int]:
+    def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending; reads a page at a time."""
-        return self._numbers(self._served(collection))
+        return self._numbers(self._served(collection), budget)
 
-    def count(self, collection: str) -> int:
+    def count(self, collection: str, budget: Budget) -> int:
         """Return the exact number of points."""
         with self._served(collection).reading() as path:
-            return int(self._engine.live().read("count", path))
+            return int(self._engine.live().read(budget, "count", path))
 
-    def needs_rebuild(self, collection: str) -> bool:
+    def needs_rebuild(self, collection: str, budget: Budget) -> bool:
         """Tell whether a rebuild pays: many points outside the index, and many compared with those in it."""
         with self._served(collection).reading() as path:
-            points, indexed = self._engine.live().read("sizes", path)
+            points, indexed = self._engine.live().read(budget, "sizes", path)
         outside = points - indexed
         return bool(outside > self._rebuild_after and outside >= self._rebuild_growth * indexed)
 
-    def rebuild(
-        self, collection: str, points: Callable[[], Iterable[PointBatch]], should_stop: Callable[[], bool]
-    ) -> None:
+    def rebuild(self, collection: str, points: Callable[[], Iterable[PointBatch]], budget: Budget) -> None:
         """Build an indexed copy beside the serving one and swap; returns at once if a rebuild already runs."""
         served = self._served(collection)
         if not served.rebuilding.acquire(blocking=False):
@@ -183,9 +188,10 @@ class QdrantEdgeVectorStore:
                 self._engine.live(),
                 lambda: self._start_engine(niceness=_BUILDER_NICENESS),
                 served,
-                lambda: self._is_closed.is_set() or should_stop(),
+                budget,
+                self._is_closed,
             )
-            rebuild(self._numbers(served), points)
+            rebuild(self._numbers(served, budget), points)
         finally:
             served.rebuilding.release()
 
@@ -203,17 +209,17 @@ class QdrantEdgeVectorStore:
         """Start an engine that keeps the folder locked until it has ended, however this process ends."""
         return EngineProcess(_ENGINE, _ENGINE_MODULE, kept_open=(self._owner.descriptor,), niceness=niceness)
 
-    def _create(self, folder: Path, dimensions: int) -> ServedCollection:
+    def _create(self, folder: Path, dimensions: int, budget: Budget) -> ServedCollection:
         copy = new_copy(folder)
-        self._engine.live().write("create", str(copy), dimensions)
+        self._engine.live().write(budget, "create", str(copy), dimensions)
         publish(folder, copy, dimensions)
         return ServedCollection(folder, copy, dimensions)
 
-    def _numbers(self, served: ServedCollection) -> Iterator[int]:
+    def _numbers(self, served: ServedCollection, budget: Budget) -> Iterator[int]:
         page: list[int] = [0]
         while page:
             with served.reading() as path:
-                page = self._engine.live().read("numbers", path, page[-1], _PAGE)
+                page = self._engine.live().read(budget, "numbers", path, page[-1], _PAGE)
             yield from page
 
     def _served(self, collection: str) -> ServedCollection:

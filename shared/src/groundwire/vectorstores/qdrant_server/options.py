@@ -51,6 +51,11 @@ class QdrantOptions:
         """Return what the names of this installation's collections begin with."""
         return str(self.url.options.get("prefix", ""))
 
+    @property
+    def timeout_s(self) -> int:
+        """Return the seconds that one call may take."""
+        return int(self.url.options.get("timeout_s", _TIMEOUT_S))
+
     def open_client(self) -> Any:
         """Return the library's client; it connects at its first call, over gRPC, and to nothing else."""
         from qdrant_client import QdrantClient  # noqa: PLC0415 - only the engine asked for
@@ -60,7 +65,7 @@ class QdrantOptions:
             grpc_port=self.url.port,
             prefer_grpc=True,
             https=self.url.is_encrypted,
-            timeout=self.url.options.get("timeout_s", _TIMEOUT_S),
+            timeout=self.timeout_s,
             # As a header: given as a key, the library warns on every plain connection.
             headers={"api-key": self.api_key} if self.api_key else None,
             check_compatibility=False,

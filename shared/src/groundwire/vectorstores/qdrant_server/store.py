@@ -4,12 +4,14 @@ import importlib.util
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import ceil
 from typing import Any, TypeVar
 
 import numpy as np
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import CollectionNotFoundError, MissingExtraError, StoreMismatchError
+from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError, StoreMismatchError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.clean_cut import best
@@ -55,17 +57,17 @@ class QdrantServerVectorStore:
         self._client = (open_client or QdrantOptions.open_client)(options)
         self._consistency = options.read_consistency()
         try:
-            self.collections()
+            self.collections(Budget(options.timeout_s))
         except BaseException:
             self._client.close()
             raise
 
-    def create_collection(self, collection: str, dimensions: int) -> None:
+    def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
         """Make a collection with an index for every filter field, or add what an interrupted call left out."""
         checked_name(collection)
         checked_dimensions(dimensions)
         with self._lock:
-            info = self._info(collection) or self._make(collection, dimensions)
+            info = self._info(collection, budget) or self._make(collection, dimensions, budget)
             got = checked_dimensions_of(collection, info)
             if got != dimensions:
                 raise StoreMismatchError(
@@ -75,45 +77,46 @@ class QdrantServerVectorStore:
                     got=got,
                 )
             for field, schema in missing_indexes(info).items():
-                self._call(
-                    collection, partial(self._client.create_payload_index, field_name=field, field_schema=schema)
-                )
+                make_index = partial(self._client.create_payload_index, field_name=field, field_schema=schema)
+                self._call(collection, make_index, budget)
 
-    def drop_collection(self, collection: str) -> None:
+    def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection; see the port."""
         self._dimensions.pop(collection, None)
-        if self._info(collection) is not None:
-            self._call(collection, self._client.delete_collection)
+        if self._info(collection, budget) is not None:
+            self._call(collection, self._client.delete_collection, budget)
 
-    def collections(self) -> list[str]:
+    def collections(self, budget: Budget) -> list[str]:
         """Return the names of the collections that this system has made there, sorted."""
         prefix = self._options.prefix
-        found = self._guarded("", self._client.get_collections).collections
+        found = self._guarded("", lambda _: self._client.get_collections(), budget).collections
         names = [each.name.removeprefix(prefix) for each in found if each.name.startswith(prefix)]
         return sorted(name for name in names if name.startswith(_OURS))
 
-    def upsert(self, collection: str, points: PointBatch) -> None:
+    def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
         """Insert or replace points, applied on the server when it returns; see the port."""
-        check_points(points, self._dimensions_of(collection))
+        check_points(points, self._dimensions_of(collection, budget))
         for part in slices(points, _BATCH):
-            self._call(collection, partial(self._client.upsert, points=_vendor_points(part), wait=True))
+            self._call(collection, partial(self._client.upsert, points=_vendor_points(part), wait=True), budget)
 
-    def delete(self, collection: str, numbers: Sequence[int]) -> None:
+    def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         """Remove points; see the port."""
-        self._dimensions_of(collection)
+        self._dimensions_of(collection, budget)
         for batch in batches(numbers, _PAGE):
-            self._call(collection, partial(self._client.delete, points_selector=as_ints(batch), wait=True))
+            self._call(collection, partial(self._client.delete, points_selector=as_ints(batch), wait=True), budget)
 
     def search(
         self,
         collection: str,
         vector: Vectors,
         limit: int,
+        budget: Budget,
+        *,
         where: Filter | None = None,
         within: Sequence[int] | None = None,
     ) -> list[ScoredPoint]:
         """Return the most similar points, exactly with `within`; see the port."""
-        check_query(vector, limit, self._dimensions_of(collection))
+        check_query(vector, limit, self._dimensions_of(collection, budget))
         compiled = True if where is None else _COMPILE(where)
         if compiled is False or (within is not None and len(within) == 0):
             return []
@@ -128,80 +131,90 @@ class QdrantServerVectorStore:
             with_payload=False,
             consistency=self._consistency,
         )
-        found = best(lambda count: self._ranked(collection, partial(request, limit=count)), limit)
+        found = best(lambda count: self._ranked(collection, partial(request, limit=count), budget), limit)
         return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
 
-    def fetch(self, collection: str, numbers: Sequence[int]) -> PointBatch:
+    def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""
-        dimensions = self._dimensions_of(collection)
+        dimensions = self._dimensions_of(collection, budget)
         read = partial(self._client.retrieve, with_payload=True, with_vectors=True, consistency=self._consistency)
         found: list[Any] = []
         for batch in batches(sorted(set(as_ints(numbers))), _BATCH):
-            found += self._call(collection, partial(read, ids=list(batch)))
+            found += self._call(collection, partial(read, ids=list(batch)), budget)
         found.sort(key=lambda point: int(point.id))
         vectors = np.array([point.vector for point in found], dtype=np.float32).reshape(-1, dimensions)
         payloads = [restored_payload(point.payload or {}) for point in found]
         return PointBatch([point.id for point in found], vectors, payloads)
 
-    def numbers(self, collection: str) -> Iterator[int]:
+    def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending; reads a page at a time."""
-        self._dimensions_of(collection)
-        return self._pages(collection)
+        self._dimensions_of(collection, budget)
+        return self._pages(collection, budget)
 
-    def count(self, collection: str) -> int:
+    def count(self, collection: str, budget: Budget) -> int:
         """Return the exact number of points."""
-        return int(self._call(collection, partial(self._client.count, exact=True)).count)
+        return int(self._call(collection, partial(self._client.count, exact=True), budget).count)
 
     def close(self) -> None:
         """Close the connections; idempotent."""
         self._dimensions.clear()
         self._client.close()
 
-    def _make(self, collection: str, dimensions: int) -> Any:
+    def _make(self, collection: str, dimensions: int, budget: Budget) -> Any:
         """Make a collection, also when another process makes it at the same moment; return what the server has."""
         config = self._options.collection_config(dimensions)
         try:
-            self._call(collection, partial(self._client.create_collection, **config))
+            self._call(collection, partial(self._client.create_collection, **config), budget)
         except Exception:
-            info = self._info(collection)
+            info = self._info(collection, budget)
             if info is None:
                 raise
             return info
-        return self._call(collection, self._client.get_collection)
+        return self._described(collection, budget)
 
-    def _ranked(self, collection: str, request: Callable[..., Any]) -> list[tuple[int, float]]:
-        return [(int(point.id), float(point.score)) for point in self._call(collection, request).points]
+    def _ranked(self, collection: str, request: Callable[..., Any], budget: Budget) -> list[tuple[int, float]]:
+        return [(int(point.id), float(point.score)) for point in self._call(collection, request, budget).points]
 
-    def _pages(self, collection: str) -> Iterator[int]:
+    def _pages(self, collection: str, budget: Budget) -> Iterator[int]:
         scroll = partial(
             self._client.scroll, limit=_PAGE, with_payload=False, with_vectors=False, consistency=self._consistency
         )
         offset: int | None = 1
         while offset is not None:
-            records, _ = self._call(collection, partial(scroll, offset=offset))
+            records, _ = self._call(collection, partial(scroll, offset=offset), budget)
             yield from (int(record.id) for record in records)
             offset = int(records[-1].id) + 1 if records else None
 
-    def _dimensions_of(self, collection: str) -> int:
+    def _dimensions_of(self, collection: str, budget: Budget) -> int:
         known = self._dimensions.get(collection)
         if known is None:
-            known = checked_dimensions_of(collection, self._call(collection, self._client.get_collection))
+            known = checked_dimensions_of(collection, self._described(collection, budget))
             self._dimensions[collection] = known
         return known
 
-    def _info(self, collection: str) -> Any:
+    def _info(self, collection: str, budget: Budget) -> Any:
         """Return what the server says about a collection, None when there is none."""
         try:
-            return self._call(collection, self._client.get_collection)
+            return self._described(collection, budget)
         except CollectionNotFoundError:
             return None
 
-    def _call(self, collection: str, call: Callable[..., T]) -> T:
-        return self._guarded(collection, partial(call, collection_name=self._options.prefix + collection))
+    def _described(self, collection: str, budget: Budget) -> Any:
+        # The library takes no timeout here; that of the client, `timeout_s`, applies.
+        return self._guarded(
+            collection, lambda _: self._client.get_collection(self._options.prefix + collection), budget
+        )
 
-    def _guarded(self, collection: str, call: Callable[[], T]) -> T:
+    def _call(self, collection: str, call: Callable[..., T], budget: Budget) -> T:
+        """Make a call on a collection; the library wants whole seconds, so it may last one longer than the budget."""
+        on_collection = partial(call, collection_name=self._options.prefix + collection)
+        return self._guarded(collection, lambda seconds: on_collection(timeout=ceil(seconds)), budget)
+
+    def _guarded(self, collection: str, call: Callable[[float], T], budget: Budget) -> T:
         try:
-            return repeated(call, is_transient)
+            return repeated(call, is_transient, budget, self._options.timeout_s)
+        except GroundwireError:
+            raise
         except Exception as error:
             if is_missing(error):
                 self._dimensions.pop(collection, None)

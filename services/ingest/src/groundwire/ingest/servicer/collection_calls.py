@@ -48,14 +48,16 @@ class CollectionCalls:
 
     def create(self, request: pb.CreateCollectionRequest) -> pb.CreateCollectionResponse:
         """Create a collection."""
-        tenant = request_context.current().tenant
-        wanted = parse_create_collection(request, tenant, self.read_settings)
+        current = request_context.current()
+        wanted = parse_create_collection(request, current.tenant, self.read_settings)
 
         def encode(found: CollectionFigures) -> bytes:
             return pb.CreateCollectionResponse(collection=self._message(found)).SerializeToString(deterministic=True)
 
         key = request_key("CreateCollection", request)
-        answer = self.use.remember(tenant, key, lambda receipt: self.use.create(wanted, receipt), encode)
+        answer = self.use.remember(
+            current.tenant, key, lambda receipt: self.use.create(wanted, current.budget, receipt), encode
+        )
         return pb.CreateCollectionResponse.FromString(answer)
 
     def get(self, request: pb.GetCollectionRequest) -> pb.GetCollectionResponse:

@@ -31,5 +31,6 @@ class InspectionCalls:
     def stats(self, request: pb.GetStatsRequest) -> pb.GetStatsResponse:
         """Return the figures of one collection, or of all."""
         name = parse_collection_name(request.collection) if request.collection else ""
-        found = self.get_stats(request_context.current().tenant, name)
+        current = request_context.current()
+        found = self.get_stats(current.tenant, name, current.budget)
         return pb.GetStatsResponse(collections=[to_stats_message(stats) for stats in found])
