@@ -59,9 +59,9 @@ def test_a_plan_sums_up_and_changes_nothing(server: ServerProcess, folder: Path)
     }
     assert [document["source"] for document in planned["deleted"]] == ["b.md"]
     totals = {name: count for name, count in planned["totals"].items() if name != "tokens"}
-    assert totals == {"files": 3, "added": 2, "kept": 1, "removed": 1, "embedded": 2, "deleted": 1}
+    assert totals == {"files": 3, "added": 2, "kept": 1, "removed": 1, "embedded": 2, "skipped": 0, "deleted": 1}
     assert sources(server) == before
-    done = run(server, str(folder), "--delete-missing")
+    done = run(server, str(folder), "--delete-missing", "--yes")
     assert done["totals"]["embedded"] == planned["totals"]["embedded"]
     assert {file["source"]: file["outcome"] for file in done["files"]} == {
         file["source"]: file["outcome"] for file in planned["files"]
@@ -87,7 +87,7 @@ def test_collection_and_folder_become_equal(server: ServerProcess, folder: Path)
     assert sources(server) == ["a.md", "renamed.md"]
     assert sorted(document["source"] for document in done["deleted"]) == ["b.md", "deep/c.md"]
     assert {file["source"]: file["outcome"] for file in done["files"]} == {"a.md": "unchanged", "renamed.md": "created"}
-    again = run(server, str(folder), "--delete-missing")
+    again = run(server, str(folder), "--delete-missing", "--yes")
     assert (again["deleted"], again["totals"]["unchanged"]) == ([], 2)
 
 
@@ -101,7 +101,7 @@ def test_what_did_not_come_from_the_folder_stays(server: ServerProcess, folder: 
         client.ingest_document(
             collection=COLLECTION, source_uri="notes.bin", text="Its file is there, of another kind."
         )
-    done = run(server, str(folder), "--delete-missing")
+    done = run(server, str(folder), "--delete-missing", "--yes")
     assert done["deleted"] == []
     assert len(sources(server)) == 7
 
@@ -117,7 +117,7 @@ def test_an_empty_or_missing_folder_deletes_nothing(server: ServerProcess, folde
         ([str(folder / "a.md")], "needs a folder"),
     ]
     for paths, message in cases:
-        assert message in " ".join(run(server, *paths, "--delete-missing", code=2).split())
+        assert message in " ".join(run(server, *paths, "--delete-missing", "--yes", code=2).split())
     assert sources(server) == before
 
 
@@ -125,6 +125,6 @@ def test_a_failed_file_does_not_keep_missing_ones(server: ServerProcess, folder:
     run(server, str(folder))
     (folder / "b.md").write_text("   ", encoding="utf-8")
     (folder / "a.md").unlink()
-    done = run(server, str(folder), "--delete-missing", code=1)
+    done = run(server, str(folder), "--delete-missing", "--yes", code=1)
     assert [document["source"] for document in done["deleted"]] == ["a.md"]
     assert sources(server) == ["b.md", "deep/c.md"]

@@ -6,7 +6,9 @@ import pytest
 import typer
 
 from groundwire.cli.ingest_run import IngestRun
-from groundwire.cli.missing_files import MissingFile, check_roots, is_below_a_root
+from groundwire.cli.missing_files import MissingFile, _is_gone, check_roots, is_below_a_root
+from groundwire.cli.options import check_consent
+from groundwire.cli.source_files import SourceFiles
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -31,7 +33,8 @@ def test_only_relative_paths_come_from_a_folder(source: str, is_below: bool) -> 
 
 
 def run(*, may_delete: bool) -> IngestRun:
-    return IngestRun(cast("GroundwireClient", None), "c", [], [], None, 1, as_json=False, may_delete=may_delete)
+    client = cast("GroundwireClient", None)
+    return IngestRun(client, "c", SourceFiles(), [], None, 1, as_json=False, may_delete=may_delete, verbose=False)
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -46,16 +49,29 @@ def test_a_person_is_asked_before_documents_go(
         asked.append(text)
         return answer
 
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(typer, "confirm", confirm)
     assert run(may_delete=False)._ask(MISSING) is answer
     assert asked == ["Delete 25 documents of 'c'?"]
     shown = capsys.readouterr().err.splitlines()
     assert (len(shown), shown[0], shown[-1]) == (21, "missing 0.md", "and 5 more")
     assert run(may_delete=True)._ask(MISSING) is True
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
-    assert run(may_delete=False)._ask(MISSING) is True
     assert len(asked) == 1
+
+
+def test_where_nobody_can_be_asked_deleting_needs_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    with pytest.raises(InvalidRequestError, match="add --yes"):
+        check_consent("--delete-missing", given=False)
+    check_consent("--delete-missing", given=True)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    check_consent("--delete-missing", given=False)
+
+
+def test_what_cannot_be_looked_at_is_not_missing(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    assert [_is_gone(tmp_path / name) for name in ("a.md", "link/b.md", "link", "x" * 300, "nul\0")] == [
+        *(True, True, False, False, False)
+    ]
 
 
 def test_folders_without_files_are_refused(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What is printed for people and for programs."""
 
 import json
+import re
+import sys
 
 import pytest
 
@@ -8,7 +10,17 @@ from groundwire.api.common.v1.chunk_pb2 import Chunk
 from groundwire.api.common.v1.metadata_value_pb2 import Int64List, MetadataValue
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_FIXED, Collection
 from groundwire.cli.messages import message_json
-from groundwire.cli.output import counted, print_fields, print_table
+from groundwire.cli.output import (
+    counted,
+    many_lines,
+    one_line,
+    print_exactly,
+    print_fields,
+    print_json,
+    print_line,
+    print_table,
+    print_text,
+)
 
 
 def test_numbers_are_numbers_and_metadata_plain_values() -> None:
@@ -45,7 +57,7 @@ def test_on_a_terminal_only_the_last_column_gives_way(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setattr("groundwire.cli.output.UNLIMITED", 40)
+    monkeypatch.setattr("groundwire.cli.output._UNWRAPPED", 40)
     print_table(("id", "count", "to"), [("doc_" + "a" * 8, 12, "x" * 40)], "none")
     lines = capsys.readouterr().out.splitlines()[1:]
     assert lines == ["doc_aaaaaaaa     12  " + "x" * 19, " " * 21 + "x" * 19, " " * 21 + "xx"]
@@ -72,3 +84,47 @@ def test_fields_are_shown_by_path_without_those_that_are_empty(capsys: pytest.Ca
 
 def test_one_has_no_plural() -> None:
     assert [counted(count, "chunk") for count in (0, 1, 2000)] == ["0 chunks", "1 chunk", "2,000 chunks"]
+
+
+HOSTILE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\r\x9b1m\x7f\u202e\u2066\u200b\u2028\U000e0041\udce9[bold]x[/bold]\n\t"
+
+
+def test_what_has_no_look_of_its_own_is_escaped() -> None:
+    line = r"\x1b]52;c;ZXZpbA==\x07\x1b[2J\r\x9b1m\x7f\u202e\u2066\u200b\u2028\U000e0041\udce9[bold]x[/bold]"  # as repr
+    assert one_line(HOSTILE) == line + r"\n\t"
+    assert many_lines(HOSTILE) == line + "\n\t"
+
+
+@pytest.mark.parametrize("text", ["Größe\u00a05\u3000全角", "नहीं\u200cक्\u200dष", "👩\u200d🚀", "e\u0301"])
+def test_what_people_write_is_left_alone(text: str) -> None:
+    assert one_line(text) == many_lines(text) == text
+
+
+def test_json_is_exact_and_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({HOSTILE: [HOSTILE, "Größe"]})
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == {HOSTILE: [HOSTILE, "Größe"]}
+    assert "Größe" in printed
+    assert all(each.isprintable() for each in printed.replace("\n", ""))
+
+
+def test_text_of_a_document_reaches_a_terminal_without_its_sequences_and_markup(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    print_line((HOSTILE, "bold"), " and ", HOSTILE)
+    print_text(HOSTILE)
+    print_exactly([HOSTILE])
+    print_table(("one", "two"), [(HOSTILE, HOSTILE)], "none")
+    print_fields({HOSTILE: HOSTILE})
+    printed = capsys.readouterr().out
+    assert printed.count("[bold]x[/bold]") == 8
+    harmless = re.sub(r"\x1b\[[0-9;]*m", "", printed)  # the styles are ours
+    assert {each for each in harmless if not each.isprintable()} == {"\n"}
+
+
+def test_a_stored_text_leaves_exactly_where_nobody_looks(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    print_exactly(["a\r\n", "\x1b[2J"])
+    assert capsysbinary.readouterr().out == b"a\r\n\x1b[2J"

@@ -54,7 +54,9 @@ def test_only_the_rules_that_are_given_are_sent() -> None:
 
 def test_the_sums_of_a_plan_are_those_of_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
     missing = [{"source": "gone.md", "document_id": "doc_x", "chunks": 3}]
-    show_plan(plan_dict([FilePlan("a.md", "replaced", added=1, kept=5, removed=1, embedded=1, tokens=1140)], missing))
+    show_plan(
+        plan_dict([FilePlan("a.md", "replaced", added=1, kept=5, removed=1, embedded=1, tokens=1140)], [], missing)
+    )
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         ["file", "added", "kept", "removed", "embedded", "tokens", "outcome"],

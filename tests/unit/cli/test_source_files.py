@@ -1,8 +1,10 @@
+import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from groundwire.cli.source_files import find_source_files
+from groundwire.cli.source_files import SkippedFile, SkipReason, SourceFiles, UnusableFile, find_source_files
 from groundwire.kernel.errors import InvalidRequestError
 
 
@@ -19,22 +21,26 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def sources(found: SourceFiles) -> list[str]:
+    return [file.source_uri for file in found.files]
+
+
 def test_a_folder_gives_what_can_be_read_below_itself_in_order(folder: Path) -> None:
-    found = [file.source_uri for file in find_source_files([folder])]
+    found = sources(find_source_files([folder]))
     assert found == ["NOTES", "a.TXT", "b.md", "code.py", "cut", "deep/er/c.rst", "scan"]
 
 
 def test_a_file_of_a_known_ending_is_taken_whatever_is_in_it(folder: Path) -> None:
     (folder / "broken.docx").write_bytes(b"\0\1\2")
-    assert "broken.docx" in [file.source_uri for file in find_source_files([folder])]
+    assert "broken.docx" in sources(find_source_files([folder]))
 
 
 def test_a_file_that_is_named_is_taken_whatever_its_ending(folder: Path) -> None:
-    assert [file.source_uri for file in find_source_files([folder / "image.png"])] == ["image.png"]
+    assert sources(find_source_files([folder / "image.png"])) == ["image.png"]
 
 
 def test_a_file_named_twice_is_taken_once(folder: Path) -> None:
-    assert len(find_source_files([folder, folder / "b.md", folder])) == len(find_source_files([folder]))
+    assert find_source_files([folder, folder / "b.md", folder]).files == find_source_files([folder]).files
 
 
 def test_two_files_with_one_source_are_refused_naming_both(
@@ -50,3 +56,79 @@ def test_every_missing_path_is_named(folder: Path) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         find_source_files([folder / "no", folder / "nor"])
     assert [Path(violation.field).name for violation in caught.value.violations] == ["no", "nor"]
+
+
+def test_what_is_not_taken_is_named_with_its_reason(folder: Path) -> None:
+    assert find_source_files([folder]).skipped == [
+        SkippedFile("image.png", SkipReason.UNSUPPORTED),
+        SkippedFile("latin", SkipReason.UNSUPPORTED),
+    ]
+
+
+def test_a_path_that_is_not_utf8_holds_nobody_up(tmp_path: Path) -> None:
+    for name in (b"caf\xe9.md", b"tea.md"):
+        (tmp_path / os.fsdecode(name)).write_text("text")
+    found = find_source_files([tmp_path])
+    assert sources(found) == ["tea.md"]
+    assert found.unusable == [UnusableFile(r"caf\xe9.md", "its path is not UTF-8; rename it")]
+    alone = find_source_files([tmp_path / os.fsdecode(b"caf\xe9.md")])
+    assert (alone.files, alone.unusable) == ([], found.unusable)
+
+
+def test_links_are_taken_inside_a_folder_and_beyond_it_only_on_request(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret.md").write_text("secret")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "a.md").write_text("text")
+    (tmp_path / "same.md").symlink_to("inner/a.md")
+    (tmp_path / "again").symlink_to("inner")
+    (tmp_path / "inner" / "circle").symlink_to("..")
+    (tmp_path / "secret.md").symlink_to(outside / "secret.md")
+    (tmp_path / "folder").symlink_to(outside)
+    (tmp_path / "gone.md").symlink_to("nothing")
+    (tmp_path / "itself").symlink_to("itself")
+    found = find_source_files([tmp_path])
+    assert sources(found) == ["inner/a.md", "same.md"]
+    assert found.skipped == [
+        SkippedFile("folder", SkipReason.OUTSIDE_LINK),
+        SkippedFile("gone.md", SkipReason.BROKEN_LINK),
+        SkippedFile("itself", SkipReason.BROKEN_LINK),
+        SkippedFile("secret.md", SkipReason.OUTSIDE_LINK),
+    ]
+    followed = find_source_files([tmp_path], follow_links=True)
+    assert sources(followed) == ["again/a.md", "folder/secret.md", "inner/a.md", "same.md", "secret.md"]
+    link = tmp_path_factory.mktemp("links") / "named"
+    link.symlink_to(outside)
+    assert sources(find_source_files([link])) == ["secret.md"]
+
+
+@pytest.mark.timeout(20)
+def test_special_files_hold_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.md")
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(tmp_path / "s"))
+    (tmp_path / "a.md").write_text("text")
+    found = find_source_files([tmp_path])
+    listening.close()
+    assert sources(found) == ["a.md"]
+    assert found.skipped == [SkippedFile("pipe.md", SkipReason.SPECIAL), SkippedFile("s", SkipReason.SPECIAL)]
+    with pytest.raises(InvalidRequestError, match="is neither a file nor a folder"):
+        find_source_files([tmp_path / "pipe.md"])
+
+
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.md").write_text("text")
+    listed = Path.iterdir
+
+    def iterdir(path: Path) -> object:
+        if path.name == "closed":  # the tests may run as root, whom no mode keeps out
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    found = find_source_files([tmp_path])
+    assert sources(found) == ["a.md"]
+    assert found.unusable == [UnusableFile("closed/", "cannot be read: Permission denied")]

@@ -23,6 +23,7 @@ from groundwire.cli import (
     validate,
     verify,
 )
+from groundwire.cli.output import print_line
 
 app = typer.Typer(
     name="groundwire",
@@ -55,7 +56,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version  # noqa: PLC0415 - costs time that --help should not pay
 
-        typer.echo(f"groundwire {version('groundwire')}")
+        print_line(f"groundwire {version('groundwire')}")
         raise typer.Exit
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
-from groundwire.cli.output import console, page_place, print_json
+from groundwire.cli.output import page_place, print_json, print_line, print_text
 from groundwire.cli.retrieval import FilterOption, MinRelevanceOption, ModeOption, TopKOption, retrieval_options
 
 if TYPE_CHECKING:
@@ -64,24 +64,23 @@ def _stream(
         event = response.event
         if event.HasField("final"):
             if not quiet:
-                typer.echo()
+                print_line()
             return event.final.answer
         if event.HasField("text_delta") and not quiet:
-            typer.echo(_LINE_END.sub(" ", event.text_delta.text), nl=False)
+            print_text(_LINE_END.sub(" ", event.text_delta.text), wrap=False, end="")
     raise DataLossError("the stream ended without a final answer", what="answer stream")
 
 
 def _show(answer: "answer_pb2.Answer", *, with_content: bool) -> None:
-    shown = console()
     if with_content:
-        shown.print(_LINE_END.sub(" ", answer.content), markup=False)
+        print_text(_LINE_END.sub(" ", answer.content))
     if answer.citations:
-        shown.print()
+        print_line()
     for citation in answer.citations:
         place = " › ".join(part for part in (citation.source_uri, citation.section_heading or citation.chapter) if part)
         span = f"characters {citation.span.start:,}–{citation.span.end:,}"
         pages = page_place(citation.page_numbers)
-        line = f"  [{citation.marker}] {place}{pages} · {span} · generation {citation.generation}"
-        shown.print(line, markup=False, style="dim")
+        print_line((f"  [{citation.marker}] {place}{pages} · {span} · generation {citation.generation}", "dim"))
     if answer.session_id:
-        shown.print(f"\nsession {answer.session_id}", style="dim")
+        print_line()
+        print_line((f"session {answer.session_id}", "dim"))

@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import typer
-
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
-from groundwire.cli.output import counted, print_json
+from groundwire.cli.output import counted, print_json, print_line
 
 if TYPE_CHECKING:
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -36,9 +34,9 @@ def reembed(
 
 def _follow(events: "Iterable[pb.ReindexResponse | pb.ReembedResponse]", collection: str, *, as_json: bool) -> None:
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
-    from groundwire.cli.operation_display import OperationDisplay  # noqa: PLC0415 - the same
+    from groundwire.cli.progress import ProgressBar  # noqa: PLC0415 - the same
 
-    with OperationDisplay(quiet=as_json) as display:
+    with ProgressBar("starting", quiet=as_json) as display:
         for event in events:
             if event.HasField("result"):
                 result = event.result
@@ -49,4 +47,4 @@ def _follow(events: "Iterable[pb.ReindexResponse | pb.ReembedResponse]", collect
         return
     model = f"{result.embedding.model_name}, {result.embedding.dimensions} dimensions"
     told = f"{counted(result.vector_count, 'vector')} of {model}; {counted(result.embedded_count, 'text')} embedded"
-    typer.echo(f"{collection}: {told}")
+    print_line(f"{collection}: {told}")

@@ -6,7 +6,7 @@ import typer
 
 from groundwire.cli.assignments import SetOption, UnsetOption, assign
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
-from groundwire.cli.output import print_fields, print_json, print_table
+from groundwire.cli.output import print_fields, print_json, print_line, print_table, print_text
 from groundwire.cli.paging import PAGE_SIZE, all_items
 from groundwire.cli.retrieval import FilterOption, filter_message
 from groundwire.kernel.errors import InvalidRequestError
@@ -83,7 +83,8 @@ def get_chunk(
     fields = message_json(found, short_names=True)
     content = fields.pop("content")
     print_fields(fields)
-    typer.echo(f"\n{content}")
+    print_line()
+    print_text(content)
 
 
 @app.command("update")
@@ -106,7 +107,7 @@ def update_chunk(
     if as_json:
         print_json(message_json(changed))
     else:
-        typer.echo(f"updated {changed.chunk_id}: {', '.join(request.update_mask.paths)}")
+        print_line(f"updated {changed.chunk_id}: {', '.join(request.update_mask.paths)}")
 
 
 def _number(text: str) -> int:

@@ -1,6 +1,5 @@
 """`groundwire collections`: list, show, create, change and delete collections."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,8 +7,8 @@ import typer
 from groundwire.cli.assignments import SetOption, UnsetOption, assign
 from groundwire.cli.document_changes import show_receipt
 from groundwire.cli.ingest import ProfileChoice
-from groundwire.cli.options import AddressOption, JsonOption, connect
-from groundwire.cli.output import counted, print_fields, print_json, print_table, short_model
+from groundwire.cli.options import AddressOption, JsonOption, check_consent, connect
+from groundwire.cli.output import confirm, counted, print_fields, print_json, print_line, print_table, short_model
 from groundwire.cli.paging import PAGE_SIZE, all_items
 
 if TYPE_CHECKING:
@@ -97,13 +96,15 @@ def delete_collection(
     address: AddressOption = "127.0.0.1:50051",
     as_json: JsonOption = False,
 ) -> None:
-    """Delete a collection with everything in it, for good, and print the receipt; asks first on a terminal."""
+    """Delete a collection with everything in it, for good, and print the receipt; asks first, or needs --yes."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
+    check_consent("collections delete", given=yes)
     with connect(address) as client:
-        if not yes and sys.stdin.isatty():
+        if not yes:
             count = client.get_collection(collection=name).collection.document_count
-            typer.confirm(f"Delete {name!r} with {counted(count, 'document')} for good?", abort=True, err=True)
+            if not confirm(f"Delete {name!r} with {counted(count, 'document')} for good?"):
+                raise typer.Abort
         receipt = client.delete_collection(collection=name).receipt
     if as_json:
         print_json(message_json(receipt))
@@ -120,7 +121,8 @@ def _show(collection: "collection_pb2.Collection", *, as_json: bool) -> None:
     fields = message_json(collection, short_names=True)
     settings = fields.pop("settings")
     print_fields(fields)
-    typer.echo("\nsettings")
+    print_line()
+    print_line("settings")
     print_fields(settings)
 
 

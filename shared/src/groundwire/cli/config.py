@@ -1,12 +1,11 @@
 """`groundwire config show`: the settings a server started here would use."""
 
+from typing import Any
+
 import typer
 
 from groundwire.cli.options import JsonOption
-from groundwire.cli.output import print_json
-
-_UNSET = {"None": "", "()": ""}
-"""What a setting without a value looks like to people."""
+from groundwire.cli.output import print_json, print_line
 
 app = typer.Typer(help="Show the configuration.", no_args_is_help=True)
 
@@ -18,7 +17,7 @@ def config() -> None:
 
 @app.command("show")
 def show(as_json: JsonOption = False) -> None:
-    """Print every setting with its value; secrets are blanked."""
+    """Print every setting with its value, as variables or with their types as JSON; secrets are blanked."""
     from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - pydantic costs time
 
     shown = load_settings().shown()
@@ -26,4 +25,13 @@ def show(as_json: JsonOption = False) -> None:
         print_json(shown)
         return
     for name, value in shown.items():
-        typer.echo(f"{name}={_UNSET.get(value, value)}")
+        print_line(f"{name}={as_variable(value)}")
+
+
+def as_variable(value: Any) -> str:
+    """Return a value as the variable takes it; empty for one that is not set."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,13 +1,12 @@
 """`groundwire docs`: look at the documents of a collection, change, delete and restore them."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from groundwire.cli import document_changes
 from groundwire.cli.options import AddressOption, CollectionOption, DocumentArgument, JsonOption, connect
-from groundwire.cli.output import print_fields, print_json, print_table
+from groundwire.cli.output import print_exactly, print_fields, print_json, print_table
 from groundwire.cli.paging import PAGE_SIZE, all_items
 from groundwire.cli.retrieval import FilterOption, filter_message
 
@@ -82,7 +81,7 @@ def document_text(
     address: AddressOption = "127.0.0.1:50051",
     as_json: JsonOption = False,
 ) -> None:
-    """Print the canonical text, exactly: the text that citations point into."""
+    """Print the canonical text: the text that citations point into, exactly unless it goes to a terminal."""
     from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
 
     with connect(address) as client:
@@ -90,11 +89,8 @@ def document_text(
         parts = client.document_text(collection=collection, document_id=document_id, generation=generation)
         if as_json:
             print_json({"document_id": document_id, "text": "".join(part.text for part in parts)})
-            return
-        for part in parts:
-            # Bytes, so that line endings leave as they are stored.
-            sys.stdout.buffer.write(part.text.encode("utf-8"))
-        sys.stdout.buffer.flush()
+        else:
+            print_exactly(part.text for part in parts)
 
 
 def _row(document: "document_pb2.Document") -> tuple[str | int, ...]:

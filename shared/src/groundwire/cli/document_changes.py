@@ -6,7 +6,7 @@ import typer
 
 from groundwire.cli.assignments import SetOption, UnsetOption, assign
 from groundwire.cli.options import AddressOption, CollectionOption, DocumentArgument, JsonOption, connect
-from groundwire.cli.output import counted, print_json
+from groundwire.cli.output import counted, print_json, print_line
 from groundwire.kernel.filter_fields import ALIASES
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def update_document(
     if as_json:
         print_json(message_json(changed))
     else:
-        typer.echo(f"updated {changed.source_uri}: {', '.join(request.update_mask.paths)}")
+        print_line(f"updated {changed.source_uri}: {', '.join(request.update_mask.paths)}")
 
 
 def delete_document(
@@ -63,7 +63,7 @@ def delete_document(
         return
     show_receipt(document, receipt)
     if not receipt.permanent:
-        typer.echo(f"bring it back with: groundwire docs restore {document_id} -c {collection}")
+        print_line(f"bring it back with: groundwire docs restore {document_id} -c {collection}")
 
 
 def restore_document(
@@ -80,16 +80,16 @@ def restore_document(
     if as_json:
         print_json(message_json(restored))
     else:
-        typer.echo(f"restored {restored.source_uri}: {counted(restored.chunk_count, 'chunk')}")
+        print_line(f"restored {restored.source_uri}: {counted(restored.chunk_count, 'chunk')}")
 
 
 def show_receipt(name: str, receipt: "deletion_pb2.DeletionReceipt") -> None:
     """Print what was deleted, and what each store removed."""
     how = "for good" if receipt.permanent else "softly"
-    typer.echo(f"deleted {name} {how}: {_counts(receipt)}")
+    print_line(f"deleted {name} {how}: {_counts(receipt)}")
     for store in receipt.stores:
         state = "complete" if store.complete else f"{store.leftover_count} to go"
-        typer.echo(f"  {store.store}: {store.removed_count} removed, {state}")
+        print_line(f"  {store.store}: {store.removed_count} removed, {state}")
 
 
 def _counts(receipt: "deletion_pb2.DeletionReceipt") -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from groundwire.cli.output import console, counted
+from groundwire.cli.output import counted, print_line, print_table
 
 if TYPE_CHECKING:
     from google.protobuf.duration_pb2 import Duration
@@ -41,37 +41,32 @@ def refine(
 
 def show_explanation(plan: "explain_plan_pb2.ExplainPlan") -> None:
     """Print stages, arithmetic and candidates."""
-    shown = console()
-    shown.print(_stages(plan))
+    print_line()
+    print_table(("stage", "engine", "path", "out", "ms", "why"), list(map(_stage, plan.stages)), "no stages")
+    print_line()
     for line in _arithmetic(plan):
-        shown.print(line, markup=False)
-    shown.print(_candidates(plan))
+        print_line(line)
+    print_line()
+    columns = ("rank", "relevance", "similarity", "words", "fate", "chunk")
+    print_table(columns, list(map(_candidate, plan.candidates[:_SHOWN])), "no candidates", is_excerpt=True)
     hidden = plan.candidate_count - min(_SHOWN, len(plan.candidates))
     if hidden > 0:
-        shown.print(f"… and {counted(hidden, 'candidate')} more; --json shows up to 100", markup=False, style="dim")
+        print_line((f"… and {counted(hidden, 'candidate')} more; --json shows up to 100", "dim"))
+    print_line()
 
 
-def _stages(plan: "explain_plan_pb2.ExplainPlan") -> object:
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - --help stays fast
-    from rich.table import Table  # noqa: PLC0415 - the same
+def _stage(stage: "explain_plan_pb2.ExplainStage") -> tuple[str | int, ...]:
+    from groundwire.api.common.v1 import explain_plan_pb2 as pb  # noqa: PLC0415 - --help stays fast
 
-    from groundwire.api.common.v1 import explain_plan_pb2 as pb  # noqa: PLC0415 - the same
-
-    table = Table("stage", "engine", "path", box=SIMPLE_HEAD)
-    table.add_column("out", justify="right")
-    table.add_column("ms", justify="right")
-    table.add_column("why")
-    for stage in plan.stages:
-        why = [stage.detail, *(f"engine cannot evaluate {clause}" for clause in stage.resolved_clauses)]
-        table.add_row(
-            _name(pb.ExplainStageKind.Name(stage.kind), "EXPLAIN_STAGE_KIND_"),
-            stage.engine or _DASH,
-            _name(pb.SearchPath.Name(stage.path), "SEARCH_PATH_") if stage.path else _DASH,
-            str(stage.candidate_count),
-            f"{_milliseconds(stage.elapsed):.2f}" if stage.elapsed.nanos else _DASH,
-            "; ".join(filter(None, why)) or _DASH,
-        )
-    return table
+    why = [stage.detail, *(f"engine cannot evaluate {clause}" for clause in stage.resolved_clauses)]
+    return (
+        _name(pb.ExplainStageKind.Name(stage.kind), "EXPLAIN_STAGE_KIND_"),
+        stage.engine or _DASH,
+        _name(pb.SearchPath.Name(stage.path), "SEARCH_PATH_") if stage.path else _DASH,
+        stage.candidate_count,
+        f"{_milliseconds(stage.elapsed):.2f}" if stage.elapsed.nanos else _DASH,
+        "; ".join(filter(None, why)) or _DASH,
+    )
 
 
 def _arithmetic(plan: "explain_plan_pb2.ExplainPlan") -> list[str]:
@@ -93,28 +88,17 @@ def _arithmetic(plan: "explain_plan_pb2.ExplainPlan") -> list[str]:
     return [*lines, f"at least {plan.min_relevance:.2f} relevant, at most {plan.top_k} results"]
 
 
-def _candidates(plan: "explain_plan_pb2.ExplainPlan") -> object:
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - --help stays fast
-    from rich.markup import escape  # noqa: PLC0415 - the same
-    from rich.table import Table  # noqa: PLC0415 - the same
+def _candidate(each: "explain_plan_pb2.ExplainCandidate") -> tuple[str, ...]:
+    from groundwire.api.common.v1 import explain_plan_pb2 as pb  # noqa: PLC0415 - --help stays fast
 
-    from groundwire.api.common.v1 import explain_plan_pb2 as pb  # noqa: PLC0415 - the same
-
-    table = Table(box=SIMPLE_HEAD)
-    for heading, width in (("rank", 4), ("relevance", 9), ("similarity", 12), ("words", 12)):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
-    table.add_column("fate", no_wrap=True, min_width=12)
-    table.add_column("chunk", no_wrap=True, overflow="ellipsis")
-    for each in plan.candidates[:_SHOWN]:
-        table.add_row(
-            str(each.rank) if each.HasField("rank") else _DASH,
-            f"{each.relevance_score:.3f}",
-            _scored(each.similarity, each.dense_rank),
-            _scored(each.lexical_score, each.lexical_rank) if each.HasField("lexical_rank") else _DASH,
-            _name(pb.CandidateFate.Name(each.fate), "CANDIDATE_FATE_"),
-            escape(each.place or each.chunk_id),
-        )
-    return table
+    return (
+        str(each.rank) if each.HasField("rank") else _DASH,
+        f"{each.relevance_score:.3f}",
+        _scored(each.similarity, each.dense_rank),
+        _scored(each.lexical_score, each.lexical_rank) if each.HasField("lexical_rank") else _DASH,
+        _name(pb.CandidateFate.Name(each.fate), "CANDIDATE_FATE_"),
+        each.place or each.chunk_id,
+    )
 
 
 def _scored(score: float, rank: int) -> str:

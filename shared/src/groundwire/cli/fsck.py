@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
-from groundwire.cli.output import counted, print_json
+from groundwire.cli.output import counted, print_json, print_line
 
 if TYPE_CHECKING:
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -22,10 +22,10 @@ def fsck(
     as_json: JsonOption = False,
 ) -> None:
     """Check a running server's stores; exits with 1 if findings are left."""
-    from groundwire.cli.operation_display import OperationDisplay  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.progress import ProgressBar  # noqa: PLC0415 - --help stays fast
 
     findings: list[dict[str, Any]] = []
-    with connect(address) as client, OperationDisplay(quiet=as_json) as display:
+    with connect(address) as client, ProgressBar("starting", quiet=as_json) as display:
         for event in client.check_store(collection=collection, repair=repair):
             if event.HasField("report"):
                 report = event.report
@@ -40,9 +40,9 @@ def fsck(
         print_json({"consistent": report.consistent, **totals, "findings": findings})
     else:
         for finding in findings:
-            typer.echo(_line(finding))
+            print_line(_line(finding))
         repaired = f"{counted(report.repaired_count, 'finding')} repaired, {left} left"
-        typer.echo(f"{counted(report.checked_count, 'chunk')} compared: {repaired if findings else 'nothing is wrong'}")
+        print_line(f"{counted(report.checked_count, 'chunk')} compared: {repaired if findings else 'nothing is wrong'}")
     if not report.consistent:
         raise typer.Exit(1)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
-from groundwire.cli.output import print_json
+from groundwire.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
     from groundwire.client import GroundwireClient
@@ -30,7 +30,7 @@ def health(
         print_json(states)
     else:
         for name, state in states.items():
-            typer.echo(f"{state:<12} {name}")
+            print_line(f"{state:<12} {name}")
     if set(states.values()) != {"SERVING"}:
         raise typer.Exit(1)
 

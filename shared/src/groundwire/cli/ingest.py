@@ -6,8 +6,16 @@ from typing import Annotated
 
 import typer
 
-from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
-from groundwire.cli.output import print_json
+from groundwire.cli.options import (
+    AddressOption,
+    CollectionOption,
+    Interrupted,
+    JsonOption,
+    answers,
+    check_consent,
+    connect,
+)
+from groundwire.kernel.errors import UnavailableError
 
 DEFAULT_JOBS = 8
 
@@ -58,26 +66,36 @@ def ingest(
         bool, typer.Option("--delete-missing", help="Delete documents of these folders whose files are gone.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Follow links that lead out of the folders.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name everything that is left out.")] = False,
     address: AddressOption = "127.0.0.1:50051",
     as_json: JsonOption = False,
 ) -> None:
     """Ingest files and folders; unchanged files cost nothing, so an interrupted run is simply repeated.
 
-    Exits with 1 if any file failed, naming each, and when the deletion was not confirmed.
+    Exits with 1 if any file failed, naming each, and when the deletion was not confirmed; with 130 if interrupted.
     """
     from groundwire.cli.chunking import ChunkingOverrides  # noqa: PLC0415 - protobuf costs time as well
-    from groundwire.cli.ingest_run import IngestRun  # noqa: PLC0415 - gRPC and rich cost time --help should not pay
+    from groundwire.cli.ingest_files import StoppedRun  # noqa: PLC0415 - gRPC and rich cost time --help should not pay
+    from groundwire.cli.ingest_run import IngestRun  # noqa: PLC0415 - the same
     from groundwire.cli.missing_files import check_roots  # noqa: PLC0415 - the same
     from groundwire.cli.source_files import find_source_files  # noqa: PLC0415 - the same
 
-    files = find_source_files(paths)
+    if delete_missing and not plan:
+        check_consent("--delete-missing", given=yes)
+    found = find_source_files(paths, follow_links=follow_links)
     roots = check_roots(paths) if delete_missing else []
     rules = ChunkingOverrides(chunker and chunker.value, target_size, minimum_size, maximum_size, overlap)
-    with connect(address) as client:
-        run = IngestRun(client, collection, files, roots, rules.message(), jobs, as_json, yes)
-        report = run.plan() if plan else run.ingest(profile.value if profile else None)
-    refused = report.pop("refused")
-    if as_json:
-        print_json(report)
-    if refused or any(file["error"] for file in report["files"]):
+    try:
+        with connect(address) as client:
+            run = IngestRun(client, collection, found, roots, rules.message(), jobs, as_json, yes, verbose)
+            is_complete = run.plan() if plan else run.ingest(profile.value if profile else None)
+    except StoppedRun as stopped:
+        if isinstance(stopped.__cause__, KeyboardInterrupt):
+            raise Interrupted(f"interrupted: {stopped}") from stopped
+        why = str(stopped.__cause__) if answers(address) else f"no server answers at {address} any more"
+        raise UnavailableError(f"{why}: {stopped}") from stopped
+    if not is_complete:
         raise typer.Exit(1)

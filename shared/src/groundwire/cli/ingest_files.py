@@ -1,18 +1,61 @@
 """Sends files to the server, several at a time, and collects what became of each."""
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Generic, TypeVar
 
 from groundwire.api.ingest.v1 import collection_pb2, document_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.cli.ingest_report import Display, FileOutcome
 from groundwire.cli.source_files import SourceFile
 from groundwire.client import GroundwireClient
-from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, InvalidRequestError, UnavailableError
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    CollectionNotFoundError,
+    GroundwireError,
+    InvalidRequestError,
+    UnavailableError,
+)
 
+OutcomeT = TypeVar("OutcomeT")
 _CONTENT_FIELDS = frozenset({"content", "part.data"})
 UNARY_BYTES = 1024 * 1024
 """Larger files are uploaded as a stream, which shows how far they are."""
+
+
+class StoppedRun(Exception, Generic[OutcomeT]):  # noqa: N818 - not always an error
+    """A run over files that ended before its end: interrupted, or left by the server, as `__cause__` says.
+
+    `done` are the outcomes of the files that were finished, in their order.
+    """
+
+    def __init__(self, done: Sequence[OutcomeT], total: int) -> None:
+        super().__init__(f"{len(done)} of {total} done; run again to continue")
+        self.done = done
+
+
+def for_each_file(
+    client: GroundwireClient, files: Sequence[SourceFile], jobs: int, work: Callable[[SourceFile], OutcomeT]
+) -> list[OutcomeT]:
+    """Return what `work` returns for each file, in the order of the files; `jobs` run at a time.
+
+    Raises:
+        StoppedRun: the run was interrupted or the server is gone. The calls under way are cancelled, for which the
+            client is closed; the server stops working on them.
+    """
+    pool = ThreadPoolExecutor(jobs)
+    futures = [pool.submit(work, file) for file in files]
+    try:
+        for future in as_completed(futures):
+            future.result()
+    except (KeyboardInterrupt, UnavailableError) as cause:
+        client.close()
+        pool.shutdown(cancel_futures=True)
+        ended = [future for future in futures if not future.cancelled() and future.exception() is None]
+        raise StoppedRun([future.result() for future in ended], len(files)) from cause
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return [future.result() for future in futures]
 
 
 def ensure_collection(client: GroundwireClient, name: str, profile: str | None) -> None:
@@ -44,7 +87,7 @@ def ingest_files(
     `chunking` goes over the collection's rules. A refused file does not stop the others.
 
     Raises:
-        UnavailableError: the server cannot be reached; the rest is not tried.
+        StoppedRun: it was interrupted, or the server cannot be reached; the rest is not tried.
     """
 
     def ingest_one(file: SourceFile) -> FileOutcome:
@@ -53,12 +96,7 @@ def ingest_files(
         display.finished(outcome)
         return outcome
 
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            return list(pool.map(ingest_one, files))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    return for_each_file(client, files, jobs, ingest_one)
 
 
 def reason_of(error: GroundwireError) -> str:
@@ -74,7 +112,7 @@ def reason_of(error: GroundwireError) -> str:
 def _ingest(client: GroundwireClient, header: pb.UploadHeader, file: SourceFile, display: Display) -> FileOutcome:
     try:
         result = _send(client, header, file, display)
-    except UnavailableError:
+    except (UnavailableError, CallCancelledError):
         raise
     except GroundwireError as error:
         return FileOutcome(file.source_uri, "failed", error=f"{error.reason}: {reason_of(error)}")

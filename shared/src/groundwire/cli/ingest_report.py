@@ -1,16 +1,24 @@
 """Shows the progress and the outcome of `groundwire ingest`."""
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from groundwire.cli.output import counted, print_line
+from groundwire.cli.progress import ProgressBar
+from groundwire.cli.source_files import SkippedFile, SkipReason
 
-from groundwire.cli.output import console, counted
+_LIST_THEM = "--verbose lists them"
+_HINTS = {
+    SkipReason.UNSUPPORTED: _LIST_THEM,
+    SkipReason.OUTSIDE_LINK: "--follow-links takes them, --verbose lists them",
+    SkipReason.BROKEN_LINK: _LIST_THEM,
+    SkipReason.SPECIAL: _LIST_THEM,
+}
+_NAMED_ENDINGS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,48 +39,38 @@ class FileOutcome:
 
 
 class Display:
-    """Progress bars on a terminal, nothing elsewhere; used from several threads."""
+    """Shows how far a run over files is; used from several threads. `quiet` shows nothing."""
 
     def __init__(self, file_count: int, *, quiet: bool) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            disable=quiet or not sys.stderr.isatty(),
-            transient=True,
-        )
-        self._files = self._progress.add_task("files", total=file_count, note="")
+        self._bar = ProgressBar("files", file_count, quiet=quiet)
         self._chunks = 0
 
     def __enter__(self) -> Self:
-        """Start drawing."""
-        self._progress.start()
+        self._bar.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop drawing and remove the bars."""
-        self._progress.stop()
+        self._bar.__exit__(kind, error, trace)
 
     def finished(self, outcome: FileOutcome) -> None:
         """Count a file that is done."""
         self._chunks += outcome.chunks
-        self._progress.update(self._files, advance=1, note=f"{self._chunks} chunks · {outcome.source}")
+        self._bar.advance(f"{self._chunks} chunks · {outcome.source}")
 
     def advance(self, source: str) -> None:
         """Count a file that was looked at."""
-        self._progress.update(self._files, advance=1, note=source)
+        self._bar.advance(source)
 
     def stage(self, source: str, stage: str, done: int, total: int) -> None:
         """Show how far a large file is."""
-        self._progress.update(self._files, note=f"{source}: {stage} {done}/{total}")
+        self._bar.note(f"{source}: {stage} {done}/{total}")
 
 
-def as_dict(outcomes: Sequence[FileOutcome], deleted: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+def as_dict(
+    outcomes: Sequence[FileOutcome], skipped: Sequence[SkippedFile], deleted: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
     """Return the report as `--json` prints it; `deleted` are the documents whose files were gone."""
     counts = Counter(outcome.outcome for outcome in outcomes)
     files = [
@@ -92,20 +90,27 @@ def as_dict(outcomes: Sequence[FileOutcome], deleted: Sequence[dict[str, Any]] =
         "chunks": sum(outcome.chunks for outcome in outcomes),
         "embedded": sum(outcome.embedded for outcome in outcomes),
     }
-    return {"files": files, "deleted": list(deleted), "totals": sums | totals | {"deleted": len(deleted)}}
+    return {
+        "files": files,
+        "skipped": skipped_list(skipped),
+        "deleted": list(deleted),
+        "totals": sums | totals | {"skipped": len(skipped), "deleted": len(deleted)},
+    }
+
+
+def skipped_list(skipped: Sequence[SkippedFile]) -> list[dict[str, str]]:
+    """Return what is left out of a run as `--json` prints it."""
+    return [{"source": each.source, "reason": each.reason.value} for each in skipped]
 
 
 def show(report: dict[str, Any]) -> None:
     """Print the totals, and each failed file with its reason to the error stream."""
-    errors = console(stderr=True)
     for warning, sources in _by_warning(report).items():
         where = sources[0] if len(sources) == 1 else f"{len(sources)} files, {sources[0]} the first"
-        errors.print("[yellow]warning[/] ", end="")
-        errors.print(f"{warning} ({where})", markup=False)
+        print_line(("warning", "yellow"), f" {warning} ({where})", err=True)
     for file in report["files"]:
         if file["error"] is not None:
-            errors.print("[bold red]failed[/] ", end="")
-            errors.print(f"{file['source']}: {file['error']}", markup=False)
+            print_line(("failed", "bold red"), f" {file['source']}: {file['error']}", err=True)
     totals = report["totals"]
     outcomes = ", ".join(
         f"{totals[name]} {name}"
@@ -113,7 +118,25 @@ def show(report: dict[str, Any]) -> None:
         if totals[name]
     )
     chunks = f"{counted(totals['chunks'], 'chunk')}, {totals['embedded']:,} embedded"
-    console().print(f"{counted(totals['files'], 'file')}: {outcomes or 'nothing to do'} · {chunks}")
+    print_line(f"{counted(totals['files'], 'file')}: {outcomes or 'nothing to do'} · {chunks}")
+
+
+def show_skipped(skipped: Sequence[SkippedFile], *, verbose: bool) -> None:
+    """Say on the error stream what of the folders is left out: how many of which endings, or with `verbose` each."""
+    if verbose:
+        for each in skipped:
+            print_line(("skipped", "yellow"), f" {each.source}: {each.reason}", err=True)
+        return
+    for reason, hint in _HINTS.items():
+        sources = [each.source for each in skipped if each.reason is reason]
+        if sources and reason is SkipReason.UNSUPPORTED:
+            endings = Counter(PurePosixPath(source).suffix.lower() or "without an ending" for source in sources)
+            named = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_NAMED_ENDINGS))
+            named += f" and {len(endings) - _NAMED_ENDINGS} other endings" if len(endings) > _NAMED_ENDINGS else ""
+            said = f" {counted(len(sources), 'file')} of types that are not read: {named}; {hint}"
+            print_line(("skipped", "yellow"), said, err=True)
+        elif sources:
+            print_line(("skipped", "yellow"), f" {counted(len(sources), reason)}; {hint}", err=True)
 
 
 def _by_warning(report: dict[str, Any]) -> dict[str, list[str]]:

@@ -1,20 +1,17 @@
 """One run of `groundwire ingest` over files and folders: for real, or as a plan."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import typer
 
 from groundwire.api.ingest.v1.collection_pb2 import ChunkingPolicy
 from groundwire.cli import ingest_report
-from groundwire.cli.ingest_files import ensure_collection, ingest_files
+from groundwire.cli.ingest_files import StoppedRun, ensure_collection, ingest_files
 from groundwire.cli.ingest_report import FileOutcome
 from groundwire.cli.missing_files import MissingFile, as_list, delete_missing, find_missing
-from groundwire.cli.plan_files import plan_dict, plan_files, rehomed, show_plan
-from groundwire.cli.source_files import SourceFile
+from groundwire.cli.output import confirm, print_json, print_line
+from groundwire.cli.plan_files import FilePlan, plan_dict, plan_files, rehomed, show_plan
+from groundwire.cli.source_files import SourceFile, SourceFiles
 from groundwire.client import GroundwireClient
 
 _NAMED = 20
@@ -25,62 +22,88 @@ class IngestRun:
     """What is to be ingested, and how.
 
     Documents of `roots` whose files are gone are deleted; without roots nothing is. `chunking` goes over the
-    collection's rules. `as_json` keeps the screen clean.
+    collection's rules. `as_json` prints the report as JSON and nothing else; `verbose` names all that is left out.
     """
 
     client: GroundwireClient
     collection: str
-    files: Sequence[SourceFile]
+    found: SourceFiles
     roots: Sequence[Path]
     chunking: ChunkingPolicy | None
     jobs: int
     as_json: bool
     may_delete: bool
+    verbose: bool
 
-    def ingest(self, profile: str | None) -> dict[str, Any]:
-        """Ingest, delete what is missing, show what was done and return it as `--json` prints it."""
+    def ingest(self, profile: str | None) -> bool:
+        """Ingest, delete what is missing, and print what was done; return whether all of it was.
+
+        Raises:
+            StoppedRun: it ended before its end; what was done until then is printed.
+        """
         ensure_collection(self.client, self.collection, profile)
-        outcomes = self._ingested(self.files)
+        try:
+            outcomes = self._ingested(self.found.files)
+        except StoppedRun as stopped:
+            self._report(stopped.done, [])
+            raise
         missing = self._missing() if self.roots else []
         is_allowed = not missing or self._ask(missing)
         if is_allowed and missing:
             delete_missing(self.client, self.collection, missing)
             outcomes = self._with_new_homes(outcomes, {each.document_id for each in missing})
-        report = ingest_report.as_dict(outcomes, [] if not is_allowed else as_list(missing))
-        if not self.as_json:
-            ingest_report.show(report)
-        return report | {"refused": not is_allowed}
+        return self._report(outcomes, missing if is_allowed else []) and is_allowed
 
-    def plan(self) -> dict[str, Any]:
-        """Show what an ingest would do and return it as `--json` prints it; nothing is changed."""
-        with ingest_report.Display(len(self.files), quiet=self.as_json) as display:
-            plans = plan_files(self.client, self.collection, self.files, self.chunking, self.jobs, display)
+    def plan(self) -> bool:
+        """Print what an ingest would do, and change nothing; return whether all of it could be done.
+
+        Raises:
+            StoppedRun: it ended before its end; nothing is printed.
+        """
+        with ingest_report.Display(len(self.found.files), quiet=self.as_json) as display:
+            plans = plan_files(self.client, self.collection, self.found.files, self.chunking, self.jobs, display)
         missing = self._missing() if self.roots else []
-        report = plan_dict(rehomed(plans, {each.document_id for each in missing}), as_list(missing))
-        if not self.as_json:
+        plans = rehomed(plans, {each.document_id for each in missing})
+        plans += [FilePlan(each.source, "failed", error=each.error) for each in self.found.unusable]
+        report = plan_dict(plans, self.found.skipped, as_list(missing))
+        if self.as_json:
+            print_json(report)
+        else:
+            ingest_report.show_skipped(self.found.skipped, verbose=self.verbose)
             show_plan(report)
-        return report | {"refused": False}
+        return not any(file["error"] for file in report["files"])
+
+    def _report(self, outcomes: Sequence[FileOutcome], deleted: Sequence[MissingFile]) -> bool:
+        """Print what was done; return whether no file failed."""
+        failed = [FileOutcome(each.source, "failed", error=each.error) for each in self.found.unusable]
+        report = ingest_report.as_dict([*outcomes, *failed], self.found.skipped, as_list(deleted))
+        if self.as_json:
+            print_json(report)
+        else:
+            ingest_report.show_skipped(self.found.skipped, verbose=self.verbose)
+            ingest_report.show(report)
+        return not any(file["error"] for file in report["files"])
 
     def _ingested(self, files: Sequence[SourceFile]) -> list[FileOutcome]:
         with ingest_report.Display(len(files), quiet=self.as_json) as display:
             return ingest_files(self.client, self.collection, files, self.chunking, self.jobs, display)
 
     def _missing(self) -> list[MissingFile]:
-        return find_missing(self.client, self.collection, self.roots, self.files)
+        return find_missing(self.client, self.collection, self.roots, self.found.files)
 
     def _ask(self, missing: Sequence[MissingFile]) -> bool:
-        """Return whether the documents may be deleted; only a person at a terminal is asked."""
-        if self.may_delete or not sys.stdin.isatty():
+        """Return whether the documents may be deleted, which somebody at the terminal has to say."""
+        if self.may_delete:
             return True
         for each in missing[:_NAMED]:
-            typer.echo(f"missing {each.source}", err=True)
+            print_line(f"missing {each.source}", err=True)
         if len(missing) > _NAMED:
-            typer.echo(f"and {len(missing) - _NAMED} more", err=True)
-        return typer.confirm(f"Delete {len(missing)} documents of {self.collection!r}?", err=True)
+            print_line(f"and {len(missing) - _NAMED} more", err=True)
+        return confirm(f"Delete {len(missing)} documents of {self.collection!r}?")
 
     def _with_new_homes(self, outcomes: Sequence[FileOutcome], deleted: set[str]) -> list[FileOutcome]:
         """Ingest once more what was only another name of a deleted document, as after a renaming."""
         homeless = {outcome.source for outcome in outcomes if outcome.document_id in deleted}
-        again = self._ingested([file for file in self.files if file.source_uri in homeless]) if homeless else []
-        renewed = {outcome.source: outcome for outcome in again}
+        again = [file for file in self.found.files if file.source_uri in homeless]
+        renewed = {outcome.source: outcome for outcome in (self._ingested(again) if again else [])}
         return [renewed.get(outcome.source, outcome) for outcome in outcomes]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
-from groundwire.cli.output import print_json
+from groundwire.cli.output import print_json, print_line
 from groundwire.cli.paging import PAGE_SIZE, all_items
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def logs(
         print_json([message_json(entry) for entry in entries])
         return
     for entry in entries:
-        typer.echo(_line(entry))
+        print_line(_line(entry))
 
 
 def _line(entry: "query_log_pb2.QueryLog") -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from groundwire.api.common.v1 import record_pb2
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.cli.paging import PAGE_SIZE, all_items
-from groundwire.cli.source_files import SourceFile, find_source_files
+from groundwire.cli.source_files import SourceFile, find_source_files, shown_path
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DocumentNotFoundError, FieldViolation, InvalidRequestError
 
@@ -32,7 +32,11 @@ def check_roots(paths: Sequence[Path]) -> list[Path]:
     roots = [path for path in paths if path.is_dir()]
     if not roots:
         raise InvalidRequestError.of("--delete-missing", "needs a folder to compare the collection with")
-    empty = [FieldViolation(str(root), "has no files to ingest") for root in roots if not find_source_files([root])]
+    empty = [
+        FieldViolation(shown_path(root), "has no files to ingest")
+        for root in roots
+        if not find_source_files([root]).files
+    ]
     if empty:
         raise InvalidRequestError(empty)
     return roots
@@ -53,8 +57,19 @@ def find_missing(
         if document.source_uri not in known
         and document.record_type == record_pb2.RECORD_TYPE_DOCUMENT
         and is_below_a_root(document.source_uri)
-        and not any((root / document.source_uri).exists() for root in roots)
+        and all(_is_gone(root / document.source_uri) for root in roots)
     ]
+
+
+def _is_gone(path: Path) -> bool:
+    """Tell whether nothing is at a path; a folder that cannot be read may hold anything."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def is_below_a_root(source: str) -> bool:

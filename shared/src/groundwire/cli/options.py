@@ -1,11 +1,12 @@
 """Options that several commands share, and the connection they open."""
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from groundwire.kernel.errors import DeadlineError, UnavailableError
+from groundwire.kernel.errors import DeadlineError, InvalidRequestError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,10 @@ DocumentArgument = Annotated[str, typer.Argument(help="Id or source of the docum
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
+class Interrupted(Exception):  # noqa: N818 - it is what somebody wanted
+    """Ctrl-C ended a command that can say how far it was."""
+
+
 @contextmanager
 def connect(address: str) -> "Iterator[GroundwireClient]":
     """Open a client for the time of a command.
@@ -35,13 +40,23 @@ def connect(address: str) -> "Iterator[GroundwireClient]":
         try:
             yield client
         except UnavailableError as error:
-            if type(error) is UnavailableError and not _answers(address):
+            if type(error) is UnavailableError and not answers(address):
                 said = f"no server answers at {address}; start one with `groundwire serve`, or name one with --address"
                 raise UnavailableError(said) from error
             raise
 
 
-def _answers(address: str) -> bool:
+def check_consent(option: str, *, given: bool) -> None:
+    """Return if something may be deleted or somebody can be asked.
+
+    Raises:
+        InvalidRequestError: neither; a script has to say what it wants.
+    """
+    if not given and not sys.stdin.isatty():
+        raise InvalidRequestError.of(option, "deletes for good, and nobody is at a terminal to be asked: add --yes")
+
+
+def answers(address: str) -> bool:
     """Tell whether a server can be reached at all, which is one that says anything about its health."""
     from groundwire.client import GroundwireClient  # noqa: PLC0415 - the same
 

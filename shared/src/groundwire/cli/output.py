@@ -1,9 +1,14 @@
-"""Prints what commands found: JSON for programs, tables for people."""
+"""Prints what commands found: JSON for programs, text and tables for people.
+
+Everything that a command prints goes through this module (the linter refuses other ways), because most of it comes
+from documents: whoever wrote one must not be able to move the cursor, fill the clipboard, hide words or forge a line.
+"""
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import typer
 
@@ -12,16 +17,86 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-UNLIMITED = 10_000
-"""Characters of a line that goes to a file or another program, so that nothing is wrapped there."""
+Styled: TypeAlias = tuple[str, str]
+"""A text and its style, such as `("failed", "bold red")`; the style shows on a terminal only."""
+
+_UNWRAPPED = 10_000
+"""Columns of a table that goes to a file or another program, so that nothing is wrapped there."""
 _GAP = 2
 _NARROWEST = 12
 """Characters that the last column of a table has at least."""
 
+_JOINERS = "\u200c\u200d"
+"""Persian, Indic scripts and emoji cannot be written without these two; they are harmless."""
 
-def print_json(value: Any) -> None:
-    """Print a value as indented JSON."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+class _Escapes(dict[int, str | int]):
+    """Table for `str.translate`: what has no look of its own is escaped, except `kept`.
+
+    That are control characters, marks that turn the direction of writing, zero-width and tag characters, private and
+    unassigned code points, and lone surrogates, which stand for bytes of file names.
+    """
+
+    def __init__(self, kept: str, escape: Callable[[str], str]) -> None:
+        super().__init__((ord(character), character) for character in kept + _JOINERS)
+        self._escape = escape
+
+    def __missing__(self, code: int) -> str | int:
+        character = chr(code)
+        has_look = character.isprintable() or unicodedata.category(character) == "Zs"
+        self[code] = code if has_look else self._escape(character)
+        return self[code]
+
+
+def _as_python(character: str) -> str:
+    return repr(character)[1:-1]
+
+
+def _as_json(character: str) -> str:
+    return json.dumps(character)[1:-1]
+
+
+_LINE = _Escapes("", _as_python)
+_LINES = _Escapes("\n\t", _as_python)
+_JSON = _Escapes("\n", _as_json)
+
+
+def one_line(text: str) -> str:
+    """Return a text that stays on its line: line ends are escaped with all else that is not printable."""
+    return text if text.isprintable() else text.translate(_LINE)
+
+
+def many_lines(text: str) -> str:
+    """Return a text with its line ends and tabs, and everything else escaped that is not printable."""
+    return text if text.isprintable() else text.translate(_LINES)
+
+
+def print_line(*parts: str | Styled, err: bool = False, end: str = "\n") -> None:
+    """Print the parts as one line on standard output, or with `err` on the error stream."""
+    _write([(one_line(text), style) for text, style in map(_styled, parts)], err=err, end=end)
+
+
+def print_text(text: str, *, wrap: bool = True, end: str = "\n") -> None:
+    """Print a text of many lines; `wrap` breaks those that are too long for the terminal between words."""
+    _write([(many_lines(text), "")], err=False, end=end, wrap=wrap)
+
+
+def print_exactly(parts: Iterable[str]) -> None:
+    """Print a stored text: to a file or program byte for byte, with its own line ends; on a terminal escaped."""
+    if sys.stdout.isatty():
+        for part in parts:
+            _write([(many_lines(part), "")], err=False, end="", wrap=False)
+        return
+    for part in parts:
+        sys.stdout.buffer.write(part.encode("utf-8"))
+    sys.stdout.buffer.flush()
+
+
+def print_json(value: Any, *, err: bool = False, indent: int | None = 2) -> None:
+    """Print a value as JSON; what is not printable is escaped as JSON does it, so the data stay exact."""
+    stream = sys.stderr if err else sys.stdout
+    text = json.dumps(value, ensure_ascii=not _is_utf8(stream), indent=indent)
+    typer.echo(text.translate(_JSON), err=err)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str, *, is_excerpt: bool = False) -> None:
@@ -33,11 +108,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: st
     from rich.cells import cell_len  # noqa: PLC0415 - --help stays fast
 
     if not rows:
-        typer.echo(empty)
+        print_line(empty)
         return
-    cells = [[f"{value:,}" if isinstance(value, int | float) else str(value) for value in row] for row in rows]
+    cells = [
+        [one_line(f"{value:,}" if isinstance(value, int | float) else str(value)) for value in row] for row in rows
+    ]
     widths = [max(cell_len(row[index]) for row in [columns, *cells]) for index in range(len(columns))]
-    shown = console()
+    shown = _console(err=False)
     room = max(_NARROWEST, shown.width - sum(widths[:-1]) - _GAP * (len(columns) - 1))
     widths[-1] = min(widths[-1], room)
     shown.width = max(shown.width, sum(widths) + _GAP * (len(columns) - 1))
@@ -59,8 +136,13 @@ def print_fields(fields: Mapping[str, Any]) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in flat_fields(fields).items():
-        table.add_row(name, _cell(_in_words(value)))
-    _print(table, console())
+        table.add_row(_cell(one_line(name)), _cell(many_lines(_in_words(value))))
+    _print(table, _console(err=False))
+
+
+def confirm(question: str) -> bool:
+    """Ask a person; the question goes to the error stream."""
+    return typer.confirm(one_line(question), err=True)
 
 
 def short_model(name: str) -> str:
@@ -78,14 +160,6 @@ def page_place(pages: Sequence[int]) -> str:
     if not pages:
         return ""
     return f" · page {pages[0]}" if len(pages) == 1 else f" · pages {pages[0]}–{pages[-1]}"
-
-
-def console(*, stderr: bool = False) -> "Console":
-    """Return a console that wraps at the width of the terminal, and nowhere when it is none."""
-    from rich.console import Console  # noqa: PLC0415 - --help stays fast
-
-    is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    return Console(stderr=stderr, highlight=False, width=None if is_terminal else UNLIMITED)
 
 
 def flat_fields(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -109,6 +183,35 @@ def _in_words(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
         case _:
             return str(value)
+
+
+def _styled(part: str | Styled) -> Styled:
+    return (part, "") if isinstance(part, str) else part
+
+
+def _write(parts: Sequence[Styled], *, err: bool, end: str, wrap: bool = True) -> None:
+    """Print parts whose texts are escaped already."""
+    if not (sys.stderr if err else sys.stdout).isatty():
+        typer.echo("".join(text for text, _ in parts) + end, nl=False, err=err)
+        return
+    from rich.text import Text  # noqa: PLC0415 - --help stays fast
+
+    _console(err=err).print(Text.assemble(*parts), end=end, soft_wrap=not wrap)
+
+
+def _console(*, err: bool) -> "Console":
+    """Return a console as wide as the terminal, and as wide as anything when there is none.
+
+    It is for tables and texts of this module alone: rich takes control sequences as they are.
+    """
+    from rich.console import Console  # noqa: PLC0415 - --help stays fast
+
+    is_terminal = (sys.stderr if err else sys.stdout).isatty()
+    return Console(stderr=err, highlight=False, markup=False, emoji=False, width=None if is_terminal else _UNWRAPPED)
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def _cell(text: str) -> "Text":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
-from groundwire.cli.output import print_json
+from groundwire.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
     from google.protobuf.duration_pb2 import Duration
@@ -34,10 +34,10 @@ def pipeline(
 
 def _show(stats: "retrieve_service_pb2.GetPipelineStatsResponse") -> None:
     since = stats.start_time.ToDatetime().isoformat(sep=" ", timespec="seconds")
-    typer.echo(f"since {since} UTC: {stats.request_count} searches on {stats.vector_engine}")
-    typer.echo(f"failed {stats.error_count}, without a result {stats.empty_count}", nl=False)
-    typer.echo(f", withheld candidates {stats.rejected_count}, mean relevance {stats.average_relevance:.3f}")
-    typer.echo(f"{'ms':<10}{'count':>8}{'mean':>10}{'p50':>10}{'p95':>10}{'p99':>10}{'max':>10}")
+    print_line(f"since {since} UTC: {stats.request_count} searches on {stats.vector_engine}")
+    withheld = f"withheld candidates {stats.rejected_count}, mean relevance {stats.average_relevance:.3f}"
+    print_line(f"failed {stats.error_count}, without a result {stats.empty_count}, {withheld}")
+    print_line(f"{'ms':<10}{'count':>8}{'mean':>10}{'p50':>10}{'p95':>10}{'p99':>10}{'max':>10}")
     parts = (
         ("total", stats.total_latency),
         ("embedding", stats.embedding_latency),
@@ -45,7 +45,7 @@ def _show(stats: "retrieve_service_pb2.GetPipelineStatsResponse") -> None:
         ("engine", stats.engine_latency),
     )
     for name, latency in parts:
-        typer.echo(f"{name:<10}{latency.count:>8}" + "".join(f"{value:>10.1f}" for value in _figures(latency)))
+        print_line(f"{name:<10}{latency.count:>8}" + "".join(f"{value:>10.1f}" for value in _figures(latency)))
 
 
 def _figures(latency: "query_log_pb2.LatencySummary") -> list[float]:

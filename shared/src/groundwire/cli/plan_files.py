@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1.collection_pb2 import ChunkingPolicy
 from groundwire.api.ingest.v1.ingest_service_pb2 import PlanIngestRequest
-from groundwire.cli.ingest_files import reason_of
-from groundwire.cli.ingest_report import Display
+from groundwire.cli.ingest_files import for_each_file, reason_of
+from groundwire.cli.ingest_report import Display, skipped_list
 from groundwire.cli.output import counted, print_table
-from groundwire.cli.source_files import SourceFile
+from groundwire.cli.source_files import SkippedFile, SourceFile
 from groundwire.client import GroundwireClient
-from groundwire.kernel.errors import GroundwireError, UnavailableError
+from groundwire.kernel.errors import CallCancelledError, GroundwireError, UnavailableError
 
 if TYPE_CHECKING:
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -56,7 +55,7 @@ def plan_files(
 
     Raises:
         CollectionNotFoundError: no such collection; there is nothing to compare with.
-        UnavailableError: the server cannot be reached; the rest is not tried.
+        StoppedRun: it was interrupted, or the server cannot be reached; the rest is not tried.
     """
     client.get_collection(collection=collection)
 
@@ -66,12 +65,7 @@ def plan_files(
         display.advance(file.source_uri)
         return plan
 
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            return list(pool.map(plan_one, files))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    return for_each_file(client, files, jobs, plan_one)
 
 
 def _plan(client: GroundwireClient, request: PlanIngestRequest, file: SourceFile) -> FilePlan:
@@ -80,7 +74,7 @@ def _plan(client: GroundwireClient, request: PlanIngestRequest, file: SourceFile
             return FilePlan(file.source_uri, "failed", error="too large to be planned; it can be ingested")
         said = {field.name: value for field, value in request.ListFields()}
         return _to_plan(file, client.plan_ingest(content=file.path.read_bytes(), **said))
-    except UnavailableError:
+    except (UnavailableError, CallCancelledError):
         raise
     except GroundwireError as error:
         return FilePlan(file.source_uri, "failed", error=f"{error.reason}: {reason_of(error)}")
@@ -115,7 +109,9 @@ def rehomed(plans: Sequence[FilePlan], deleted: AbstractSet[str]) -> list[FilePl
     ]
 
 
-def plan_dict(plans: Sequence[FilePlan], missing: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def plan_dict(
+    plans: Sequence[FilePlan], skipped: Sequence[SkippedFile], missing: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
     """Return the plan as `--json` prints it; `missing` are the documents that would be deleted."""
     files = [
         {
@@ -128,8 +124,8 @@ def plan_dict(plans: Sequence[FilePlan], missing: Sequence[dict[str, Any]]) -> d
         for plan in plans
     ]
     sums = {name: sum(file[name] for file in files) for name in COUNTS}
-    totals = {"files": len(files)} | sums | {"deleted": len(missing)}
-    return {"files": files, "deleted": list(missing), "totals": totals}
+    totals = {"files": len(files)} | sums | {"skipped": len(skipped), "deleted": len(missing)}
+    return {"files": files, "skipped": skipped_list(skipped), "deleted": list(missing), "totals": totals}
 
 
 def show_plan(report: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
-from groundwire.cli.output import print_json, print_table
+from groundwire.cli.output import print_json, print_line, print_table
 
 KINDS = "persona, faq, memory, turn, summary, document or chunk"
 
@@ -51,7 +51,8 @@ def _show(entry: dict[str, Any]) -> None:
         for name, field in properties.items()
     ]
     print_table(("field", "", "type and meaning"), rows, "no fields")
-    typer.echo("\nexample")
+    print_line()
+    print_line("example")
     print_json(entry["example"])
 
 

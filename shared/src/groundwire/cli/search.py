@@ -15,7 +15,7 @@ from groundwire.cli.explanation import (
     show_explanation,
 )
 from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
-from groundwire.cli.output import console, page_place, print_json
+from groundwire.cli.output import page_place, print_json, print_line, print_text
 from groundwire.cli.retrieval import (
     FilterOption,
     MinRelevanceOption,
@@ -71,7 +71,7 @@ def search(
     _show(response) if passages is None else _show_passages(passages)
     if explain:
         show_explanation(response.explain_plan)
-        typer.echo(f"read at position {response.snapshot}; --snapshot {response.snapshot} reads the same again")
+        print_line(f"read at position {response.snapshot}; --snapshot {response.snapshot} reads the same again")
 
 
 def _as_json(
@@ -100,33 +100,33 @@ def _show_applied(response: "retrieve_service_pb2.RetrieveResponse") -> None:
 
     applied = applied_json(response)
     if applied["degraded"]:
-        typer.echo(f"left out: {', '.join(applied['degraded'])}", err=True)
+        print_line(f"left out: {', '.join(applied['degraded'])}", err=True)
     if applied["filter"] is not None:
-        typer.echo(f"filter: {json.dumps(applied['filter'], ensure_ascii=False)}", err=True)
+        print_line(f"filter: {json.dumps(applied['filter'], ensure_ascii=False)}", err=True)
     for section in applied["sections"]:
-        typer.echo(f"searched in: {' › '.join(section['path'])}", err=True)
+        print_line(f"searched in: {' › '.join(section['path'])}", err=True)
 
 
 def _show_passages(passages: "Sequence[retrieve_service_pb2.ExpandedPassage]") -> None:
     if not passages:
-        typer.echo("nothing found")
+        print_line("nothing found")
     for number, passage in enumerate(passages, start=1):
         source = passage.chunks[0].source_uri if passage.chunks else passage.document_id
         place = " › ".join([source, *passage.hierarchy_path])
         cut = " · cut" if passage.truncated else ""
-        typer.echo(f"{number}  {place} · characters {passage.span.start:,}–{passage.span.end:,}{cut}")
-        typer.echo(f"{passage.content}\n")
+        print_line(f"{number}  {place} · characters {passage.span.start:,}–{passage.span.end:,}{cut}")
+        print_text(passage.content)
+        print_line()
 
 
 def _show(response: "retrieve_service_pb2.RetrieveResponse") -> None:
-    shown = console()
     if not response.results:
-        shown.print("nothing found")
+        print_line("nothing found")
     for hit in response.results:
         place = " › ".join([hit.source_uri, *hit.hierarchy_path])
-        shown.print(f"[bold]{hit.rank}[/]  [green]{hit.relevance_score:.3f}[/]  ", end="")
         pages = page_place(hit.page_numbers)
-        shown.print(f"{place}{pages} · characters {hit.span.start:,}–{hit.span.end:,}", markup=False, style="bold")
+        found_at = f"{place}{pages} · characters {hit.span.start:,}–{hit.span.end:,}"
+        print_line((str(hit.rank), "bold"), "  ", (f"{hit.relevance_score:.3f}", "green"), "  ", (found_at, "bold"))
         excerpt = " ".join(hit.content.split())
-        shown.print(excerpt[:EXCERPT_CHARS] + ("…" if len(excerpt) > EXCERPT_CHARS else ""), markup=False)
-        shown.print()
+        print_line(excerpt[:EXCERPT_CHARS] + ("…" if len(excerpt) > EXCERPT_CHARS else ""))
+        print_line()

@@ -1,7 +1,10 @@
 """Finds the files that `groundwire ingest` takes, and the source each is stored under."""
 
+import os
+import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
@@ -21,38 +24,138 @@ class SourceFile:
     source_uri: str
 
 
-def find_source_files(paths: Iterable[Path]) -> list[SourceFile]:
-    """Return the files of all paths, each once, in the order of their sources.
+class SkipReason(StrEnum):
+    """Why something in a folder is not taken."""
+
+    UNSUPPORTED = "unsupported type"
+    OUTSIDE_LINK = "outside link"
+    BROKEN_LINK = "broken link"
+    SPECIAL = "special file"
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """Something in a folder that is not taken, and why."""
+
+    source: str
+    reason: SkipReason
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableFile:
+    """A file or folder that should be taken and cannot be."""
+
+    source: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFiles:
+    """What was found: each file once, in the order of their sources, and what is left out."""
+
+    files: list[SourceFile] = field(default_factory=list)
+    skipped: list[SkippedFile] = field(default_factory=list)
+    unusable: list[UnusableFile] = field(default_factory=list)
+
+
+def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> SourceFiles:
+    """Return what is found at all paths.
 
     In folders files with one of `SUFFIXES` are taken, and others that look like something the server reads; hidden
-    files and folders are left out.
+    files and folders are left out without mention. A link in a folder is taken where its target is a file of the same
+    folder, with `follow_links` wherever it leads; a path that is named may be a link. Nothing but regular files is
+    opened, so that a pipe holds nobody up.
 
     Raises:
-        InvalidRequestError: a path does not exist, or two files would be stored under one source.
+        InvalidRequestError: a path is no file and no folder, or two files would be stored under one source.
     """
     found: dict[str, Path] = {}
+    result = SourceFiles()
     violations: list[FieldViolation] = []
     for path in paths:
-        if not path.exists():
-            violations.append(FieldViolation(str(path), "does not exist"))
-        for file in _files_of(path):
-            known = found.setdefault(file.source_uri, file.path)
-            if known.resolve() != file.path.resolve():
-                violations.append(FieldViolation(str(file.path), f"has the same source as {known}"))
+        try:
+            mode = path.stat().st_mode
+        except OSError as error:
+            is_absent = isinstance(error, FileNotFoundError)
+            reason = "does not exist" if is_absent else f"cannot be read: {error.strerror}"
+            violations.append(FieldViolation(shown_path(path), reason))
+            continue
+        if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+            violations.append(FieldViolation(shown_path(path), "is neither a file nor a folder"))
+            continue
+        items = _walk(path, follow_links=follow_links) if stat.S_ISDIR(mode) else [_usable(path, path.name)]
+        for item in items:
+            match item:
+                case SkippedFile():
+                    result.skipped.append(item)
+                case UnusableFile():
+                    result.unusable.append(item)
+                case SourceFile(file, source):
+                    known = found.setdefault(source, file)
+                    if known.resolve() != file.resolve():
+                        violations.append(
+                            FieldViolation(shown_path(file), f"has the same source as {shown_path(known)}")
+                        )
     if violations:
         raise InvalidRequestError(violations)
-    return [SourceFile(path, source) for source, path in sorted(found.items())]
+    result.files.extend(SourceFile(path, source) for source, path in sorted(found.items()))
+    return result
 
 
-def _files_of(path: Path) -> Iterator[SourceFile]:
-    if path.is_file():
-        yield SourceFile(path, path.name)
-    elif path.is_dir():
-        for file in sorted(path.rglob("*")):
-            relative = file.relative_to(path)
-            hidden = any(part.startswith(".") for part in relative.parts)
-            if not hidden and file.is_file() and (file.suffix.lower() in SUFFIXES or _looks_readable(file)):
-                yield SourceFile(file, relative.as_posix())
+def shown_path(path: str | Path) -> str:
+    r"""Return a path as text; bytes in it that are not UTF-8 are shown as `\xe9`."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _walk(root: Path, *, follow_links: bool) -> Iterator[SourceFile | SkippedFile | UnusableFile]:
+    # Each folder with the real paths of itself and those above it, so that links which lead in a circle end.
+    folders = [(root, "", frozenset([root.resolve()]))]
+    inside = None if follow_links else root.resolve()
+    while folders:
+        folder, prefix, above = folders.pop()
+        try:
+            paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+        except OSError as error:
+            yield UnusableFile(shown_path(prefix or folder), f"cannot be read: {error.strerror}")
+            continue
+        for path in paths:
+            source = prefix + path.name
+            try:
+                reason = _reason_to_skip(path, inside)
+            except OSError as error:
+                yield UnusableFile(shown_path(source), f"cannot be read: {error.strerror}")
+                continue
+            if reason is not None:
+                yield SkippedFile(shown_path(source), reason)
+            elif path.is_file():
+                yield _usable(path, source)
+            elif not path.is_symlink() or follow_links:  # else it is reached under its own name
+                real = path.resolve()
+                if real not in above:
+                    folders.append((path, f"{source}/", above | {real}))
+
+
+def _reason_to_skip(path: Path, inside: Path | None) -> SkipReason | None:
+    """Return why something in a folder is not taken, if it is not; links may lead to `inside`, None is anywhere."""
+    if path.is_symlink():
+        if not path.exists():
+            return SkipReason.BROKEN_LINK
+        if inside is not None and not path.resolve().is_relative_to(inside):
+            return SkipReason.OUTSIDE_LINK
+    if path.is_dir():
+        return None
+    if not path.is_file():
+        return SkipReason.SPECIAL
+    return None if path.suffix.lower() in SUFFIXES or _looks_readable(path) else SkipReason.UNSUPPORTED
+
+
+def _usable(path: Path, source: str) -> SourceFile | UnusableFile:
+    """Return the file, unless no message of the contract can hold its source."""
+    try:
+        source.encode("utf-8")
+    except UnicodeEncodeError:
+        return UnusableFile(shown_path(source), "its path is not UTF-8; rename it")
+    return SourceFile(path, source)
 
 
 def _looks_readable(path: Path) -> bool:

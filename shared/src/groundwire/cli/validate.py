@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
-from groundwire.cli.output import print_fields, print_json
+from groundwire.cli.output import print_fields, print_json, print_line
 from groundwire.cli.schema import KINDS
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
@@ -42,7 +42,7 @@ def validate(
     if as_json:
         print_json({"valid": True, "metadata": complete, "violations": []})
     else:
-        typer.echo("valid")
+        print_line("valid")
         print_fields(complete)
 
 
@@ -52,7 +52,7 @@ def _refuse(violations: "Sequence[FieldViolation]", *, as_json: bool) -> None:
         print_json({"valid": False, "metadata": None, "violations": named})
     else:
         for each in violations:
-            typer.echo(f"{each.field}: {each.description}", err=True)
+            print_line(f"{each.field}: {each.description}", err=True)
     raise typer.Exit(1)
 
 

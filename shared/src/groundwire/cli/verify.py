@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from groundwire.cli.options import AddressOption, JsonOption, connect
-from groundwire.cli.output import print_json
+from groundwire.cli.output import print_json, print_line
 from groundwire.kernel.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def verify(
         print_json(message_json(response))
     else:
         if not citations:
-            typer.echo("the answer cites nothing")
+            print_line("the answer cites nothing")
         for citation, checked in zip(citations, message_json(response)["verifications"], strict=True):
             _show(citation, checked)
     if not response.all_verified:
@@ -47,7 +47,7 @@ def _show(citation: "citation_pb2.Citation", checked: dict[str, Any]) -> None:
     note = "" if checked["generation_live"] else " · the document has changed since or is gone"
     failure = checked["failure"].removeprefix("VERIFICATION_FAILURE_").lower().replace("_", " ")
     reason = "" if failure == "unspecified" else f" ({failure})"
-    typer.echo(f"[{citation.marker}] {verdict}{reason}  {span}, generation {citation.generation}{note}")
+    print_line(f"[{citation.marker}] {verdict}{reason}  {span}, generation {citation.generation}{note}")
 
 
 def _citations(answer: Path) -> list[Any]:

@@ -1,6 +1,6 @@
 """The synchronous client."""
 
-import time
+import threading
 from collections.abc import Generator
 from importlib.metadata import version
 from pathlib import Path
@@ -46,6 +46,7 @@ class GroundwireClient(Contract, SyncCaller):
         else:
             self._channel = grpc.secure_channel(address, credentials, options=options)
         self._transport = SyncTransport(self._channel, timeout_s)
+        self._closed = threading.Event()
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +57,8 @@ class GroundwireClient(Contract, SyncCaller):
         self.close()
 
     def close(self) -> None:
-        """Close the connection; running calls are cancelled."""
+        """Close the connection; running calls are cancelled, and an upload does not go on. May be called anywhere."""
+        self._closed.set()
         self._channel.close()
 
     def upload_document(
@@ -78,9 +80,8 @@ class GroundwireClient(Contract, SyncCaller):
                 self._attempt(upload)
             except GroundwireError as error:
                 pause_s = upload.pause_s(error)
-                if pause_s is None:
+                if pause_s is None or self._closed.wait(pause_s):
                     raise
-                time.sleep(pause_s)
         return upload.result
 
     def _attempt(self, upload: Upload) -> None:

@@ -57,12 +57,15 @@ class ProcessSettings:
         self.retrieve = retrieve
         self.answer = answer
 
-    def shown(self) -> dict[str, str]:
-        """Return every variable with its value as text, secrets blanked, sorted by name."""
+    def shown(self) -> dict[str, Any]:
+        """Return every variable with its value as JSON has it, None where there is none, sorted by name.
+
+        Secrets are blanked.
+        """
         values = {
-            variable_name(type(model), name): str(value)
+            variable_name(type(model), name): value
             for model in (self.server, self.ingest, self.retrieve, self.answer)
-            for name, value in model
+            for name, value in model.model_dump(mode="json").items()
         }
         return dict(sorted(values.items()))
 

@@ -1,0 +1,133 @@
+"""Ctrl-C and a dying server in the middle of `groundwire ingest`: what is said, and what the server does."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from groundwire.client import GroundwireClient
+from tests.e2e.server import ServerProcess, groundwire
+
+WORDS = "tide moon harbour granite yeast comet lantern orchard compass glacier meadow anvil".split()  # noqa: SIM905 - easier to read
+AGAIN = "run again to continue"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> ServerProcess:
+    # The model, because only embedding takes long enough to be interrupted.
+    return ServerProcess(tmp_path / "data", ())
+
+
+def _text(megabytes: float, seed: int) -> str:
+    chance, size = random.Random(seed), 0
+    parts: list[str] = []
+    while size < megabytes * 1e6:
+        parts.append(f"Sentence {len(parts)} of {seed}: " + " ".join(chance.choices(WORDS, k=20)) + ".\n")
+        size += len(parts[-1])
+    return "".join(parts)
+
+
+def _start(server: ServerProcess, folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "groundwire.cli", "ingest", str(folder), "-c", "cut", *arguments]
+    variables = os.environ | {"GROUNDWIRE_ADDRESS": server.address}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+
+
+def _cpu_s(pid: int) -> float:
+    """Return the processor time of a process and its children that live, in seconds."""
+    pids = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())]
+    ticks = 0
+    for each in pids:
+        fields = Path(f"/proc/{each}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _wait_until(is_so: Callable[[], bool], limit_s: float = 60) -> None:
+    end = time.monotonic() + limit_s
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def _counts(server: ServerProcess) -> dict[str, int]:
+    with GroundwireClient(server.address) as client:
+        page = client.list_documents(collection="cut", page_size=200)
+        return {document.source_uri: document.chunk_count for document in page.documents}
+
+
+def test_ctrl_c_stops_the_file_that_is_under_way(server: ServerProcess, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.md").write_text("# First\n\nGranite is a rock.\n", encoding="utf-8")
+    (folder / "big.md").write_text(_text(3, 1), encoding="utf-8")
+    run = _start(server, folder)
+    with GroundwireClient(server.address) as client:
+        _wait_until(lambda: any(each.name == "cut" for each in client.list_collections().collections))
+    _wait_until(lambda: "a.md" in _counts(server))
+    time.sleep(3)  # the large file is being embedded, which takes minutes
+    assert run.poll() is None
+    run.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    _, said = run.communicate(timeout=60)
+    assert time.monotonic() - began < 10
+    assert said.splitlines()[-1] == f"interrupted: 1 of 2 done; {AGAIN}"
+    assert run.returncode == 130
+    time.sleep(3)  # one batch more may run
+    before = _cpu_s(server.process.pid)
+    time.sleep(4)
+    assert _cpu_s(server.process.pid) - before < 1.0, "the server goes on working on a call that was cancelled"
+    assert _counts(server) == {"a.md": 1}
+    shown = groundwire("search", "granite", "-c", "cut", "--json", address=server.address)
+    assert {each["source"] for each in json.loads(shown.stdout)["results"]} == {"a.md"}
+    (folder / "big.md").write_text(_text(0.05, 1), encoding="utf-8")
+    assert groundwire("ingest", str(folder), "-c", "cut", address=server.address).returncode == 0
+    assert set(_counts(server)) == {"a.md", "big.md"}
+    assert server.stop() == 0
+
+
+def test_with_json_an_interrupted_run_reports_what_is_done(server: ServerProcess, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(60):
+        (folder / f"{number:02}.md").write_text(_text(0.02, number), encoding="utf-8")
+    run = _start(server, folder, "--json", "--jobs", "2")
+    with GroundwireClient(server.address) as client:
+        _wait_until(lambda: any(each.name == "cut" for each in client.list_collections().collections))
+    _wait_until(lambda: len(_counts(server)) > 1)
+    run.send_signal(signal.SIGINT)
+    printed, said = run.communicate(timeout=60)
+    assert run.returncode == 130
+    report = json.loads(printed)
+    error = json.loads(said)["error"]
+    done = [file["source"] for file in report["files"]]
+    assert 0 < len(done) < 60
+    assert error == {"reason": "INTERRUPTED", "message": f"interrupted: {len(done)} of 60 done; {AGAIN}"}
+    assert set(done) <= set(_counts(server))
+    assert server.stop() == 0
+
+
+def test_a_server_that_dies_is_told_with_the_count(server: ServerProcess, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(60):
+        (folder / f"{number:02}.md").write_text(_text(0.02, number), encoding="utf-8")
+    run = _start(server, folder, "--jobs", "2")
+    with GroundwireClient(server.address) as client:
+        _wait_until(lambda: any(each.name == "cut" for each in client.list_collections().collections))
+    _wait_until(lambda: len(_counts(server)) > 1)
+    server.kill()
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 1
+    (line,) = said.splitlines()
+    assert re.fullmatch(
+        rf"error UNAVAILABLE: no server answers at {server.address} any more: [1-9]\d* of 60 done; {AGAIN}", line
+    )
