@@ -41,6 +41,9 @@ class World:
     def __init__(self, client: GroundwireClient, address: str) -> None:
         self.client = client
         self.address = address
+        self.filled_from = datetime.now(UTC)
+        _fill(client)
+        self.filled_until = datetime.now(UTC)
 
     def search(self, where: Where | None = None, collection: str = "notes", query: str = "note") -> list[Hit]:
         """Return all hits of a collection under a filter."""
@@ -70,7 +73,6 @@ def _served(folder: Path, vectors: str) -> Iterator[World]:
     server = ServerProcess(folder / "data", ("--embedder", "hashing:256", "--vectors", vectors))
     try:
         with GroundwireClient(server.address) as client:
-            _fill(client)
             yield World(client, server.address)
     finally:
         assert server.stop() == 0
@@ -85,7 +87,8 @@ def _fill(client: GroundwireClient) -> None:
             tags=tags, metadata={key: _value(value) for key, value in own.items()}, project="acme" if number % 2 else ""
         )
         fields.date_created.FromDatetime(datetime(2024, 1, 1, 12, tzinfo=UTC) + timedelta(days=31 * number))
-        text = f"# Note {number}\n\nThis is the note about {source}, and it says what there is to say.\n"
+        heading = f"## Part {number}\n\n" if number else ""
+        text = f"# Note {number}\n\n{heading}This is the note about {source}, and it says what there is to say.\n"
         client.ingest_document(collection="notes", source_uri=source, content=text.encode(), fields=fields)
     pages = [
         f"Page {page} of the report. " + f"Sentence of page {page} on revenue and costs. " * 60 for page in range(1, 9)
@@ -93,11 +96,17 @@ def _fill(client: GroundwireClient) -> None:
     report = document_pb2.DocumentFields(title="Report", creators=["Smith, J.", "Doe"], tags=["finance", "quarterly"])
     report.date_created.FromDatetime(datetime(2024, 7, 1, tzinfo=UTC))
     client.ingest_document(collection="reports", source_uri="report.pdf", content=make_pdf(pages), fields=report)
+    memo = document_pb2.DocumentFields(title="Memo", creators=["Roe"], tags=["finance"])
+    memo.date_created.FromDatetime(datetime(2023, 7, 1, tzinfo=UTC))
+    content = make_pdf(["A memo on revenue and costs, of one page."])
+    client.ingest_document(collection="reports", source_uri="memo.pdf", content=content, fields=memo)
     chapters = "".join(
-        f"# Chapter {chapter}\n\n## Section {chapter}.1\n\n"
-        + f"Chapter {chapter} tells of tides and waves. " * 80
+        (f"# Chapter {chapter}\n\n" if section == 1 else "")
+        + f"## Section {chapter}.{section}\n\n"
+        + f"Section {chapter}.{section} tells of tides and waves. " * 80
         + "\n\n"
         for chapter in (1, 2)
+        for section in (1, 2)
     )
     client.ingest_document(collection="book", source_uri="book.md", content=chapters.encode())
 
@@ -160,6 +169,8 @@ def test_without_a_filter_everything_may_come(world: World) -> None:
         ({"tags": {"$contains": "crit"}}, {"beta.md"}),
         ({}, ALL),
         ({"$and": [{"type": "faq"}]}, {"specialists.md", "billing.md"}),
+        ({"$or": [{"type": "faq"}]}, {"specialists.md", "billing.md"}),
+        ({"type": "memory", "importance": {"$gt": 3, "$lt": 5}}, {"beta.md"}),
         ({"type": {"$in": []}}, set()),
     ],
     ids=str,
@@ -190,6 +201,8 @@ def test_the_filters_of_records_run_as_they_are_written(world: World, where: Whe
         ({"importance": {"$nin": [3, 5]}}, ALL - {"alpha.md", "old.md"}),
         ({"importance": {"$gt": 3, "$lt": 5}}, {"beta.md"}),
         ({"department": "engineering"}, {"old.md"}),
+        ({"tags": "critical"}, {"tone.md", "billing.md", "alpha.md", "old.md"}),
+        ({"tags": "crit"}, {"beta.md"}),
         ({"tags": {"$in": ["finance", "quarterly"]}}, {"turn.md", "summary.md"}),
         ({"tags": {"$nin": ["critical"]}}, ALL - {"tone.md", "billing.md", "alpha.md", "old.md"}),
         ({"tags": {"$like": "%finance%"}}, {"turn.md"}),
@@ -267,17 +280,33 @@ def test_pages_are_found_by_any_page_that_a_chunk_touches(world: World) -> None:
 @pytest.mark.requirement("C12")
 @pytest.mark.requirement("C21")
 def test_the_flat_view_of_documents_has_the_names_and_types_of_its_design(world: World) -> None:
-    for hit in world.search({"source": "report.pdf", "author": "Doe", "title": "Report"}, "reports", "revenue"):
-        flat, chunk = _flat(hit), world.client.get_chunk(collection="reports", chunk_id=hit.chunk_id).chunk
-        assert (flat["doc_id"], flat["chunk_id"], flat["source"]) == (hit.document_id, hit.chunk_id, "report.pdf")
-        assert flat["chunk_index"] == chunk.sequence_num
-        parts = world.client.document_text(collection="reports", document_id=hit.document_id)
-        text = "".join(part.text for part in parts)
-        assert text[flat["char_start"] : flat["char_end"]] == chunk.content
-        assert (flat["title"], flat["author"], flat["tags"]) == ("Report", "Smith, J.", "finance,quarterly")
-        assert flat["date"] == "2024-07-01T00:00:00Z"
-        age = datetime.now(UTC) - datetime.fromisoformat(flat["timestamp"])
-        assert timedelta(0) <= age < timedelta(minutes=10)
+    stored = {
+        source: list(world.client.list_chunks(collection="reports", document_id=document.document_id).chunks)
+        for source in ("report.pdf", "memo.pdf")
+        for document in [world.client.get_document(collection="reports", source_uri=source).document]
+    }
+    chunks = stored["report.pdf"]
+    assert len(chunks) > 3
+    hits = world.search({"source": "report.pdf"}, "reports", "revenue")
+    for where in ({"author": "Doe"}, {"title": "Report"}, {"tags": "quarterly"}, {"doc_id": chunks[0].document_id}):
+        assert {hit.chunk_id for hit in world.search(where, "reports", "revenue")} == {hit.chunk_id for hit in hits}
+    flats = sorted(map(_flat, hits), key=lambda flat: flat["chunk_index"])
+    parts = world.client.document_text(collection="reports", document_id=chunks[0].document_id)
+    text = "".join(part.text for part in parts)
+    assert [
+        (flat["doc_id"], flat["chunk_id"], flat["chunk_index"], text[flat["char_start"] : flat["char_end"]])
+        for flat in flats
+    ] == [(chunk.document_id, chunk.chunk_id, number, chunk.content) for number, chunk in enumerate(chunks)]
+    assert {(flat["source"], flat["title"], flat["author"], flat["tags"], flat["date"]) for flat in flats} == {
+        ("report.pdf", "Report", "Smith, J.", "finance,quarterly", "2024-07-01T00:00:00Z")
+    }
+    for flat in flats:
+        # Stored times are in milliseconds.
+        ingested = datetime.fromisoformat(flat["timestamp"])
+        assert world.filled_from - timedelta(milliseconds=1) <= ingested <= world.filled_until
+    [other] = [_flat(hit) for hit in world.search({"title": "Memo"}, "reports", "revenue")]
+    assert (other["doc_id"], other["chunk_index"]) == (stored["memo.pdf"][0].document_id, 0)
+    assert (other["source"], other["author"], other["tags"]) == ("memo.pdf", "Roe", "finance")
 
 
 @pytest.mark.requirement("S1-16")
@@ -294,10 +323,12 @@ def test_keys_without_a_value_are_absent_and_ones_own_are_there(world: World) ->
     assert world.sources({"project": "acme"}) == {source for source in ALL if "project" in hits[source]}
     assert (hits["summary.md"]["quality"], hits["summary.md"]["labels"]) == (1.5, ["a", "b"])
     assert (hits["turn.md"]["final"], hits["alpha.md"]["importance"]) == (True, 5)
-    for hit in world.search({"section": {"$exists": True}}, "book", "tides"):
-        assert {each.chunk_id for each in world.search({"section": _flat(hit)["section"]}, "book", "tides")} >= {
-            hit.chunk_id
-        }
+    assert "section" not in hits["tone.md"]
+    assert {source: flat["section"] for source, flat in hits.items() if "section" in flat} == {
+        source: f"Part {number}" for number, (source, _, _) in enumerate(NOTES) if number
+    }
+    assert world.sources({"section": "Part 3"}) == world.sources({"section_heading": "Part 3"}) == {"alpha.md"}
+    assert world.sources({"section": {"$exists": False}}) == {"tone.md"}
 
 
 @pytest.mark.requirement("S4-22")
@@ -308,7 +339,12 @@ def test_a_book_is_filtered_by_chapter_section_and_numbers_of_chunks(world: Worl
     first = {flat["chunk_id"] for flat in flats if flat["chapter"] == "Chapter 1"}
     assert 0 < len(first) < len(flats)
     assert {hit.chunk_number for hit in world.search({"chapter": "Chapter 1"}, "book", "tides")} == first
+    for section in ("Section 1.1", "Section 1.2", "Section 2.1", "Section 2.2"):
+        expected = {flat["chunk_id"] for flat in flats if flat["section"] == section}
+        assert {hit.chunk_number for hit in world.search({"section": section}, "book", "tides")} == expected
+        assert 0 < len(expected) < len(flats)
     some, other = min(first), max(flat["chunk_id"] for flat in flats)
+    assert [hit.chunk_number for hit in world.search({"chunk_id": some}, "book", "tides")] == [some]
     where = {"chapter": "Chapter 1", "chunk_id": {"$in": [some, other]}}
     assert [hit.chunk_number for hit in world.search(where, "book", "tides")] == [some]
     assert world.search({"chapter": "Chapter 1", "section": "Section 2.1"}, "book", "tides") == []

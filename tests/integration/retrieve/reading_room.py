@@ -5,6 +5,7 @@ from typing import Any
 
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.bootstrap import RetrieveService, build
 from groundwire.retrieve.settings import RetrieveSettings
 from tests.integration.ingest.harness import DIMENSIONS, CountingEmbedder, Harness
@@ -13,8 +14,14 @@ from tests.integration.ingest.harness import DIMENSIONS, CountingEmbedder, Harne
 class ReadingRoom:
     """An ingest harness and a retrieve service beside it; `service` can be served."""
 
-    def __init__(self, folder: Path, settings: RetrieveSettings | None = None, dimensions: int = DIMENSIONS) -> None:
-        self.ingest = Harness(folder, embedder=CountingEmbedder(dimensions)).without_housekeeping()
+    def __init__(
+        self,
+        folder: Path,
+        settings: RetrieveSettings | None = None,
+        dimensions: int = DIMENSIONS,
+        vectors: VectorStore | None = None,
+    ) -> None:
+        self.ingest = Harness(folder, vectors, CountingEmbedder(dimensions)).without_housekeeping()
         self.service: RetrieveService = build(
             catalog=self.ingest.catalog,
             vectors=self.ingest.vectors,

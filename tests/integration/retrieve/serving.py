@@ -26,9 +26,11 @@ async def serving(library: Library, user_agent: str = "") -> "AsyncIterator[Stub
     server = GrpcServer(ServerOptions(listen="127.0.0.1:0", drain_notice_s=0), [service])
     port = await server.start()
     options = [("grpc.primary_user_agent", user_agent)] if user_agent else []
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
-        yield pb_grpc.RetrieveServiceStub(channel)
-    await server.stop(0)
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
+            yield pb_grpc.RetrieveServiceStub(channel)
+    finally:
+        await server.stop(0)
 
 
 async def refused(

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import DimensionMismatchError
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.reading_room import ReadingRoom
@@ -22,31 +23,43 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadingRoom]:
     for name, profile in _PROFILES.items():
         opened.create(name, profile=profile)
     opened.put("web", "https://docs.example/tides", "The moon causes the tides of the sea, twice a day.")
+    opened.put("web", "https://docs.example/bread", "A baker kneads flour and water into a dough.")
     opened.put("book", "tides.md", "# Tides\n\nThe moon causes the tides of the sea, twice a day.\n")
+    opened.put("book", "bread.md", "# Bread\n\nA baker kneads flour and water into a dough.\n")
     yield opened
     opened.close()
 
 
 @pytest.mark.requirement("S3-02")
+@pytest.mark.requirement("S3-08")
 @pytest.mark.requirement("S4-18")
 @pytest.mark.parametrize("collection", ["web", "book"])
 async def test_vectors_have_1024_numbers_and_others_are_refused(room: ReadingRoom, collection: str) -> None:
-    found = room.ingest.collection_calls.get(ingest_pb.GetCollectionRequest(collection=collection)).collection
-    assert (found.embedding.dimensions, found.metric) == (1024, "cosine")
-    vector = room.ingest.embedder.embed_query("the tides of the sea", Budget()).tolist()
+    chunks = room.ingest.calls.list_chunks(ingest_pb.ListChunksRequest(collection=collection, include_embedding=True))
+    tides, bread = sorted(chunks.chunks, key=lambda chunk: "tides" not in chunk.content)
+    assert [len(chunk.embedding) for chunk in (tides, bread)] == [1024, 1024]
     async with serving(room) as stub:  # type: ignore[arg-type]  # it has a service
-        request = pb.RetrieveRequest(collection=collection, query="the tides of the sea")
-        response = await stub.Retrieve(request)
-        given = pb.RetrieveRequest(collection=collection, query="the tides of the sea", query_vector=vector)
-        assert [hit.chunk_id for hit in (await stub.Retrieve(given)).results] == [
-            hit.chunk_id for hit in response.results
-        ]
-        for length in (0, 1023, 1025):
-            wrong = pb.RetrieveRequest(collection=collection, query="q", query_vector=(vector * 2)[:length] or [1.0])
-            _, info, fields = await refused(stub.Retrieve(wrong))
-            assert (info.reason, fields) == ("DIMENSION_MISMATCH", ["query_vector"])
-            assert info.metadata["expected"] == "1024"
-    assert response.retrieval_count == 1
+        for wanted, other in ((tides, bread), (bread, tides)):
+            request = pb.RetrieveRequest(collection=collection, query="zzz", query_vector=wanted.embedding)
+            request.options.mode = search_mode_pb2.SEARCH_MODE_VECTOR
+            request.options.min_relevance = 0.0
+            # Of a vector only the direction counts, and the opposite one is as far away as can be.
+            for scale, expected in ((1.0, 1.0), (40.0, 1.0), (-1.0, 0.0)):
+                request.query_vector[:] = [scale * number for number in wanted.embedding]
+                found = {hit.chunk_id: hit.relevance_score for hit in (await stub.Retrieve(request)).results}
+                assert found.keys() == {wanted.chunk_id, other.chunk_id}
+                assert found[wanted.chunk_id] == pytest.approx(expected, abs=1e-5)
+            for length in (1, 384, 1023, 1025):
+                request.query_vector[:] = [1.0] * length
+                _, info, fields = await refused(stub.Retrieve(request))
+                assert (info.reason, fields) == ("DIMENSION_MISMATCH", ["query_vector"])
+                assert (info.metadata["got"], info.metadata["expected"]) == (str(length), "1024")
+    for length in (1023, 1025):
+        given = ingest_pb.ReadyChunk(content="a chunk with a vector", embedding=[1.0] * length)
+        put = ingest_pb.PutChunksRequest(collection=collection, source_uri="https://docs.example/new", chunks=[given])
+        with pytest.raises(DimensionMismatchError) as caught:
+            room.ingest.service.servicer.put_chunks(put)
+        assert caught.value.metadata == {"got": str(length), "expected": "1024"}
 
 
 @pytest.mark.requirement("C16")

@@ -1,0 +1,94 @@
+"""What a request leaves open: the defaults of each profile, and the limits over gRPC."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.kernel.collection import ProfileName
+from groundwire.retrieve.settings import RetrieveSettings
+from tests.integration.retrieve.library import DIMENSIONS, Library
+from tests.integration.retrieve.serving import refused, serving
+
+_AXIS = np.eye(DIMENSIONS, dtype=np.float32)[0]
+SIMILARITIES = [0.9, 0.7, 0.5, 0.4, 0.32, 0.28, 0.2, 0.1]
+
+
+@pytest.fixture
+def profiles(tmp_path: Path) -> Iterator[Library]:
+    """Collections of three profiles with the same eight chunks, whose similarities to the query are known."""
+    opened = Library(tmp_path)
+    for profile in (ProfileName.WEB, ProfileName.BOOK, ProfileName.DOCUMENTS):
+        collection = opened.create(profile.value, profile_name=profile)
+        across = np.sqrt(1.0 - np.square(SIMILARITIES, dtype=np.float32))
+        vectors = np.outer(SIMILARITIES, _AXIS) + np.outer(across, np.roll(_AXIS, 1))
+        texts = [f"chunk {similarity}" for similarity in SIMILARITIES]
+        source = "https://example.org/a"
+        opened.put(source, texts, collection=collection, vectors=vectors.astype(np.float32))
+    yield opened
+    opened.close()
+
+
+def _request(collection: str, **options: object) -> pb.RetrieveRequest:
+    request = pb.RetrieveRequest(collection=collection, query="zzz", query_vector=_AXIS.tolist())
+    request.options.mode = search_mode_pb2.SEARCH_MODE_VECTOR
+    for name, value in options.items():
+        setattr(request.options, name, value)
+    return request
+
+
+def _scores(response: pb.RetrieveResponse) -> list[float]:
+    return [round(hit.relevance_score, 3) for hit in response.results]
+
+
+@pytest.mark.requirement("S3-16")
+async def test_a_web_page_needs_a_relevance_of_three_tenths_unless_the_request_says_otherwise(
+    profiles: Library,
+) -> None:
+    async with serving(profiles) as stub:
+        unset = await stub.Retrieve(_request("web", top_k=20))
+        assert _scores(unset) == SIMILARITIES[:5]
+        assert unset.quality.below_threshold_count == 3
+        assert _scores(await stub.Retrieve(_request("web", top_k=20, min_relevance=0.0))) == SIMILARITIES
+        assert _scores(await stub.Retrieve(_request("web", min_relevance=0.45))) == SIMILARITIES[:3]
+        for wrong in (-0.1, 1.1):
+            _, info, fields = await refused(stub.Retrieve(_request("web", min_relevance=wrong)))
+            assert (info.reason, fields) == ("INVALID_FIELD", ["options.min_relevance"])
+
+
+@pytest.mark.requirement("S3-15")
+@pytest.mark.requirement("T19")
+async def test_five_results_unless_one_to_twenty_are_asked_for(profiles: Library) -> None:
+    async with serving(profiles) as stub:
+        for collection in ("web", "book", "documents"):
+            assert (await stub.Retrieve(_request(collection))).retrieval_count == 5
+        assert (await stub.Retrieve(_request("documents", top_k=1))).retrieval_count == 1
+        assert (await stub.Retrieve(_request("documents", top_k=20))).retrieval_count == len(SIMILARITIES)
+        for wrong in (0, 21, -1):
+            _, _, fields = await refused(stub.Retrieve(_request("documents", top_k=wrong)))
+            assert fields == ["options.top_k"]
+
+
+@pytest.mark.requirement("C28")
+async def test_web_and_book_have_a_threshold_and_documents_have_none(profiles: Library) -> None:
+    async with serving(profiles) as stub:
+        found = {name: _scores(await stub.Retrieve(_request(name, top_k=20))) for name in ("web", "book", "documents")}
+    assert found == {"web": SIMILARITIES[:5], "book": SIMILARITIES[:5], "documents": SIMILARITIES}
+
+
+async def test_the_server_sets_how_many_results_can_be_asked_for(tmp_path: Path) -> None:
+    library = Library(tmp_path, settings=RetrieveSettings(max_top_k=30))
+    try:
+        library.put("a.txt", [f"alpha {number}" for number in range(40)])
+        async with serving(library) as stub:
+            request = pb.RetrieveRequest(collection="docs", query="alpha")
+            request.options.top_k = 30
+            assert (await stub.Retrieve(request)).retrieval_count == 30
+            request.options.top_k = 31
+            _, _, fields = await refused(stub.Retrieve(request))
+    finally:
+        library.close()
+    assert fields == ["options.top_k"]
