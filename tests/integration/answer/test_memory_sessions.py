@@ -1,11 +1,14 @@
 """Memory keeps sessions as promised and forgets them with the process."""
 
+from pathlib import Path
+
 import pytest
 
 from groundwire.answer.adapters.memory_sessions import MemorySessions
 from groundwire.answer.ports import SessionStore
+from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.kernel.errors import SessionNotFoundError
-from tests.integration.answer.rig import SettableClock
+from tests.integration.answer.rig import FOXES, Rig, SettableClock
 from tests.integration.answer.session_store_contract import TENANT, SessionStoreContract
 
 
@@ -16,6 +19,30 @@ class TestMemorySessions(SessionStoreContract):
 
 
 @pytest.mark.requirement("S4-38")
+async def test_a_session_in_memory_does_not_survive_a_restart_and_one_in_the_catalog_does(tmp_path: Path) -> None:
+    for store, survives in ((SessionStoreName.MEMORY, False), (SessionStoreName.CATALOG, True)):
+        folder = tmp_path / store.value
+        folder.mkdir()
+        settings = AnswerSettings(min_support=0.3, session_store=store)
+        rig = Rig(folder, settings=settings)
+        rig.library.put("foxes.txt", FOXES)
+        session_id = await rig.session()
+        answer = await rig.ask("What do red foxes eat?", session_id=session_id)
+        assert [message.content for message in await rig.messages(session_id)][1] == answer.content
+        rig.close()
+        again = Rig(folder, settings=settings)
+        try:
+            if survives:
+                assert len(await again.messages(session_id)) == 2
+            else:
+                with pytest.raises(SessionNotFoundError):
+                    await again.messages(session_id)
+                with pytest.raises(SessionNotFoundError):
+                    await again.ask("What do red foxes eat?", session_id=session_id)
+        finally:
+            again.close()
+
+
 async def test_another_process_does_not_know_them() -> None:
     contract, clock = SessionStoreContract(), SettableClock()
     made = await contract._create(MemorySessions(clock), clock)

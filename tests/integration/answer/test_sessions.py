@@ -98,6 +98,18 @@ async def test_the_same_message_id_gets_the_same_answer_once(rig: Rig) -> None:
         await rig.ask("Another question?", session_id=session_id, message_id=message_id)
 
 
+@pytest.mark.requirement("S4-03")
+async def test_a_question_of_a_session_needs_a_message_id_that_is_a_uuid(rig: Rig) -> None:
+    session_id, message_id = await rig.session(), str(uuid.uuid4())
+    for wrong in ("", "abc", message_id.replace("-", ""), f"{{{message_id}}}", f"{message_id}0"):
+        with pytest.raises(InvalidRequestError) as caught:
+            await rig.ask(_QUESTION, session_id=session_id, message_id=wrong)
+        assert [violation.field for violation in caught.value.violations] == ["message_id"]
+    assert not await rig.messages(session_id)
+    assert (await rig.ask(_QUESTION, session_id=session_id, message_id=message_id)).related_message_id == message_id
+    assert (await rig.messages(session_id))[0].message_id == message_id
+
+
 async def test_a_retry_that_overtakes_waits_for_the_same_answer(rig: Rig) -> None:
     session_id, message_id = await rig.session(), str(uuid.uuid4())
     first, second = await asyncio.gather(

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from groundwire.answer.settings import AnswerSettings
@@ -90,6 +90,25 @@ async def test_a_citation_that_was_changed_fails_and_says_why(
     assert not response.all_verified
 
 
+async def test_the_chunk_that_is_named_must_hold_the_whole_quote(rig: Rig) -> None:
+    texts = ["Owls see mice at night.", "Grey wolves eat large deer.", "Bees make honey in summer."]
+    document = rig.library.put("three.txt", texts)
+    citation = next(each for each in (await rig.ask("What do grey wolves eat?")).citations if each.quote == texts[1])
+    start, whole = citation.span.start, "\n".join(texts)
+    assert whole[start : citation.span.end] == texts[1]
+    assert (await _verify(rig, citation)).all_verified, "a quote may be all of its chunk"
+    for number in (0, 2):
+        named = f"{document.document_id}#chunk_{number:03d}"
+        [found] = (await _verify(rig, _changed(citation, chunk_id=named, chunk_number=0))).verifications
+        assert _FAILURE(found.failure) == "VERIFICATION_FAILURE_CHUNK_MISMATCH"
+    # One character more on either side belongs to no chunk.
+    for side in ({"start": start - 1, "start_byte": start - 1}, {"end": citation.span.end + 1}):
+        wider = _changed(citation, **side, quote=whole[side.get("start", start) : side.get("end", citation.span.end)])
+        wider.span.end_byte, wider.quote_sha256 = wider.span.end, ""
+        [found] = (await _verify(rig, wider)).verifications
+        assert _FAILURE(found.failure) == "VERIFICATION_FAILURE_CHUNK_MISMATCH"
+
+
 async def test_an_older_generation_still_verifies_and_is_known_to_be_old(rig: Rig) -> None:
     first = rig.library.put("news.txt", ["Old opening line. Grey wolves eat large deer."])
     citation = await _cited(rig, "What do grey wolves eat?")
@@ -163,7 +182,7 @@ def shared_rig() -> Iterator[Rig]:
         rig.close()
 
 
-@pytest.mark.requirement("S1-94")
+@example(chunks=["The fox eats the mouse. It is red.", "Owls sleep by day."], question="What does the fox eat?")
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     chunks=st.lists(_CHUNK, min_size=1, max_size=4), question=st.sampled_from(["What does the fox eat?", "fox café"])
@@ -177,6 +196,8 @@ def test_every_citation_of_any_text_verifies_and_is_its_slice(
     shared_rig.library.put("any.md", chunks, collection=collection)
     text = "\n".join(chunks)
     answer = asyncio.run(shared_rig.ask(question, collection=name))
+    assert answer.citations or answer.refusal_reason
+    assert answer.citations or "The fox eats the mouse." not in text
     for citation in answer.citations:
         span = citation.span
         assert text[span.start : span.end] == citation.quote

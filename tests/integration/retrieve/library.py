@@ -23,6 +23,7 @@ from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
+from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.identifiers import DEFAULT_TENANT, engine_collection_name
 from groundwire.kernel.spans import OffsetMap
 from groundwire.kernel.vector_store import PointBatch, VectorStore
@@ -95,7 +96,14 @@ class Library:
             workers=self.workers,
             clock=clock,
         )
-        self.collection = self.create("docs")
+        self.collection = self._docs()
+
+    def _docs(self) -> Collection:
+        """Return the collection of an earlier process on the same folder, or create it."""
+        try:
+            return Collections(self.database).get(DEFAULT_TENANT, "docs")
+        except CollectionNotFoundError:
+            return self.create("docs")
 
     def create(
         self,

@@ -8,7 +8,7 @@ import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.kernel.collection import ProfileName
+from groundwire.kernel.collection import ProfileName, RetrievalDefaults, SearchMode
 from groundwire.retrieve.settings import RetrieveSettings
 from tests.integration.retrieve.library import DIMENSIONS, Library
 from tests.integration.retrieve.serving import refused, serving
@@ -19,9 +19,9 @@ SIMILARITIES = [0.9, 0.7, 0.5, 0.4, 0.32, 0.28, 0.2, 0.1]
 
 @pytest.fixture
 def profiles(tmp_path: Path) -> Iterator[Library]:
-    """Collections of three profiles with the same eight chunks, whose similarities to the query are known."""
+    """Collections of all profiles with the same eight chunks, whose similarities to the query are known."""
     opened = Library(tmp_path)
-    for profile in (ProfileName.WEB, ProfileName.BOOK, ProfileName.DOCUMENTS):
+    for profile in ProfileName:
         collection = opened.create(profile.value, profile_name=profile)
         across = np.sqrt(1.0 - np.square(SIMILARITIES, dtype=np.float32))
         vectors = np.outer(SIMILARITIES, _AXIS) + np.outer(across, np.roll(_AXIS, 1))
@@ -73,10 +73,31 @@ async def test_five_results_unless_one_to_twenty_are_asked_for(profiles: Library
 
 
 @pytest.mark.requirement("C28")
-async def test_web_and_book_have_a_threshold_and_documents_have_none(profiles: Library) -> None:
+async def test_web_and_book_have_a_threshold_and_the_others_have_none(profiles: Library) -> None:
     async with serving(profiles) as stub:
-        found = {name: _scores(await stub.Retrieve(_request(name, top_k=20))) for name in ("web", "book", "documents")}
-    assert found == {"web": SIMILARITIES[:5], "book": SIMILARITIES[:5], "documents": SIMILARITIES}
+        found = {name.value: _scores(await stub.Retrieve(_request(name.value, top_k=20))) for name in ProfileName}
+    limited, everything = SIMILARITIES[:5], SIMILARITIES
+    assert found == {
+        "web": limited,
+        "book": limited,
+        "documents": everything,
+        "conversations": everything,
+        "memory": everything,
+    }
+
+
+async def test_a_collection_has_defaults_of_its_own(profiles: Library) -> None:
+    retrieval = RetrievalDefaults(SearchMode.VECTOR, top_k=3, min_relevance=0.6, dense_weight=0.5)
+    collection = profiles.create("own", retrieval=retrieval)
+    profiles.put("a.txt", ["same", "far"], collection=collection, vectors=np.stack([_AXIS, -_AXIS]))
+    profiles.put("b.txt", [f"near {n}" for n in range(4)], collection=collection, vectors=np.stack([_AXIS] * 4))
+    async with serving(profiles) as stub:
+        request = pb.RetrieveRequest(collection="own", query="zzz", query_vector=_AXIS.tolist())
+        assert _scores(await stub.Retrieve(request)) == [1.0, 1.0, 1.0]
+        request.options.top_k = 20
+        assert _scores(await stub.Retrieve(request)) == [1.0] * 5
+        request.options.min_relevance = 0.0
+        assert _scores(await stub.Retrieve(request)) == [1.0] * 5 + [0.0]
 
 
 async def test_the_server_sets_how_many_results_can_be_asked_for(tmp_path: Path) -> None:

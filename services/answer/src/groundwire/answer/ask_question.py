@@ -122,7 +122,7 @@ class AskQuestion:
             content=REFUSALS[refusal] if refusal else composer.content,
             citations=tuple(composer.citations),
             claims=tuple(composer.claims),
-            confidence=answer_confidence(relevances, cited_share=1.0),
+            confidence=answer_confidence(relevances),
             refusal=refusal,
             finish=_finish_reason(progress),
             message_id=str(uuid.uuid4()),

@@ -190,7 +190,7 @@ class Answer(_message.Message):
     """
     confidence: _builtins.float
     """Output only. How well the answer is backed, 0.0 to 1.0: 0.0 when refused, else 0.6 times the best plus
-    0.4 times the mean relevance of what is cited, times the share of sentences with a citation.
+    0.4 times the mean relevance of what is cited.
     """
     is_from_book: _builtins.bool
     """Output only. Whether the answer was drawn from the collection; always equal to `grounded`."""

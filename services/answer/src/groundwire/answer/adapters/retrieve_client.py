@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import compress
 from typing import Any, Protocol
 
 import grpc
@@ -71,7 +72,12 @@ class RetrieveClient:
             mode=search_mode_pb2.SEARCH_MODE_LEXICAL, top_k=_SELECTION_HITS, min_relevance=0.0
         )
         response = await self._send(collection, _query_of(selected_text), options)
-        holders = [hit for hit in response.results if _shares(hit.content, selected_text)]
+        selection, contents = _one_line(selected_text), [_one_line(hit.content) for hit in response.results]
+        # Part of a selection may stand elsewhere too, so parts count only where no chunk holds all of it.
+        holds = [selection in content for content in contents]
+        if not any(holds):
+            holds = [_shares(content, selection) for content in contents]
+        holders = compress(response.results, holds)
         return tuple(dict.fromkeys((hit.document_id, hit.chapter) for hit in holders))
 
     async def _send(
@@ -136,17 +142,20 @@ def _report(search: Search, response: pb.RetrieveResponse) -> SearchReport:
 
 def _query_of(selected_text: str) -> str:
     """Return the beginning of a selection, in whole words, as long as a query may be."""
-    text = _SPACE.sub(" ", selected_text).strip()
+    text = _one_line(selected_text)
     if len(text) <= _MAX_QUERY_CHARS:
         return text
     return text[:_MAX_QUERY_CHARS].rsplit(" ", 1)[0] or text[:_MAX_QUERY_CHARS]
 
 
-def _shares(content: str, selected_text: str) -> bool:
-    """Tell whether a chunk holds the selection, or one end of it when it runs across chunks."""
-    content, selection = _SPACE.sub(" ", content).strip(), _SPACE.sub(" ", selected_text).strip()
+def _one_line(text: str) -> str:
+    return _SPACE.sub(" ", text).strip()
+
+
+def _shares(content: str, selection: str) -> bool:
+    """Tell whether a chunk holds one end of the selection, which runs across chunks, or lies within it."""
     half = max(1, len(selection) // 2)
-    return selection in content or selection[:half] in content or selection[half:] in content or content in selection
+    return selection[:half] in content or selection[half:] in content or content in selection
 
 
 def _to_passage(hit: hit_pb2.Hit) -> Passage:
