@@ -18,7 +18,7 @@ DELIVERED ?= \
 	R12 R26
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-slow test-faults test-node requirements check format protos wheel-test clean
+.PHONY: help demo serve test test-slow test-faults test-limits test-node requirements check format protos wheel-test clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ test-slow: $(STAMP) ## Run the tests that take minutes
 
 test-faults: $(STAMP) ## Run the tests that kill processes
 	$(BIN)/pytest -m faults --timeout 1800
+
+test-limits: $(STAMP) ## Run the tests with more load than there are workers
+	$(BIN)/pytest -m limits --timeout 1800
 
 test-node: $(STAMP) ## Run the client written in another language (needs Node.js and npm)
 	$(BIN)/pytest -m node --timeout 600

@@ -25,8 +25,8 @@ from groundwire.kernel.errors import (
     PreconditionError,
     StoreUnavailableError,
 )
-from groundwire.rpc.deadlines import DeadlineTable
 from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.methods import DeadlineTable, Work
 from groundwire.rpc.server import GrpcServer, ServerOptions
 from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest, serving
 
@@ -187,7 +187,7 @@ async def test_a_call_is_one_log_line_without_content(stub: Any) -> None:
 async def test_health_answers_for_each_service_and_stays_below_the_limit() -> None:
     servicer = fake_ingest()
     async with (
-        serving(servicer, max_concurrent_calls=1) as (server, port),
+        serving(servicer, call_limits={Work.READ: 1}) as (server, port),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
     ):
         stub: Any = pb_grpc.IngestServiceStub(channel)
@@ -197,7 +197,7 @@ async def test_health_answers_for_each_service_and_stays_below_the_limit() -> No
         with pytest.raises(OverloadedError) as refused:
             await call(stub, "unary_unary", "fine")
         assert refused.value.retry_after_s == 1.0
-        assert refused.value.metadata == {"limit": "1"}
+        assert refused.value.metadata == {"limit": "1", "work": "read"}
 
         health = health_pb2_grpc.HealthStub(channel)
         for name in ("", NAME, "liveness", "accepting"):
@@ -242,8 +242,10 @@ async def test_reflection_lists_the_services_unless_switched_off(switched_on: bo
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_the_server_limits_a_call_without_a_deadline(shape: str) -> None:
     servicer = fake_ingest()
-    async with connected(servicer, deadlines=DeadlineTable(0.1, {})) as (_, stub):
-        with pytest.raises(DeadlineError, match="the server's time limit"):
+    async with connected(
+        servicer, deadlines=DeadlineTable(0.1, dict.fromkeys(["GetDocumentText", "ImportVault", "UploadDocument"], 0.1))
+    ) as (_, stub):
+        with pytest.raises(DeadlineError, match="the time limit"):
             await call(stub, shape, "slow")
 
         await asyncio.wait_for(servicer.cancelled.wait(), 1)

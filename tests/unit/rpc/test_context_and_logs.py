@@ -1,15 +1,19 @@
 """What the current call is, and how it shows in the logs."""
 
+import io
 import json
 import logging
+import os
+import pty
 import threading
+from contextlib import redirect_stderr, suppress
 
 import pytest
 import structlog
 
 from groundwire.rpc import request_context
-from groundwire.rpc.deadlines import DeadlineTable
-from groundwire.rpc.logging_setup import configure_logging
+from groundwire.rpc.logging_setup import LogFormat, Repetitions, configure_logging
+from groundwire.rpc.methods import DeadlineTable
 from groundwire.rpc.request_context import RequestContext
 
 
@@ -49,13 +53,14 @@ def test_time_limits_by_method() -> None:
 
 async def test_lines_are_json_with_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
     request_context.bind(RequestContext(request_id="r7"))
-    configure_logging("json")
+    lines = configure_logging("json")
 
     structlog.get_logger("ours").info("done", chunks=3)
     structlog.get_logger("ours").debug("hidden")
     logging.getLogger("theirs").warning("careful: %s", "ä")
     structlog.get_logger("ours").error("failed", exc_info=ValueError("broken"))
 
+    assert lines.flush(10)
     captured = capsys.readouterr()
     ours, theirs, failed = [json.loads(line) for line in captured.err.splitlines()]
     assert captured.out == ""
@@ -65,9 +70,74 @@ async def test_lines_are_json_with_the_request_id(capsys: pytest.CaptureFixture[
 
 
 def test_console_lines_are_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging("console")
+    lines = configure_logging("console")
     structlog.get_logger("ours").info("done", chunks=3)
+    assert lines.flush(10)
 
     (line,) = capsys.readouterr().err.splitlines()
     assert "done" in line
     assert "chunks=3" in line
+
+
+def test_a_terminal_gets_lines_for_people_and_anything_else_json() -> None:
+    leading, following = pty.openpty()
+    try:
+        with os.fdopen(following, "w", encoding="utf-8") as terminal, redirect_stderr(terminal):
+            lines = configure_logging("auto")
+            structlog.get_logger("ours").info("done", chunks=3)
+            assert lines.flush(10)
+        assert b"chunks" in os.read(leading, 4096)
+    finally:
+        os.close(leading)
+    with redirect_stderr(io.StringIO()) as file:
+        lines = configure_logging("auto")
+        structlog.get_logger("ours").info("done", chunks=3)
+        assert lines.flush(10)
+    assert json.loads(file.getvalue())["chunks"] == 3
+
+
+def failing(secret: str) -> None:
+    raise ValueError(f"broken after {len(secret)}")
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_a_traceback_has_no_values_of_variables_and_is_shown_once(
+    log_format: LogFormat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = configure_logging(log_format)
+    request_context.bind(RequestContext(request_id="r8"))
+    document = "text of a document"
+    for _ in range(5):
+        try:
+            failing(document)
+        except ValueError:
+            structlog.get_logger("ours").exception("failed", collection="rust")
+            logging.getLogger("theirs").exception("failed too")
+    assert lines.flush(10)
+
+    written = capsys.readouterr().err
+    assert written.count("in failing" if log_format == "console" else '"name": "failing"') == 2, "ours and theirs"
+    assert written.count("r8") == 10, "calls keep their lines"
+    assert "text of a document" not in written
+    assert max(map(len, written.splitlines())) < 4000
+
+
+def test_a_failure_outside_of_calls_that_repeats_is_counted() -> None:
+    now = [0.0]
+    repetitions = Repetitions(lambda: now[0])
+    shown = []
+    for second in range(130):
+        now[0] = float(second)
+        for collection in ("a", "b"):
+            with suppress(structlog.DropEvent):
+                event = {"event": "sweep failed", "collection": collection, "timestamp": second}
+                shown.append((second, dict(repetitions(None, "error", event))))
+
+    assert [(second, event["collection"], event.get("repeated")) for second, event in shown] == [
+        (0, "a", None),
+        (0, "b", None),
+        (60, "a", 59),
+        (60, "b", 59),
+        (120, "a", 59),
+        (120, "b", 59),
+    ]

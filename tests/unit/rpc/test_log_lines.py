@@ -1,15 +1,11 @@
-"""Lines of the log that are written together."""
+"""Lines of the log that one thread writes."""
 
 import io
-import json
+import os
+import threading
 import time
-from collections.abc import Iterator
-
-import pytest
-import structlog
 
 from groundwire.rpc.log_lines import LineLogger
-from groundwire.rpc.logging_setup import configure_logging
 
 
 def test_ordinary_lines_are_written_together_soon_after() -> None:
@@ -25,31 +21,16 @@ def test_ordinary_lines_are_written_together_soon_after() -> None:
     assert file.getvalue() == "one\ntwo\n"
 
 
-def test_a_warning_is_written_at_once_after_what_came_before() -> None:
+def test_lines_keep_their_order() -> None:
     file = io.StringIO()
     logger = LineLogger(file)
 
     logger.info("before")
     logger.warning("careful")
+    logger.info("after")
 
-    assert file.getvalue() == "before\ncareful\n"
-
-
-@pytest.fixture
-def unchanged_logging() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
-
-
-@pytest.mark.usefixtures("unchanged_logging")
-def test_collected_lines_say_what_others_say(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging("json", collected=True)
-    structlog.get_logger("ours").info("done", chunks=3)
-    structlog.get_logger("ours").error("failed")
-
-    done, failed = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert (done["event"], done["level"], done["chunks"]) == ("done", "info", 3)
-    assert (failed["event"], failed["level"]) == ("failed", "error")
+    assert logger.flush(10)
+    assert file.getvalue() == "before\ncareful\nafter\n"
 
 
 def test_a_file_that_takes_nothing_any_more_stops_nobody() -> None:
@@ -59,3 +40,33 @@ def test_a_file_that_takes_nothing_any_more_stops_nobody() -> None:
 
     logger.info("lost")
     logger.warning("lost as well")
+    assert logger.flush(10)
+
+
+def test_a_pipe_that_nobody_reads_holds_nobody_up_and_lost_lines_are_counted() -> None:
+    read_end, write_end = os.pipe()
+    with os.fdopen(write_end, "w", encoding="utf-8") as file, os.fdopen(read_end, "rb") as reader:
+        logger = LineLogger(file)
+        line = "x" * 1023
+        for _ in range(200):  # 200 kB: more than the pipe holds, so that the thread is in the middle of a write
+            logger.warning(line)
+        assert not logger.flush(0.5), "nobody reads"
+
+        def log() -> None:
+            for _ in range(6000):  # 6 MB: more than a pipe holds and the logger keeps
+                logger.warning(line)
+
+        thread = threading.Thread(target=log, daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+
+        written = b""
+        while not written.endswith(b"dropped\n"):
+            written += reader.read1(1 << 20)
+        assert logger.flush(10)
+        *lines, told, end = written.split(b"\n")
+        assert end == b""
+        assert set(lines) == {line.encode()}
+        assert 4000 < len(lines) < 6200
+        assert told == f"{6200 - len(lines)} log lines dropped".encode()

@@ -142,6 +142,50 @@ async def test_a_slow_consumer_holds_the_function_back(workers: Workers) -> None
         assert reported <= 18
 
 
+async def test_passing_reports_are_dropped_for_a_slow_consumer_and_others_are_not(workers: Workers) -> None:
+    ended = threading.Event()
+
+    def count(report: Callable[[int], None]) -> str:
+        for number in range(1, 1001):
+            report(-number)
+        ended.set()
+        report(1)
+        return "done"
+
+    def is_negative(report: object) -> bool:
+        return isinstance(report, int) and report < 0
+
+    async with aclosing(workers.stream(Budget(), count, is_passing=is_negative)) as items:
+        assert await anext(items) == -1
+        assert await asyncio.to_thread(ended.wait, 10), "the thread goes on though nobody takes what it reports"
+        rest = [item async for item in items]
+
+    assert rest[-2:] == [1, "done"]
+    assert len(rest) < 40
+
+
+async def test_slow_consumers_of_iterators_hold_no_thread() -> None:
+    workers = Workers(1)
+    try:
+        streams = [workers.iterate(Budget(), lambda: iter(range(3))) for _ in range(8)]
+        assert [await anext(stream) for stream in streams] == [0] * 8
+        assert await asyncio.wait_for(workers.run(Budget(), lambda: "free"), 10) == "free"
+        assert [[item async for item in stream] for stream in streams] == [[1, 2]] * 8
+    finally:
+        workers.close()
+
+
+async def test_an_iterator_ends_with_its_error(workers: Workers) -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise ValueError("broken")
+
+    items = workers.iterate(Budget(), broken)
+    assert await anext(items) == 1
+    with pytest.raises(ValueError, match="broken"):
+        await anext(items)
+
+
 @pytest.mark.parametrize("leave", ["close", "cancel", "deadline"])
 async def test_a_consumer_that_leaves_stops_the_function(workers: Workers, leave: str) -> None:
     ended = threading.Event()

@@ -16,8 +16,8 @@ from groundwire.client.contract import Contract
 from groundwire.client.upload import UPLOAD_PATH, OnProgress, Upload
 from groundwire.kernel.errors import DataLossError, GroundwireError
 from groundwire.rpc.channels import channel_arguments
-from groundwire.rpc.deadlines import DeadlineTable
 from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.methods import DeadlineTable
 
 
 class AsyncGroundwireClient(Contract, AsyncCaller):

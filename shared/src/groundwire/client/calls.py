@@ -13,8 +13,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 import grpc
 from google.protobuf.message import Message
 
-from groundwire.rpc.deadlines import DeadlineTable
 from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.methods import DeadlineTable
 
 Params = ParamSpec("Params")
 RequestT = TypeVar("RequestT", bound=Message)

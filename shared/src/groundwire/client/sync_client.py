@@ -17,8 +17,8 @@ from groundwire.client.contract import Contract
 from groundwire.client.upload import UPLOAD_PATH, OnProgress, Upload
 from groundwire.kernel.errors import DataLossError, GroundwireError
 from groundwire.rpc.channels import channel_arguments
-from groundwire.rpc.deadlines import DeadlineTable
 from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.methods import DeadlineTable
 
 
 class GroundwireClient(Contract, SyncCaller):
@@ -29,7 +29,7 @@ class GroundwireClient(Contract, SyncCaller):
 
     Args:
         address: HOST:PORT of a server that has the service of the call.
-        timeout_s: time limit of every call instead of those of `groundwire.rpc.deadlines`.
+        timeout_s: time limit of every call instead of those of `groundwire.rpc.methods`.
         credentials: for TLS; without them the connection is plain.
     """
 

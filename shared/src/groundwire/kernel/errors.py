@@ -12,7 +12,7 @@ GroundwireError
 ├─ ExhaustedError               Overloaded…
 ├─ UnavailableError             StoreUnavailable… RetrieverUnavailable… Draining…
 ├─ CallCancelledError           the caller left
-├─ DeadlineError                the time budget is used up
+├─ DeadlineError                the time budget is used up: StreamIdle…
 ├─ NotAvailableError            a call of the contract that this version does not offer
 ├─ DataLossError                stored data is damaged
 └─ InternalError                a defect of the server
@@ -216,7 +216,7 @@ class ExhaustedError(GroundwireError):
 
 
 class OverloadedError(ExhaustedError):
-    """The server has as much work as it can take; metadata: limit."""
+    """The server has as much work of this kind as it can take; metadata: limit, work."""
 
     reason = "OVERLOADED"
 
@@ -256,6 +256,12 @@ class DeadlineError(GroundwireError):
     """The time budget of the call is used up; for writes the outcome is unknown."""
 
     reason = "DEADLINE_EXCEEDED"
+
+
+class StreamIdleError(DeadlineError):
+    """The client sent nothing, or took nothing, for longer than a stream may stand still; metadata: limit_s."""
+
+    reason = "STREAM_IDLE"
 
 
 class NotAvailableError(GroundwireError):

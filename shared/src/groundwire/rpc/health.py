@@ -1,8 +1,12 @@
 """What the standard health service says about this process."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from typing import Any
 
-from grpc_health.v1 import health, health_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from groundwire.kernel.errors import NotFoundError
 
 LIVENESS = "liveness"
 """Service name to ask whether the process itself works; SERVING from start to end, also while draining."""
@@ -11,6 +15,10 @@ ACCEPTING = "accepting"
 
 Unlike readiness it does not follow dependencies: a client of the only server wants the true error of a call.
 """
+
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+_UNKNOWN = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
 
 
 class HealthBoard:
@@ -22,12 +30,20 @@ class HealthBoard:
     def __init__(self, services: Iterable[str]) -> None:
         self._ready = dict.fromkeys(services, False)
         self._draining = False
-        self.servicer = health.aio.HealthServicer()
+        self._changed = asyncio.Event()
+        self.servicer = _HealthServicer(self)
 
     @property
     def is_ready(self) -> bool:
         """Return whether every service is ready."""
         return not self._draining and all(self._ready.values())
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        """Return the status of every name that can be asked for."""
+        serving = {name: ready and not self._draining for name, ready in self._ready.items()}
+        serving |= {"": self.is_ready, LIVENESS: True, ACCEPTING: not self._draining}
+        return {name: _SERVING if flag else _NOT_SERVING for name, flag in serving.items()}
 
     async def set_ready(self, service: str, ready: bool) -> None:
         """Say whether a service can serve now.
@@ -38,21 +54,56 @@ class HealthBoard:
         if service not in self._ready:
             raise KeyError(service)
         self._ready[service] = ready
-        await self._show()
+        self._announce()
 
     async def open(self) -> None:
         """Declare all services ready."""
         self._ready = dict.fromkeys(self._ready, True)
-        await self._show()
+        self._announce()
 
     async def drain(self) -> None:
         """Declare all services not ready, for good."""
         self._draining = True
-        await self._show()
+        self._announce()
 
-    async def _show(self) -> None:
-        readiness = {name: ready and not self._draining for name, ready in self._ready.items()}
-        processwide = {"": self.is_ready, LIVENESS: True, ACCEPTING: not self._draining}
-        for name, serving in (readiness | processwide).items():
-            status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
-            await self.servicer.set(name, status)
+    @property
+    def next_change(self) -> asyncio.Event:
+        """Return what is set at the next change; take it before you look at the statuses."""
+        return self._changed
+
+    def _announce(self) -> None:
+        # Everyone who waits now wakes; who waits from now on waits for the next change.
+        announced, self._changed = self._changed, asyncio.Event()
+        announced.set()
+
+
+class _HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # has no types
+    """The library's own one lets a watcher that takes no messages hold up every change of the status."""
+
+    def __init__(self, board: HealthBoard) -> None:
+        self._board = board
+
+    async def Check(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802 - the contract's
+        """Return a status."""
+        status = self._board.statuses.get(request.service)
+        if status is None:
+            raise NotFoundError(request.service)
+        return health_pb2.HealthCheckResponse(status=status)
+
+    async def List(self, request: Any, context: Any) -> Any:  # noqa: ARG002, N802 - the same
+        """Return every status."""
+        statuses = self._board.statuses.items()
+        return health_pb2.HealthListResponse(
+            statuses={name: health_pb2.HealthCheckResponse(status=status) for name, status in statuses}
+        )
+
+    async def Watch(self, request: Any, context: Any) -> AsyncGenerator[Any, None]:  # noqa: ARG002, N802 - the same
+        """Yield the status now and after each change of it."""
+        last = None
+        while True:
+            change = self._board.next_change
+            status = self._board.statuses.get(request.service, _UNKNOWN)
+            if status != last:
+                yield health_pb2.HealthCheckResponse(status=status)
+                last = status
+            await change.wait()

@@ -1,6 +1,7 @@
 """How late the event loop runs its callbacks: the proof that nothing blocks it."""
 
 import asyncio
+import time
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate
@@ -25,11 +26,15 @@ class LagGauge:
 
     Sees everything that keeps the loop from running: blocking calls on it, and threads that hold the
     interpreter lock. A stall may begin in the middle of an interval, so that it is seen short by up to `interval_s`.
+    Stalls longer than `warn_s` are logged, those of `warn_every_s` together.
     """
 
-    def __init__(self, interval_s: float = 0.005, warn_s: float = 0.05) -> None:
+    def __init__(self, interval_s: float = 0.005, warn_s: float = 0.05, warn_every_s: float = 30.0) -> None:
         self._interval_s = interval_s
         self._warn_s = warn_s
+        self._warn_every_s = warn_every_s
+        self._warned_at = float("-inf")
+        self._stalls: list[float] = []
         self._task: asyncio.Task[None] | None = None
         self.reset()
 
@@ -69,4 +74,9 @@ class LagGauge:
         self._max_s = max(self._max_s, lag_s)
         self._counts[min(int(lag_s / _BUCKET_S), _BUCKETS - 1)] += 1
         if lag_s > self._warn_s:
-            structlog.get_logger(__name__).warning("event loop stalled", lag_ms=round(lag_s * 1000, 1))
+            self._stalls.append(lag_s)
+        if self._stalls and time.monotonic() - self._warned_at >= self._warn_every_s:
+            self._warned_at = time.monotonic()
+            longest_ms, count = round(max(self._stalls) * 1000, 1), len(self._stalls)
+            self._stalls.clear()
+            structlog.get_logger(__name__).warning("event loop stalled", stalls=count, longest_ms=longest_ms)

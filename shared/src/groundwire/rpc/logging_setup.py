@@ -3,6 +3,8 @@
 import json
 import logging
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, MutableMapping
 from typing import Any, Literal, TypeAlias
 
@@ -11,43 +13,144 @@ import structlog
 from groundwire.rpc import request_context
 from groundwire.rpc.log_lines import LineLogger
 
-LogFormat: TypeAlias = Literal["json", "console"]
+LogFormat: TypeAlias = Literal["auto", "json", "console"]
+
+_REPEATS_S = 60.0
+_REMEMBERED = 256
+_FRAMES = 20
+_ERROR_CHARS = 500
+_SERIOUS = frozenset({"warning", "error", "critical", "exception"})
+_VARYING = frozenset({"timestamp", "exc_info", "_record", "_from_structlog"})
 
 
-def configure_logging(log_format: LogFormat = "json", level: int = logging.INFO, *, collected: bool = False) -> None:
-    """Send the process's own logs and those of its libraries to stderr in one format.
+def configure_logging(log_format: LogFormat = "auto", level: int = logging.INFO) -> LineLogger:
+    """Send the process's own logs and those of its libraries to stderr in one format, and return what writes them.
 
-    Every line of a call carries its `request_id`. Libraries log from WARNING up. With `collected`, lines below WARNING
-    are written together, up to 50 ms later.
+    Every line of a call carries its `request_id`. Libraries log from WARNING up. `auto` is `console` on a terminal and
+    `json` elsewhere. Tracebacks have no values of variables, which may hold contents of documents.
     """
     shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _add_request_id,
+        Repetitions(),
     ]
-    renderer = _renderers(log_format)
+    rendering = _renderers(log_format)
+
+    def dropped_line(count: int) -> str:
+        event: Any = {"event": "log lines dropped", "count": count}
+        for processor in (*shared, *rendering):
+            event = processor(None, "warning", event)
+        return str(event)
+
+    lines = LineLogger(sys.stderr, dropped_line)
     structlog.configure(
-        processors=[*shared, *renderer],
+        processors=[*shared, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=_collecting() if collected else structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=lambda *_names: lines,
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
-    processors = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer]
+    handler = _LibraryHandler(lines)
+    processors = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=processors, foreign_pre_chain=shared))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    return lines
 
 
-def _collecting() -> Callable[..., LineLogger]:
-    lines = LineLogger(sys.stderr)
-    return lambda *_names: lines
+class Repetitions:
+    """Keeps a failure that comes again and again from filling the log; a processor for structlog.
+
+    A traceback is shown once a minute. A warning or error outside of calls, where nobody looks for its request id, is
+    shown once a minute altogether, with the number of times it was left out before.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._shown_at: dict[object, float] = {}  # oldest first
+        self._left_out: Counter[object] = Counter()
+
+    def __call__(self, _logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Return the event, shorter if it says something again.
+
+        Raises:
+            structlog.DropEvent: it is left out.
+        """
+        error = _error_of(event.get("exc_info"))
+        place = None if error is None else _place(error)
+        if method in _SERIOUS and "request_id" not in event:
+            facts = [(key, repr(value)) for key, value in event.items() if key not in _VARYING]
+            line = ("line", tuple(sorted(facts)), place)
+            if self._is_repeated(line):
+                self._left_out[line] += 1
+                raise structlog.DropEvent
+            if left_out := self._left_out.pop(line, 0):
+                event["repeated"] = left_out
+        if error is not None and self._is_repeated(("traceback", event.get("event"), place)):
+            del event["exc_info"]
+            event["error"] = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]
+            event["traceback"] = "is further up in the log"
+        return event
+
+    def _is_repeated(self, what: object) -> bool:
+        now = self._clock()
+        shown_at = self._shown_at.get(what)
+        if shown_at is not None and now - shown_at < _REPEATS_S:
+            return True
+        self._shown_at.pop(what, None)
+        self._shown_at[what] = now
+        if len(self._shown_at) > _REMEMBERED:
+            oldest = next(iter(self._shown_at))
+            del self._shown_at[oldest]
+            self._left_out.pop(oldest, None)
+        return False
+
+
+class _LibraryHandler(logging.Handler):
+    """Hands what libraries log to the same thread as everything else."""
+
+    def __init__(self, lines: LineLogger) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a record, unless it says something again."""
+        try:
+            self._lines.warning(self.format(record))
+        except structlog.DropEvent:
+            return
+        except Exception:  # noqa: BLE001 - what logging asks of every handler
+            self.handleError(record)
+
+
+def _error_of(exc_info: Any) -> BaseException | None:
+    if exc_info is True:
+        return sys.exc_info()[1]
+    if isinstance(exc_info, tuple):
+        exc_info = exc_info[1]
+    return exc_info if isinstance(exc_info, BaseException) else None
+
+
+def _place(error: BaseException) -> tuple[str, str, int]:
+    """Return where an error was raised."""
+    innermost = error.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    if innermost is None:
+        return type(error).__name__, "", 0
+    return type(error).__name__, innermost.tb_frame.f_code.co_filename, innermost.tb_lineno
 
 
 def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:
-    if log_format == "console":
-        return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    if log_format == "console" or (log_format == "auto" and sys.stderr.isatty()):
+        return [
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        ]
     encode = json.JSONEncoder(ensure_ascii=False, default=repr).encode  # made once: json.dumps makes one a line
-    return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer(lambda event, **_: encode(event))]
+    tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False, max_frames=_FRAMES)
+    return [
+        structlog.processors.ExceptionRenderer(tracebacks),
+        structlog.processors.JSONRenderer(lambda event, **_: encode(event)),
+    ]
 
 
 def _add_request_id(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,23 +13,26 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from groundwire.kernel.errors import PreconditionError
-from groundwire.rpc.deadlines import DeadlineTable
 from groundwire.rpc.health import HealthBoard
 from groundwire.rpc.interceptors.access_log import log_access
-from groundwire.rpc.interceptors.admission import Admission
-from groundwire.rpc.interceptors.chain import Chain
+from groundwire.rpc.interceptors.admission import CALL_LIMITS, FIRST_MESSAGE_S, Admission
+from groundwire.rpc.interceptors.chain import STREAM_IDLE_S, Chain
 from groundwire.rpc.interceptors.deadline import enforce_deadline
 from groundwire.rpc.interceptors.errors import translate_errors
 from groundwire.rpc.interceptors.request_id import Identification
 from groundwire.rpc.lag import LagGauge
+from groundwire.rpc.methods import DeadlineTable, Work
 
 MAX_RECEIVE_BYTES = 4 * 1024 * 1024 + 64 * 1024
 """4 MiB of content and room for the fields around it."""
 
-# The library's own cap also refuses health checks, so it is only a far outer wall.
-_OUTER_WALL = 16
+_MAX_PENDING = 10_000
 # How long answers that are already made may take to leave.
 _FLUSH_S = 0.5
+# A server that stops while calls still arrive cancels them without a word; so it refuses calls until this long none
+# came, but not for ever.
+_QUIET_S = 0.1
+_REFUSING_S = 1.0
 
 _log = structlog.get_logger(__name__)
 
@@ -47,14 +50,18 @@ class Service:
 class ServerOptions:
     """Address and limits of a server.
 
-    `listen` is HOST:PORT, port 0 picks a free one. Sizes are in bytes, times in seconds. Connections older than
-    `connection_age_s` are closed after their calls (at most `connection_age_grace_s` later), so that clients find
-    new replicas.
+    `listen` is HOST:PORT, port 0 picks a free one. Sizes are in bytes, times in seconds. `call_limits` says how many
+    calls of each kind of work run at a time. A call may wait `first_message_s` for its first message; after that a
+    stream may stand still for `stream_idle_s` because its client neither sends nor takes a message. Connections
+    older than `connection_age_s` are closed after their calls (at most `connection_age_grace_s` later), so that
+    clients find new replicas.
     """
 
     listen: str = "127.0.0.1:50051"
     reflection: bool = True
-    max_concurrent_calls: int = 128
+    call_limits: Mapping[Work, int] = field(default_factory=lambda: CALL_LIMITS)
+    first_message_s: float = FIRST_MESSAGE_S
+    stream_idle_s: float = STREAM_IDLE_S
     deadlines: DeadlineTable = field(default_factory=DeadlineTable)
     drain_s: float = 20.0
     drain_notice_s: float = 0.2
@@ -75,6 +82,9 @@ class ServerOptions:
             ("grpc.max_metadata_size", self.max_metadata_bytes),
             ("grpc.absolute_max_metadata_size", self.max_metadata_bytes),
             ("grpc.max_concurrent_streams", self.max_streams_per_connection),
+            # The library drops calls at random, without a word, when more have come than were looked at; ours get one.
+            ("grpc.server.max_pending_requests", _MAX_PENDING),
+            ("grpc.server.max_pending_requests_hard_limit", _MAX_PENDING),
             ("grpc.server_handshake_timeout_ms", _ms(self.handshake_timeout_s)),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", _ms(self.keepalive_permitted_s)),
@@ -91,14 +101,14 @@ class GrpcServer:
     def __init__(self, options: ServerOptions, services: Sequence[Service]) -> None:
         self._options = options
         self.health = HealthBoard(service.name for service in services)
-        self.admission = Admission(options.max_concurrent_calls)
-        self.lag = LagGauge()
-        self._server = grpc.aio.server(
-            options=options.channel_arguments(),
-            maximum_concurrent_rpcs=_OUTER_WALL * options.max_concurrent_calls,
+        self.admission = Admission(
+            options.call_limits, first_message_s=options.first_message_s, idle_s=options.stream_idle_s
         )
+        self.lag = LagGauge()
+        # No cap of the library's: it would refuse health checks as well, and without details.
+        self._server = grpc.aio.server(options=options.channel_arguments())
         layers = (Identification(options.deadlines), log_access, translate_errors, self.admission, enforce_deadline)
-        chain: Any = Chain(self._server, *layers)  # takes handlers as a server does
+        chain: Any = Chain(self._server, *layers, idle_s=options.stream_idle_s)  # takes handlers as a server does
         for service in services:
             service.add(service.servicer, chain)
         health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, chain)
@@ -130,7 +140,8 @@ class GrpcServer:
         """Say NOT_SERVING, refuse new calls, let accepted ones finish for at most `drain_s`, then close.
 
         For the first `drain_notice_s` calls are still accepted, so that clients and balancers that watch the health
-        move on without a failed call. Can be called again; the first call to end cuts off what is left.
+        move on without a failed call. Calls that are refused or cut off end with DrainingError. Can be called again;
+        the first call to end cuts off what is left.
 
         Args:
             drain_s: seconds; None is the option's.
@@ -142,13 +153,15 @@ class GrpcServer:
         await self.health.drain()
         await asyncio.sleep(min(self._options.drain_notice_s, limit_s))
         self.admission.drain()
-        if self.admission.active:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.admission.idle(), limit_s)
-        cut = self.admission.active
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.admission.idle(), limit_s)
+        cut = self.admission.cut()
         if cut:
             _log.warning("calls cut off", count=cut)
-        await self._server.stop(0 if cut else min(_FLUSH_S, limit_s))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.admission.idle(), _FLUSH_S)
+        await self.admission.quiet(_QUIET_S, min(_REFUSING_S, limit_s))
+        await self._server.stop(min(_FLUSH_S, limit_s))
         await self.lag.stop()
         return cut
 

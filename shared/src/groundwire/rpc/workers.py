@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -15,9 +15,11 @@ from groundwire.kernel.errors import DeadlineError
 Params = ParamSpec("Params")
 ResultT = TypeVar("ResultT")
 ReportT = TypeVar("ReportT")
+ItemT = TypeVar("ItemT")
 
 _QUEUED_REPORTS = 16
 _POLL_S = 0.05
+_END: Any = object()
 
 
 class Workers:
@@ -51,20 +53,38 @@ class Workers:
                 budget.cancel()
             raise
 
+    async def iterate(self, budget: Budget, make: Callable[[], Iterator[ItemT]]) -> AsyncGenerator[ItemT, None]:
+        """Yield the items of `make()`, each of them fetched in a thread when the consumer wants it.
+
+        No thread is held while the consumer is slow, so the iterator must not hold anything between two items either.
+
+        Raises:
+            CallCancelledError: the budget was cancelled.
+            DeadlineError: the deadline passed.
+        """
+        items = await self.run(budget, make)
+        while (item := await self.run(budget, next, items, _END)) is not _END:
+            yield item
+
     async def stream(
-        self, budget: Budget, fn: Callable[[Callable[[ReportT], None]], ResultT]
+        self,
+        budget: Budget,
+        fn: Callable[[Callable[[ReportT], None]], ResultT],
+        *,
+        is_passing: Callable[[ReportT], bool] = lambda _: False,
     ) -> AsyncGenerator[ReportT | ResultT, None]:
         """Yield what `fn(report)` reports, in order, and its result last.
 
-        `report` blocks the thread while 16 reports wait to be taken. When the consumer leaves early (use
-        `contextlib.aclosing`) or the deadline passes, the budget is cancelled and `report` raises.
+        While 16 reports wait to be taken, `report` drops one that is passing, as how far the work is: the next one
+        says more. It blocks the thread for any other. When the consumer leaves early (use `contextlib.aclosing`) or
+        the deadline passes, the budget is cancelled and `report` raises.
 
         Raises:
             CallCancelledError: the budget was cancelled.
             DeadlineError: the deadline passed; the outcome of a write is unknown.
         """
         budget.check()
-        pipe: _Pipe[ReportT] = _Pipe(budget)
+        pipe: _Pipe[ReportT] = _Pipe(budget, is_passing)
         future = self._pool.submit(contextvars.copy_context().run, fn, pipe.report)
         future.add_done_callback(pipe.end)
         try:
@@ -85,8 +105,9 @@ class Workers:
 class _Pipe(Generic[ReportT]):
     """Carries reports from one thread to the event loop that made it, at most 16 at a time."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, is_passing: Callable[[ReportT], bool]) -> None:
         self._budget = budget
+        self._is_passing = is_passing
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[tuple[ReportT] | None] = asyncio.Queue()
         self._free = threading.Semaphore(_QUEUED_REPORTS)
@@ -94,8 +115,11 @@ class _Pipe(Generic[ReportT]):
     def report(self, value: ReportT) -> None:
         """Send a value; called in the thread."""
         self._budget.check()
-        while not self._free.acquire(timeout=_POLL_S):
-            self._budget.check()
+        if not self._free.acquire(blocking=False):
+            if self._is_passing(value):
+                return
+            while not self._free.acquire(timeout=_POLL_S):
+                self._budget.check()
         self._loop.call_soon_threadsafe(self._queue.put_nowait, (value,))
 
     def end(self, _future: Future[Any]) -> None:

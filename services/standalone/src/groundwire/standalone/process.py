@@ -7,8 +7,9 @@ from contextlib import ExitStack
 import structlog
 
 from groundwire.kernel.errors import NotAvailableError
-from groundwire.rpc.deadlines import DeadlineTable
+from groundwire.rpc.interceptors.admission import CALL_LIMITS
 from groundwire.rpc.logging_setup import configure_logging
+from groundwire.rpc.methods import DeadlineTable
 from groundwire.rpc.server import GrpcServer, ServerOptions, serve
 from groundwire.standalone.bootstrap import build_services
 from groundwire.standalone.settings import ProcessSettings, ServerSettings
@@ -30,7 +31,7 @@ def run(service: str, settings: ProcessSettings) -> None:
             f"`serve {service}` needs a catalog that several processes can share; SQLite has one owner: use `serve`"
         )
         raise NotAvailableError(message, feature=f"serve {service}")
-    configure_logging(settings.server.log_format, collected=True)
+    configure_logging(settings.server.log_format)
     asyncio.run(_serve(settings))
 
 
@@ -62,7 +63,9 @@ def server_options(settings: ServerSettings) -> ServerOptions:
     return ServerOptions(
         listen=settings.listen,
         reflection=settings.reflection,
-        max_concurrent_calls=settings.max_concurrent_calls,
+        call_limits={work: getattr(settings, f"max_{work}_calls", limit) for work, limit in CALL_LIMITS.items()},
+        first_message_s=settings.first_message_s,
+        stream_idle_s=settings.stream_idle_s,
         deadlines=DeadlineTable(default_s=settings.default_deadline_s),
         drain_s=settings.drain_s,
     )

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -11,6 +11,10 @@ from groundwire.answer.settings import AnswerSettings
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.retrieve.settings import RetrieveSettings
+from groundwire.rpc.interceptors.admission import CALL_LIMITS, FIRST_MESSAGE_S
+from groundwire.rpc.interceptors.chain import STREAM_IDLE_S
+from groundwire.rpc.logging_setup import LogFormat
+from groundwire.rpc.methods import Work
 
 PREFIX = "GROUNDWIRE_"
 CLIENT_VARIABLES = {"GROUNDWIRE_ADDRESS"}
@@ -39,11 +43,18 @@ class ServerSettings(BaseSettings):
     embedder: str = "sentence-transformers:all-MiniLM-L6-v2"
     generator: str = "extractive:"
     workers: int = Field(default=16, ge=2, le=256)
-    max_concurrent_calls: int = Field(default=128, ge=1)
+    max_search_calls: int = Field(default=CALL_LIMITS[Work.SEARCH], ge=1)
+    max_read_calls: int = Field(default=CALL_LIMITS[Work.READ], ge=1)
+    max_write_calls: int = Field(default=CALL_LIMITS[Work.WRITE], ge=1)
+    max_upload_calls: int = Field(default=CALL_LIMITS[Work.UPLOAD], ge=1)
+    max_stream_calls: int = Field(default=CALL_LIMITS[Work.STREAM], ge=1)
+    max_operation_calls: int = Field(default=CALL_LIMITS[Work.OPERATION], ge=1)
+    first_message_s: float = Field(default=FIRST_MESSAGE_S, gt=0)
+    stream_idle_s: float = Field(default=STREAM_IDLE_S, gt=0)
     drain_s: float = Field(default=20.0, ge=0)
     default_deadline_s: float = Field(default=60.0, gt=0)
     reflection: bool = True
-    log_format: Literal["json", "console"] = "json"
+    log_format: LogFormat = "auto"
 
 
 class ProcessSettings:

@@ -1,48 +1,176 @@
-"""Refuses calls beyond what the server can do, and all new ones once it drains."""
+"""Lets in what the server can do of each kind of work, and refuses the rest, and all new calls once it drains."""
 
 import asyncio
-from typing import Any
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
 
-from groundwire.kernel.errors import DrainingError, OverloadedError
-from groundwire.rpc.interceptors.chain import Call, Proceed
+from groundwire.kernel.errors import DrainingError, OverloadedError, StreamIdleError
+from groundwire.rpc import request_context
+from groundwire.rpc.interceptors.chain import STREAM_IDLE_S, Call, Proceed
+from groundwire.rpc.methods import Work
+
+CALL_LIMITS: Final[Mapping[Work, int]] = MappingProxyType(
+    {
+        Work.SEARCH: 128,
+        Work.READ: 128,
+        Work.WRITE: 64,
+        Work.UPLOAD: 64,
+        Work.STREAM: 64,
+        Work.OPERATION: 16,
+        Work.WATCH: 1024,
+        Work.REFLECTION: 16,
+    }
+)
+"""How many calls of each kind run at a time; health checks are not limited."""
+FIRST_MESSAGE_S: Final = 10.0
+"""How long a client may take from the beginning of a call to its first message."""
+
+# A client needs one for each connection; so nobody takes them all over one.
+_WATCHES_PER_CONNECTION: Final = 8
+# Calls that have begun without a message. Each may hold a part of one in memory, so there must be a bound.
+_MAX_WAITING: Final = 512
+
+
+@dataclass(slots=True)
+class _Pool:
+    """The calls of one kind that run now."""
+
+    limit: int
+    active: int = 0
+    by_connection: Counter[str] = field(default_factory=Counter)
 
 
 class Admission:
-    """Lets at most `limit` calls in at a time; health checks and reflection always."""
+    """Counts a call from its first message until its response is taken, each kind of work by itself.
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._active = 0
+    Before its first message a call only waits, for at most `first_message_s`, and costs no other its place: when too
+    many wait, the one that has waited longest ends. A client of good will sends the message with the call.
+    """
+
+    def __init__(
+        self,
+        limits: Mapping[Work, int] = CALL_LIMITS,
+        *,
+        first_message_s: float = FIRST_MESSAGE_S,
+        idle_s: float = STREAM_IDLE_S,
+    ) -> None:
+        self._pools = {work: _Pool(limit) for work, limit in limits.items()}
+        self._first_message_s = first_message_s
+        self._idle_s = idle_s
+        self._waiting: dict[asyncio.Timeout, None] = {}  # in order of arrival
+        self._running: set[asyncio.Task[Any]] = set()
         self._draining = False
+        self._cutting = False
+        self._refused = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     @property
     def active(self) -> int:
-        """Return the number of calls being worked on."""
-        return self._active
+        """Return the number of calls being worked on, health and reflection apart."""
+        return len(self._running)
 
     def drain(self) -> None:
-        """Refuse every new call from now on."""
+        """Refuse every new call from now on, and those that have not sent a message yet."""
         self._draining = True
+        for waiting in self._waiting:
+            waiting.reschedule(0)
 
     async def idle(self) -> None:
         """Return once no call is being worked on."""
         await self._idle.wait()
 
+    async def quiet(self, quiet_s: float, limit_s: float) -> None:
+        """Return once no call was refused for `quiet_s`, at the latest after `limit_s`."""
+        ends_at = time.monotonic() + limit_s
+        seen = -1
+        while seen != self._refused and time.monotonic() < ends_at:
+            seen = self._refused
+            await asyncio.sleep(min(quiet_s, limit_s))
+
+    def cut(self) -> int:
+        """End the calls that are still being worked on, as refused; return their number."""
+        self._cutting = True
+        for task in self._running:
+            task.cancel()
+        return len(self._running)
+
     async def __call__(self, call: Call, proceed: Proceed) -> Any:
-        """Run the call, or refuse it at once."""
-        if call.is_infrastructure:
-            return await proceed()
-        if self._draining:
-            raise DrainingError("the server is stopping")
-        if self._active >= self._limit:
-            raise OverloadedError(f"the server works on {self._limit} calls already", limit=self._limit)
-        self._active += 1
-        self._idle.clear()
+        """Run the call when its first message is here, or refuse it."""
+        self._refuse_while_draining(call)
+        await self._first_message(call)
+        self._refuse_while_draining(call)
+        self._enter(call)
         try:
             return await proceed()
+        except asyncio.CancelledError:
+            if not self._cutting:
+                raise
+            raise DrainingError("the server stopped before the call was done") from None
         finally:
-            self._active -= 1
-            if self._active == 0:
+            self._expire_untaken(call)
+
+    def _refuse_while_draining(self, call: Call) -> None:
+        if self._draining and not call.is_infrastructure:
+            self._refused += 1
+            raise DrainingError("the server is stopping")
+
+    async def _first_message(self, call: Call) -> None:
+        remaining_s = request_context.current().budget.remaining_s()
+        limit_s = self._first_message_s if remaining_s is None else min(self._first_message_s, remaining_s)
+        if len(self._waiting) >= _MAX_WAITING:
+            longest = next(iter(self._waiting))
+            del self._waiting[longest]
+            longest.reschedule(0)
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit:
+                self._waiting[limit] = None
+                await call.receive()
+        except TimeoutError:
+            self._refuse_while_draining(call)
+            raise StreamIdleError("the call came without a message", limit_s=self._first_message_s) from None
+        finally:
+            self._waiting.pop(limit, None)
+
+    def _enter(self, call: Call) -> None:
+        """Count the call until the library is done with it, which is when the client has its response.
+
+        Raises:
+            OverloadedError: there is no place for one more of its kind.
+        """
+        pool, task = self._pools.get(call.work), asyncio.current_task()
+        if pool is None or task is None:
+            return
+        connection = call.context.peer() if call.work is Work.WATCH else ""
+        if pool.active >= pool.limit:
+            message = f"the server works on {pool.limit} calls of this kind already"
+            raise OverloadedError(message, limit=pool.limit, work=call.work)
+        if connection and pool.by_connection[connection] >= _WATCHES_PER_CONNECTION:
+            message = f"the connection watches {_WATCHES_PER_CONNECTION} times already"
+            raise OverloadedError(message, limit=_WATCHES_PER_CONNECTION, work=call.work)
+        pool.active += 1
+        pool.by_connection[connection] += 1
+        if not call.is_infrastructure:
+            self._running.add(task)
+            self._idle.clear()
+
+        def leave(_context: Any) -> None:
+            pool.active -= 1
+            pool.by_connection -= Counter([connection])  # drops those without any
+            self._running.discard(task)
+            if not self._running:
                 self._idle.set()
+
+        call.context.add_done_callback(leave)
+
+    def _expire_untaken(self, call: Call) -> None:
+        """Give up on a client that does not take the response of a call that is done."""
+        task = asyncio.current_task()
+        if task is not None and call.work in self._pools:
+            expiry = asyncio.get_running_loop().call_later(self._idle_s, task.cancel)
+            call.context.add_done_callback(lambda _context: expiry.cancel())

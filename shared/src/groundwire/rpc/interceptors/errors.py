@@ -1,7 +1,9 @@
 """Turns everything that a handler raises into a status."""
 
+import asyncio
 import uuid
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import Any
 
 import grpc
 import structlog
@@ -12,6 +14,9 @@ from groundwire.rpc.interceptors.chain import Call, Proceed
 
 PUSHBACK_KEY = "grpc-retry-pushback-ms"
 """Trailer that tells the retry machinery of gRPC clients how long to wait."""
+
+_STATUS_S = 1.0
+"""How long a client may take to make room for the status of a failed call."""
 
 _log = structlog.get_logger(__name__)
 
@@ -41,10 +46,15 @@ def as_groundwire_error(error: Exception, method: str) -> GroundwireError:
     return InternalError("internal error", error_id=error_id)
 
 
-async def _abort(context: Any, error: GroundwireError) -> NoReturn:
+async def _abort(context: Any, error: GroundwireError) -> None:
+    """Send the status; what the library raises then, it raises again when the handler has returned.
+
+    A client that takes nothing does not take a status either, and one that is gone cannot.
+    """
     status = to_status(error)
     trailers = [*(context.trailing_metadata() or ()), to_trailer(status)]
     if error.retry_after_s is not None:
         trailers.append((PUSHBACK_KEY, str(int(error.retry_after_s * 1000))))
-    await context.abort(code_of(type(error)), status.message, tuple(trailers))
-    raise AssertionError("abort returned")
+    with suppress(TimeoutError, grpc.aio.InternalError):
+        async with asyncio.timeout(_STATUS_S):
+            await context.abort(code_of(type(error)), status.message, tuple(trailers))

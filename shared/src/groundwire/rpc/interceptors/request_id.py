@@ -5,8 +5,8 @@ import secrets
 from typing import Any
 
 from groundwire.kernel.budget import Budget
-from groundwire.rpc.deadlines import DeadlineTable
 from groundwire.rpc.interceptors.chain import Call, Proceed
+from groundwire.rpc.methods import DeadlineTable
 from groundwire.rpc.request_context import RequestContext, bind
 
 REQUEST_ID_KEY = "x-request-id"
@@ -19,8 +19,9 @@ _ID_BYTES = 16
 class Identification:
     """Binds the context of the call: request id, peer, and the budget of its deadline.
 
-    The budget is the caller's deadline, or the server's limit for the method. An `x-request-id` with other than
-    1 to 128 letters, digits and `._:/+=@-` could forge log lines and is replaced. The id goes back in the trailers.
+    The budget is the caller's deadline, but never more than the server's limit for the method. An `x-request-id` with
+    other than 1 to 128 letters, digits and `._:/+=@-` could forge log lines and is replaced. The id goes back in the
+    trailers.
     """
 
     def __init__(self, deadlines: DeadlineTable) -> None:
@@ -42,6 +43,7 @@ class Identification:
 
     def _limit_s(self, call: Call) -> float | None:
         asked_s: float | None = call.context.time_remaining()
-        if asked_s is not None or call.is_infrastructure:
-            return asked_s
-        return self._deadlines.limit_s(call.method)
+        own_s = self._deadlines.limit_s(call.method)
+        if asked_s is None or own_s is None:
+            return own_s if asked_s is None else asked_s
+        return min(asked_s, own_s)

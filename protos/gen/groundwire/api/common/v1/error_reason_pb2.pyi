@@ -137,9 +137,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_EXHAUSTED: _ErrorReason.ValueType  # 27
     """RESOURCE_EXHAUSTED. A quota or capacity is used up; `RetryInfo` says when to come back."""
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 28
-    """RESOURCE_EXHAUSTED. The server has as much work as it can take; `RetryInfo` says when to come back.
+    """RESOURCE_EXHAUSTED. The server has as much work of this kind as it can take; `RetryInfo` says when to come back.
 
-    Metadata: `limit`, as in `{"limit": "64"}`.
+    Metadata: `limit`, `work`, as in `{"limit": "64", "work": "write"}`.
     """
     ERROR_REASON_UNAVAILABLE: _ErrorReason.ValueType  # 29
     """UNAVAILABLE. Something the server depends on does not answer; retrying the call is right."""
@@ -203,6 +203,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     long enough.
 
     Metadata: `snapshot`, `oldest`, as in `{"snapshot": "812", "oldest": "900"}`.
+    """
+    ERROR_REASON_STREAM_IDLE: _ErrorReason.ValueType  # 44
+    """DEADLINE_EXCEEDED. The client sent nothing, or took nothing, for longer than a call may stand still.
+
+    Metadata: `limit_s`, as in `{"limit_s": "60.0"}`.
     """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
@@ -330,9 +335,9 @@ Metadata: `document_id`, as in `{"document_id": "doc_6f1c…"}`.
 ERROR_REASON_EXHAUSTED: ErrorReason.ValueType  # 27
 """RESOURCE_EXHAUSTED. A quota or capacity is used up; `RetryInfo` says when to come back."""
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 28
-"""RESOURCE_EXHAUSTED. The server has as much work as it can take; `RetryInfo` says when to come back.
+"""RESOURCE_EXHAUSTED. The server has as much work of this kind as it can take; `RetryInfo` says when to come back.
 
-Metadata: `limit`, as in `{"limit": "64"}`.
+Metadata: `limit`, `work`, as in `{"limit": "64", "work": "write"}`.
 """
 ERROR_REASON_UNAVAILABLE: ErrorReason.ValueType  # 29
 """UNAVAILABLE. Something the server depends on does not answer; retrying the call is right."""
@@ -396,5 +401,10 @@ ERROR_REASON_SNAPSHOT_EXPIRED: ErrorReason.ValueType  # 43
 long enough.
 
 Metadata: `snapshot`, `oldest`, as in `{"snapshot": "812", "oldest": "900"}`.
+"""
+ERROR_REASON_STREAM_IDLE: ErrorReason.ValueType  # 44
+"""DEADLINE_EXCEEDED. The client sent nothing, or took nothing, for longer than a call may stand still.
+
+Metadata: `limit_s`, as in `{"limit_s": "60.0"}`.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

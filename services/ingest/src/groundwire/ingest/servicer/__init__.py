@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
-from groundwire.ingest.domain.reading import TextSlice
 from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
@@ -95,15 +94,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         self, request: pb.GetDocumentTextRequest, context: Any
     ) -> AsyncIterator[pb.GetDocumentTextResponse]:
         """Return the parts of a text."""
-
-        def work(report: Callable[[TextSlice], None]) -> None:
-            for part in self.calls.read_document_text(request):
-                report(part)
-
-        async with aclosing(self.workers.stream(request_context.current().budget, work)) as parts:
+        budget = request_context.current().budget
+        parts = self.workers.iterate(budget, lambda: self.calls.read_document_text(request))
+        async with aclosing(parts):
             async for part in parts:
-                if part is not None:
-                    yield to_text_message(part)
+                yield to_text_message(part)
 
     async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Any) -> pb.DeleteDocumentResponse:
         """Delete a document."""

@@ -72,7 +72,8 @@ class OperationCalls:
                 lambda found: to_report_message(found).SerializeToString(deterministic=True),
             )
 
-        async with aclosing(self.workers.stream(current.budget, work)) as events:
+        reported = self.workers.stream(current.budget, work, is_passing=lambda event: isinstance(event, Progress))
+        async with aclosing(reported) as events:
             async for event in events:
                 yield _check_response(event)
 
@@ -88,7 +89,7 @@ class OperationCalls:
         def run(report: Callable[[Progress], None]) -> bytes:
             return self.remember(current.tenant, key, lambda _: work(report), _encode)
 
-        async with aclosing(self.workers.stream(current.budget, run)) as events:
+        async with aclosing(self.workers.stream(current.budget, run, is_passing=lambda _: True)) as events:
             async for event in events:
                 yield _response(kind, event)
 

@@ -154,7 +154,8 @@ class UploadStream:
         def work(report: Callable[[Progress], None]) -> bytes:
             return self._run(arrival, report)
 
-        async with aclosing(self.ingest_workers.stream(arrival.budget, work)) as events:
+        reported = self.ingest_workers.stream(arrival.budget, work, is_passing=lambda _: True)
+        async with aclosing(reported) as events:
             async for event in events:
                 total = arrival.header.total_bytes
                 yield _progress(event, total) if isinstance(event, Progress) else _result(event)

@@ -1,0 +1,130 @@
+"""What kind of work each method of the contract is, and how long it may take: one table for servers and clients."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, Literal
+
+
+class Work(StrEnum):
+    """Kinds of work that cannot crowd one another out: each has a number of calls of its own that run at a time."""
+
+    SEARCH = "search"
+    """Finds or answers: needs the model and the vector store."""
+    READ = "read"
+    """Reads what is stored."""
+    WRITE = "write"
+    """Changes what is stored."""
+    UPLOAD = "upload"
+    """Lasts as long as the client sends."""
+    STREAM = "stream"
+    """Lasts as long as the client reads."""
+    OPERATION = "operation"
+    """Maintains a whole store, for hours if need be."""
+    HEALTH = "health"
+    """Asks for the health once; never refused."""
+    WATCH = "watch"
+    """Watches the health for as long as the client likes."""
+    REFLECTION = "reflection"
+    """Asks for the contract."""
+
+
+INFRASTRUCTURE: Final = frozenset({Work.HEALTH, Work.WATCH, Work.REFLECTION})
+"""Work that goes on while the server drains and has no time limit of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A row of the table; `limit_s` in seconds, None is no limit, `default` is that of the server."""
+
+    work: Work
+    limit_s: float | Literal["default"] | None = "default"
+
+
+METHODS: Final[Mapping[str, Method]] = MappingProxyType(
+    {
+        "Retrieve": Method(Work.SEARCH),
+        "BatchRetrieve": Method(Work.SEARCH),
+        "RetrieveContext": Method(Work.SEARCH),
+        "RetrieveMemories": Method(Work.SEARCH),
+        "Expand": Method(Work.SEARCH),
+        "ParseQuery": Method(Work.SEARCH),
+        "Ask": Method(Work.SEARCH, 120.0),
+        "AskStream": Method(Work.STREAM, 120.0),
+        "Converse": Method(Work.STREAM, 1800.0),
+        "GetDocumentText": Method(Work.STREAM, 600.0),
+        "ExportVault": Method(Work.STREAM, None),
+        "GetCollection": Method(Work.READ),
+        "ListCollections": Method(Work.READ),
+        "GetDocument": Method(Work.READ),
+        "ListDocuments": Method(Work.READ),
+        "GetChunk": Method(Work.READ),
+        "ListChunks": Method(Work.READ),
+        "ListMemories": Method(Work.READ),
+        "ListQueryLogs": Method(Work.READ),
+        "GetPipelineStats": Method(Work.READ),
+        "GetSchema": Method(Work.READ),
+        "ValidateMetadata": Method(Work.READ),
+        "GetStats": Method(Work.READ),
+        "GetSession": Method(Work.READ),
+        "ListSessions": Method(Work.READ),
+        "FormatCitations": Method(Work.READ),
+        "VerifyCitations": Method(Work.READ),
+        "CreateCollection": Method(Work.WRITE),
+        "UpdateCollection": Method(Work.WRITE),
+        "DeleteCollection": Method(Work.WRITE),
+        "IngestDocument": Method(Work.WRITE, 600.0),
+        "PlanIngest": Method(Work.WRITE, 600.0),
+        "PutChunks": Method(Work.WRITE, 600.0),
+        "UpdateDocument": Method(Work.WRITE),
+        "DeleteDocument": Method(Work.WRITE),
+        "RestoreDocument": Method(Work.WRITE),
+        "UpdateChunk": Method(Work.WRITE),
+        "UpsertRecord": Method(Work.WRITE),
+        "UpsertTurn": Method(Work.WRITE),
+        "CreateMemory": Method(Work.WRITE),
+        "UpdateMemory": Method(Work.WRITE),
+        "DeleteMemory": Method(Work.WRITE),
+        "RestoreMemory": Method(Work.WRITE),
+        "AddLink": Method(Work.WRITE),
+        "RemoveLink": Method(Work.WRITE),
+        "CreateSession": Method(Work.WRITE),
+        "EndSession": Method(Work.WRITE),
+        "UploadDocument": Method(Work.UPLOAD, 3600.0),
+        "ImportVault": Method(Work.UPLOAD, None),
+        "Reindex": Method(Work.OPERATION, None),
+        "Reembed": Method(Work.OPERATION, None),
+        "CheckStore": Method(Work.OPERATION, None),
+        "Check": Method(Work.HEALTH, None),
+        "List": Method(Work.HEALTH, None),
+        "Watch": Method(Work.WATCH, None),
+        "ServerReflectionInfo": Method(Work.REFLECTION, None),
+    }
+)
+"""By the name of the method without its service; a method that is not here is a read."""
+
+
+def work_of(method: str) -> Work:
+    """Return the kind of work of a method given as `/package.Service/Method` or `Method`."""
+    row = METHODS.get(method.rpartition("/")[2])
+    return Work.READ if row is None else row.work
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineTable:
+    """The time limit of each method, in seconds; None is no limit.
+
+    `default_s` is that of methods whose row has none of its own, `by_method` replaces rows of the table.
+    """
+
+    default_s: float | None = 30.0
+    by_method: Mapping[str, float | None] = field(default_factory=dict)
+
+    def limit_s(self, method: str) -> float | None:
+        """Return the limit of a method given as `/package.Service/Method` or `Method`."""
+        name = method.rpartition("/")[2]
+        if name in self.by_method:
+            return self.by_method[name]
+        row = METHODS.get(name)
+        return self.default_s if row is None or row.limit_s == "default" else row.limit_s

@@ -1,0 +1,223 @@
+"""What the server does about clients that say or take nothing, want too much time, or send what is no message."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import grpc
+import pytest
+import structlog
+
+from groundwire.api.answer.v1 import answer_service_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.api.retrieve.v1 import retrieve_service_pb2
+from groundwire.kernel.errors import DeadlineError, DrainingError, InvalidRequestError, OverloadedError, StreamIdleError
+from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.interceptors.admission import CALL_LIMITS
+from groundwire.rpc.methods import METHODS, DeadlineTable, Work
+from tests.integration.rpc.fake_ingest import NAME, FakeIngest, connected, fake_ingest, serving
+
+NO_MESSAGE = b"\xff\xff\xff"
+SHAPES = {
+    "GetDocument": "unary_unary",
+    "GetDocumentText": "unary_stream",
+    "ImportVault": "stream_unary",
+    "UploadDocument": "stream_stream",
+}
+
+
+async def ending(call: Any) -> Any:
+    """Return the error of a call, raw or not, of whatever shape."""
+    try:
+        if hasattr(call, "read"):
+            while await call.read() is not grpc.aio.EOF:
+                pass
+        else:
+            await call
+    except grpc.aio.AioRpcError as error:
+        return from_rpc_error(error)
+    raise AssertionError("the call did not fail")
+
+
+def raw(channel: Any, method: str, shape: str) -> Any:
+    return getattr(channel, shape)(f"/{NAME}/{method}")
+
+
+@pytest.mark.parametrize("method", SHAPES)
+async def test_bytes_that_are_no_message_are_the_fault_of_the_caller(method: str) -> None:
+    shape = SHAPES[method]
+    async with serving(fake_ingest()) as (_, port), grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        sent = iter([NO_MESSAGE]) if shape.startswith("stream") else NO_MESSAGE
+        with structlog.testing.capture_logs() as logs:
+            error = await ending(raw(channel, method, shape)(sent))
+
+    assert isinstance(error, InvalidRequestError)
+    assert [violation.field for violation in error.violations] == ["request"]
+    assert "Decode" not in error.message
+    assert [(line["event"], line["code"]) for line in logs] == [("call", "INVALID_ARGUMENT")]
+
+
+async def test_bytes_that_are_no_message_end_a_stream_that_began_well() -> None:
+    header = pb.UploadDocumentRequest(header=pb.UploadHeader(collection="fine")).SerializeToString()
+    async with serving(fake_ingest()) as (_, port), grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        error = await ending(raw(channel, "UploadDocument", "stream_stream")(iter([header, NO_MESSAGE])))
+
+    assert isinstance(error, InvalidRequestError)
+
+
+async def test_a_unary_call_without_its_message_is_refused() -> None:
+    async with serving(fake_ingest()) as (_, port), grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        error = await ending(raw(channel, "GetDocument", "stream_unary")(iter([])))
+
+    assert isinstance(error, InvalidRequestError)
+    assert error.message == "request: is missing"
+
+
+@pytest.mark.parametrize("method", ["GetDocument", "UploadDocument"])
+async def test_a_call_whose_message_does_not_come_ends_and_takes_no_place(method: str) -> None:
+    limits = {Work.READ: 1, Work.UPLOAD: 1}
+    async with (
+        serving(fake_ingest(), first_message_s=1.0, call_limits=limits) as (server, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        shape = "stream_unary" if method == "GetDocument" else "stream_stream"
+        silent = [raw(channel, method, shape)() for _ in range(5)]
+        await asyncio.sleep(0.2)
+        assert server.admission.active == 0
+        await cast("Any", pb_grpc.IngestServiceStub(channel)).GetDocument(pb.GetDocumentRequest())
+
+        errors = await asyncio.gather(*map(ending, silent))
+        assert [type(error) for error in errors] == [StreamIdleError] * 5
+
+
+async def test_when_too_many_calls_wait_for_their_message_the_oldest_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groundwire.rpc.interceptors.admission._MAX_WAITING", 3)
+    async with (
+        serving(fake_ingest(), first_message_s=60.0) as (_, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        silent = []
+        for _ in range(4):
+            silent.append(asyncio.create_task(ending(raw(channel, "GetDocument", "stream_unary")())))
+            await asyncio.sleep(0.05)
+        assert isinstance(await asyncio.wait_for(silent[0], 10), StreamIdleError)
+        await cast("Any", pb_grpc.IngestServiceStub(channel)).GetDocument(pb.GetDocumentRequest())
+        assert [task.done() for task in silent[1:]].count(False) >= 2
+        for task in silent:
+            task.cancel()
+
+
+async def test_a_stream_whose_client_sends_nothing_more_ends() -> None:
+    async with connected(fake_ingest(), stream_idle_s=0.3) as (_, stub):
+        call = stub.UploadDocument()
+        await call.write(pb.UploadDocumentRequest(header=pb.UploadHeader(collection="fine")))
+
+        error = await ending(call)
+
+    assert isinstance(error, StreamIdleError)
+    assert error.metadata == {"limit_s": "0.3"}
+
+
+class Endless(FakeIngest):
+    """Streams a text without end, or answers with more than a client has room for."""
+
+    async def GetDocumentText(  # noqa: N802 - the contract's name
+        self, request: pb.GetDocumentTextRequest, context: Any
+    ) -> AsyncIterator[pb.GetDocumentTextResponse]:
+        try:
+            while True:
+                yield pb.GetDocumentTextResponse(text="x" * 60_000)
+        finally:
+            self.cancelled.set()
+
+    async def GetDocument(self, request: pb.GetDocumentRequest, context: Any) -> pb.GetDocumentResponse:  # noqa: N802 - the same
+        return pb.GetDocumentResponse(text="x" * 1_000_000)
+
+
+@pytest.mark.parametrize(("method", "shape"), [("GetDocumentText", "unary_stream"), ("GetDocument", "unary_stream")])
+async def test_a_client_that_takes_nothing_loses_its_place(method: str, shape: str) -> None:
+    servicer = Endless()  # type: ignore[abstract]  # the other methods are not called
+    limits = {Work.READ: 1, Work.STREAM: 1}
+    options = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65_535)]
+    async with (
+        serving(servicer, stream_idle_s=0.5, call_limits=limits) as (server, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel,
+    ):
+        # Called as a stream, so that the client need not take the one response of a unary call.
+        reader = raw(channel, method, shape)(b"")
+        await asyncio.sleep(0.2)
+        assert server.admission.active == 1
+
+        await asyncio.wait_for(server.admission.idle(), 10)
+
+        if method == "GetDocumentText":
+            assert servicer.cancelled.is_set()
+            assert isinstance(await ending(reader), StreamIdleError)
+
+
+async def test_a_kind_of_work_at_its_limit_leaves_the_others_alone() -> None:
+    servicer = fake_ingest()
+    async with connected(servicer, call_limits={**CALL_LIMITS, Work.WRITE: 1}) as (_, stub):
+        busy = stub.IngestDocument(pb.IngestDocumentRequest(collection="slow"))
+        await servicer.entered.wait()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.IngestDocument(pb.IngestDocumentRequest(collection="fine"))
+        error = from_rpc_error(refused.value)
+        assert isinstance(error, OverloadedError)
+        assert (error.retry_after_s, error.metadata) == (1.0, {"limit": "1", "work": "write"})
+
+        await stub.GetDocument(pb.GetDocumentRequest(collection="fine"))
+        servicer.release.set()
+        await busy
+
+
+async def test_the_limit_of_the_server_caps_the_deadline_of_the_client() -> None:
+    servicer = fake_ingest()
+    async with connected(servicer, deadlines=DeadlineTable(0.3)) as (_, stub):
+        began = time.monotonic()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.GetDocument(pb.GetDocumentRequest(collection="slow"), timeout=60)
+        assert isinstance(from_rpc_error(caught.value), DeadlineError)
+        assert "time limit" in (caught.value.details() or ""), "the server ended it"
+        assert time.monotonic() - began < 30
+        assert servicer.cancelled.is_set()
+
+
+async def test_calls_that_are_cut_off_are_told_so() -> None:
+    servicer = fake_ingest()
+    async with connected(servicer) as (server, stub):
+        call = stub.GetDocument(pb.GetDocumentRequest(collection="slow"))
+        await servicer.entered.wait()
+
+        assert await server.stop(0.1) == 1
+
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call
+        error = from_rpc_error(caught.value)
+        assert isinstance(error, DrainingError)
+        assert error.retry_after_s == 1.0
+
+
+async def test_calls_that_begin_after_the_end_of_the_notice_are_told_so() -> None:
+    async with connected(fake_ingest(), drain_notice_s=0.0) as (server, stub):
+        await stub.GetDocument(pb.GetDocumentRequest())
+        stopping = asyncio.create_task(server.stop(5))
+        errors = []
+        for _ in range(5):
+            await asyncio.sleep(0.02)
+            errors.append(await ending(stub.GetDocument(pb.GetDocumentRequest())))
+        await stopping
+
+    assert [type(error) for error in errors] == [DrainingError] * 5
+    assert [error.retry_after_s for error in errors] == [1.0] * 5
+
+
+def test_every_method_of_the_contract_has_its_row() -> None:
+    modules = (pb, retrieve_service_pb2, answer_service_pb2)
+    services = [service for module in modules for service in module.DESCRIPTOR.services_by_name.values()]
+    methods = {method.name for service in services for method in service.methods}
+
+    assert len(services) == 3
+    assert methods == set(METHODS) - {"Check", "List", "Watch", "ServerReflectionInfo"}

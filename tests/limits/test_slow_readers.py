@@ -1,0 +1,59 @@
+"""Clients that ask for much and read nothing hold no thread and no connection of the catalog."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+import pytest
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.client import AsyncGroundwireClient
+from groundwire.kernel.errors import OverloadedError, StreamIdleError
+from groundwire.rpc.error_status import from_rpc_error
+from tests.limits.attacked_server import COLLECTION, channels, fill, start, use_every_service
+
+pytestmark = pytest.mark.limits
+
+IDLE_S = 20.0
+TEXT = "# First\n\n" + "Some words that fill a line of the text.\n" * 75_000  # 3 MB
+
+
+@pytest.mark.parametrize("readers", [64, 256], ids=["4 x the threads", "4 x the pool"])
+async def test_slow_readers_of_a_text_hold_nobody_up(tmp_path: Path, readers: int) -> None:
+    server = start(tmp_path, GROUNDWIRE_STREAM_IDLE_S=str(IDLE_S))
+    try:
+        await asyncio.to_thread(fill, server.address, TEXT.encode())
+        async with channels(server.address, readers) as opened:
+            request = pb.GetDocumentTextRequest(collection=COLLECTION, document_id="first")
+            stubs = [cast("Any", pb_grpc.IngestServiceStub(channel)) for channel in opened]
+            calls = [stubs[number % len(stubs)].GetDocumentText(request) for number in range(readers)]
+            firsts = await asyncio.gather(*(call.read() for call in calls), return_exceptions=True)
+            reading = [
+                call for call, first in zip(calls, firsts, strict=True) if isinstance(first, pb.GetDocumentTextResponse)
+            ]
+            refused = Counter(type(from_rpc_error(first)) for first in firsts if isinstance(first, grpc.RpcError))
+            assert len(reading) == 64
+            assert refused == Counter({OverloadedError: readers - 64})
+
+            async with AsyncGroundwireClient(server.address) as client:
+                for _ in range(32):
+                    await asyncio.wait_for(client.list_documents(collection=COLLECTION), 20)
+            assert not any(call.done() for call in reading), "no slow reader has been given up yet"
+            await asyncio.sleep(IDLE_S + 1)
+            await use_every_service(server.address, 1)
+
+            async def failure(call: Any) -> type[Exception]:
+                try:
+                    while await call.read() is not grpc.aio.EOF:
+                        pass
+                except grpc.aio.AioRpcError as error:
+                    return type(from_rpc_error(error))
+                raise AssertionError("a reader that took nothing got the whole text")
+
+            ends = Counter(await asyncio.wait_for(asyncio.gather(*map(failure, reading)), 60))
+            assert ends == {StreamIdleError: len(reading)}
+    finally:
+        server.stop()
