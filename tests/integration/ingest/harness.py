@@ -20,6 +20,7 @@ from groundwire.ingest.ports import Original
 from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
 from groundwire.ingest.settings import IngestSettings
+from groundwire.ingest.sweep_leftovers import OUTBOX, REPEATED_CHUNKS
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Tokenizer, Vectors
@@ -103,6 +104,7 @@ class Harness:
 
     def start_without_parser_process(self) -> "Harness":
         self.without_housekeeping()
+        self.service.sweep.recover()
         self.service.housekeeping.start()
         return self
 
@@ -153,7 +155,11 @@ class Harness:
             return []
 
     def sweep(self) -> None:
-        self.service.housekeeping._sweep()
+        self.service.housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), Budget(60))
+
+    def forget(self) -> None:
+        """Drop what housekeeping drops every hour."""
+        self.service.housekeeping.run_now(("requests", "uploads", "vectors"), Budget(60))
 
 
 def in_threads(*functions: Callable[[], Any]) -> list[Any]:

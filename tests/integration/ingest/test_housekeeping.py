@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.api.common.v1 import error_reason_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.ingest.sweep_leftovers import SweepLeftovers
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.memory import MemoryVectorStore
+from tests.integration.catalog.drafts import make_draft
 from tests.integration.ingest.harness import Harness
 from tests.integration.ingest.test_crashes import DownStore
 
@@ -53,7 +54,7 @@ def test_a_stale_index_is_rebuilt_from_the_catalog(process: Callable[..., Harnes
     harness.ingest("tides", "b.txt", "The second text of all.")
     assert store.rebuilt == []
     store.is_stale = True
-    harness.service.housekeeping.wrote(harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection)
+    harness.ingest("tides", "c.txt", "The third text of all.")
     assert eventually(lambda: not store.is_stale)
     assert store.rebuilt == harness.live_numbers("tides")
 
@@ -87,12 +88,82 @@ def test_answers_are_forgotten_after_a_day(tmp_path: Path) -> None:
     first = harness.collection_calls.create(request)
     harness.close()
     harness = Harness(tmp_path, clock=Later(timedelta(hours=25))).start_without_parser_process()
-    sweep = harness.service.housekeeping._sweep
-    assert isinstance(sweep, SweepLeftovers)
-    sweep.forget()
+    harness.forget()
     request.profile = collection_pb2.PROFILE_BOOK
     with pytest.raises(Exception, match="exists with other settings"):
         harness.collection_calls.create(request)
     request.profile = collection_pb2.PROFILE_DOCUMENTS
     assert harness.collection_calls.create(request).collection.created_time == first.collection.created_time
+    harness.close()
+
+
+def test_damage_in_one_collection_is_told_and_stops_nothing_else(process: Callable[..., Harness]) -> None:
+    harness = process()
+    settings = collection_pb2.CollectionSettings(
+        chunking=collection_pb2.ChunkingPolicy(chunker=collection_pb2.CHUNKER_SENTENCE),
+        duplicate_chunk_policy=collection_pb2.DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION,
+    )
+    for name in ("tides", "moons"):
+        harness.collection_calls.create(pb.CreateCollectionRequest(collection=name, settings=settings))
+        harness.ingest(name, "a.md", "# Tides\n\nWater rises twice. The moon pulls the sea.")
+        harness.ingest(name, "b.md", "# Oceans\n\nOther words begin. The moon pulls the sea.")
+    lose = """DELETE FROM embeddings WHERE embedding_hash IN (SELECT embedding_hash FROM chunks JOIN documents
+        USING (document_key) WHERE NOT indexed AND collection_key = (SELECT min(collection_key) FROM collections))"""
+    harness.catalog.write(lambda connection: connection.exec_driver_sql(lose))
+    # The other collection has the same texts, and with them the same vectors.
+    harness.ingest("moons", "b.md", "# Seas\n\nOther words begin. The moon pulls the sea.")
+    for name in ("tides", "moons"):
+        double = harness.calls.get_document(pb.GetDocumentRequest(collection=name, source_uri="a.md")).document
+        harness.delete(name, double.document_id)
+    calls = harness.service.servicer.inspection_calls
+    assert eventually(lambda: len(calls.jobs(pb.GetHousekeepingRequest()).failures) == 1)
+    (failure,) = calls.jobs(pb.GetHousekeepingRequest()).failures
+    assert (failure.job, failure.collection) == ("repeated_chunks", "tides")
+    assert failure.reason == error_reason_pb2.ERROR_REASON_DATA_LOSS
+    assert failure.failure_count >= 1
+    assert failure.HasField("since_time")
+    assert eventually(lambda: harness.points("moons") == harness.live_numbers("moons"))
+    assert {job.name for job in calls.jobs(pb.GetHousekeepingRequest()).jobs if job.HasField("last_success_time")} >= {
+        *("outbox", "repeated_chunks", "unfinished", "requests", "uploads", "vectors")
+    }
+
+    repaired = harness.service.operations.use.check(DEFAULT_TENANT, "tides", Budget(60), lambda _: None, repair=True)
+    assert (repaired.findings, repaired.repaired) == (1, 1)
+    assert eventually(lambda: not calls.jobs(pb.GetHousekeepingRequest()).failures)
+    assert harness.points("tides") == harness.live_numbers("tides")
+
+
+def test_what_a_dead_process_left_is_counted_and_taken_back(tmp_path: Path) -> None:
+    """Half a document and half an index; the rest of the catalog is left alone."""
+    store = MemoryVectorStore()
+    harness = Harness(tmp_path, store).without_housekeeping()
+    assert harness.service.sweep.recover() == 0
+    harness.create("tides")
+    harness.ingest("tides", "a.txt", "A text that stays.")
+    collection = harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection
+    for source in ("b.txt", "c.txt"):
+        harness.service.sweep.documents.begin(DEFAULT_TENANT, collection, make_draft("A text", source=source))
+    assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 0, "they are being written"
+    harness.service.sweep.builds.begin(collection, collection.identity)
+    harness.close()
+    harness = Harness(tmp_path, store).without_housekeeping()
+    assert harness.service.sweep.recover() == 3
+    assert harness.service.sweep.recover() == 0
+    assert harness.sources("tides") == ["a.txt"]
+    harness.close()
+
+
+def test_a_generation_that_is_being_written_is_left_alone_whatever_the_clock_says(tmp_path: Path) -> None:
+    clock = Later(timedelta(0))
+    harness = Harness(tmp_path, clock=clock).without_housekeeping()
+    harness.create("tides")
+    collection = harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection
+    documents = harness.service.sweep.documents
+    pending = documents.begin(DEFAULT_TENANT, collection, make_draft("A text", source="b.txt"))
+    clock.ahead = timedelta(hours=25)
+    assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 0
+    documents._under_way.clear()  # as if whoever wrote it had gone without taking it back
+    clock.ahead = timedelta(hours=-25)
+    assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 1
+    assert pending.key not in {each.key for each in harness.service.sweep.recovery.leftovers()}
     harness.close()

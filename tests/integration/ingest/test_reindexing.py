@@ -346,7 +346,7 @@ def test_an_interrupted_embedding_goes_on_where_it_was(process: Callable[..., Ha
     again = CountingEmbedder(OTHER_DIMENSIONS)
     harness = process(store, again, embed_batch_tokens=1)
     again.texts.clear()
-    harness.service.housekeeping._sweep.forget()
+    harness.forget()
     reembed(harness)
     assert not set(made) & set(again.texts)
     assert_sound(harness)
@@ -378,7 +378,7 @@ def test_the_vectors_of_the_old_model_are_forgotten_later(process: Callable[...,
     harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
     reembed(harness)
     harness.catalog.write(lambda connection: connection.exec_driver_sql("UPDATE embeddings SET created_time = 0"))
-    harness.service.housekeeping._sweep.forget()
+    harness.forget()
     with harness.catalog.read() as connection:
         sizes = connection.exec_driver_sql("SELECT DISTINCT length(vector) FROM embeddings").scalars().all()
     assert sizes == [4 * OTHER_DIMENSIONS]

@@ -471,7 +471,7 @@ async def test_an_upload_without_a_part_for_a_day_is_forgotten(tmp_path: Path) -
             third = Stream(stub, again(header, first.upload_id))
             await third.call.write(pb.UploadDocumentRequest(header=third.header))
             assert isinstance(await third.failure(), NotFoundError)
-        harness.service.housekeeping._sweep.forget()
+        harness.forget()
         assert staged(tmp_path) == set()
     finally:
         harness.close()

@@ -56,6 +56,7 @@ outbox = Table(
     CheckConstraint("kind IN ('delete_points', 'drop_collection', 'match_points')"),
     sqlite_autoincrement=True,
 )
+Index("outbox_engine_name", outbox.c.engine_name, outbox.c.id)
 
 index_builds = Table(
     "index_builds",

@@ -1,5 +1,6 @@
 """Documents: finding them, and writing their generations."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -66,7 +67,7 @@ class Documents:
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
         self._clock = clock or SystemClock()
-        self._under_way: set[int] = set()
+        self._under_way: Counter[int] = Counter()
 
     @property
     def under_way(self) -> frozenset[int]:
@@ -166,8 +167,7 @@ class Documents:
         now = self._clock.now()
         pending, embedded = self._number(tenant, collection, draft, now), self._embedding_times(collection, draft)
         prepared = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded)
-        pending = self._database.write(lambda connection: insert_generation(connection, prepared))
-        self._under_way.add(pending.key)
+        pending = self._insert(prepared)
         try:
             for start in range(CHUNKS_PER_TRANSACTION, len(draft.chunks), CHUNKS_PER_TRANSACTION):
                 self._database.write(partial(insert_chunks, prepared=replace(prepared, pending=pending), start=start))
@@ -175,6 +175,29 @@ class Documents:
             self.abandon(pending)
             raise
         return pending
+
+    def _insert(self, prepared: Prepared) -> PendingGeneration:
+        """Write the generation; whoever can read its row can see that it is under way."""
+        keys: list[int] = []
+
+        def work(connection: Connection) -> PendingGeneration:
+            written = insert_generation(connection, prepared)
+            keys.append(written.key)
+            self._under_way[written.key] += 1
+            return written
+
+        try:
+            return self._database.write(work)
+        except BaseException:
+            # The number may belong to another generation by now: the database counts on from what it committed.
+            for key in keys:
+                self._ended(key)
+            raise
+
+    def _ended(self, key: int) -> None:
+        self._under_way[key] -= 1
+        if self._under_way[key] <= 0:
+            del self._under_way[key]
 
     def publish(
         self, pending: PendingGeneration, receipt: Receipted[Document] = None, vectors: NewVectors | None = None
@@ -200,7 +223,7 @@ class Documents:
             return document
 
         published = self._database.write(work)
-        self._under_way.discard(pending.key)
+        self._ended(pending.key)
         return published
 
     def abandon(self, pending: PendingGeneration) -> None:
@@ -208,7 +231,7 @@ class Documents:
         try:
             self._database.write(lambda connection: take_back_generation(connection, pending))
         finally:
-            self._under_way.discard(pending.key)
+            self._ended(pending.key)
 
     def delete(
         self, tenant: str, collection: str, document_id: str, receipt: Receipted[DeletedCounts] = None

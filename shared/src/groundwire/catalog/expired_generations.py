@@ -9,7 +9,9 @@ from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
 from groundwire.catalog.snapshots import expiry
 from groundwire.catalog.tables import chunks, collections, generations
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock, SystemClock
+from groundwire.kernel.collection import Collection
 
 _GENERATIONS_PER_TRANSACTION = 20
 
@@ -21,23 +23,31 @@ class ExpiredGenerations:
         self._database = database
         self._clock = clock or SystemClock()
 
-    def sweep(self) -> int:
-        """Remove the chunks of generations whose retention has passed, in all collections; return how many."""
-        now = self._clock.now()
+    def collections(self) -> list[Collection]:
+        """Return the collections of all tenants that have superseded generations with chunks."""
+        past = select(generations.c.collection_key).where(generations.c.superseded_time.is_not(None))
+        statement = select(collections).where(collections.c.collection_key.in_(past))
+        with self._database.read() as connection:
+            return [to_collection(row) for row in connection.execute(statement).mappings()]
+
+    def sweep(self, uid: str, budget: Budget) -> int:
+        """Remove the chunks of generations of a collection whose retention has passed; return of how many."""
         done = 0
-        while count := self._database.write(lambda connection: _sweep(connection, now)):
+        while count := self._database.write(lambda connection: _sweep(connection, uid, self._clock.now())):
             done += count
+            budget.check()
         return done
 
 
-def _sweep(connection: Connection, now: datetime) -> int:
-    """Sweep some generations of the first collection that has any."""
-    kept = select(generations.c.collection_key).where(generations.c.superseded_time.is_not(None))
-    for row in connection.execute(select(collections).where(collections.c.collection_key.in_(kept))).mappings():
-        if found := _expired(connection, row[collections.c.collection_key], expiry(to_collection(row), now)):
-            _forget(connection, row[collections.c.collection_key], found)
-            return len(found)
-    return 0
+def _sweep(connection: Connection, uid: str, now: datetime) -> int:
+    row = connection.execute(select(collections).where(collections.c.uid == uid)).mappings().first()
+    if row is None:
+        return 0
+    key = row[collections.c.collection_key]
+    found = _expired(connection, key, expiry(to_collection(row), now))
+    if found:
+        _forget(connection, key, found)
+    return len(found)
 
 
 def _expired(connection: Connection, collection_key: int, oldest: int) -> list[int]:

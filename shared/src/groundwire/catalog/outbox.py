@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, exists, insert, select
+from sqlalchemy import Connection, Row, delete, exists, func, insert, select, true
 
 from groundwire.catalog.bookkeeping_tables import outbox
 from groundwire.catalog.database import Database
+from groundwire.catalog.tables import collections
 from groundwire.kernel.collection import Collection
 
 _NUMBERS_PER_ITEM = 5000
@@ -36,15 +37,37 @@ class OutboxItem:
     numbers: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingEngine:
+    """An engine collection that tasks wait for; `collection` is empty when it serves none (any more)."""
+
+    engine_name: str
+    tenant: str
+    collection: str
+
+
 class Outbox:
     """Tasks of all tenants, for the sweeper."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def pending(self, limit: int) -> list[OutboxItem]:
-        """Return up to `limit` tasks, oldest first."""
-        statement = select(outbox).order_by(outbox.c.id).limit(limit)
+    def waiting(self) -> list[WaitingEngine]:
+        """Return the engine collections that tasks wait for, those that wait longest first."""
+        oldest = func.min(outbox.c.id)
+        statement = (
+            select(outbox.c.engine_name, outbox.c.tenant, func.coalesce(collections.c.name, "").label("collection"))
+            .outerjoin(collections, collections.c.engine_name == outbox.c.engine_name)
+            .group_by(outbox.c.engine_name, outbox.c.tenant)
+            .order_by(oldest)
+        )
+        with self._database.read() as connection:
+            return [WaitingEngine(*row) for row in connection.execute(statement)]
+
+    def pending(self, limit: int, engine_name: str | None = None) -> list[OutboxItem]:
+        """Return up to `limit` tasks, for one engine collection or all, oldest first."""
+        of_engine = true() if engine_name is None else outbox.c.engine_name == engine_name
+        statement = select(outbox).where(of_engine).order_by(outbox.c.id).limit(limit)
         with self._database.read() as connection:
             return [_to_item(row) for row in connection.execute(statement)]
 

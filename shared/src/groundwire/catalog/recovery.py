@@ -1,7 +1,7 @@
 """What a process that died, or a call that could not clean up after itself, left unfinished."""
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from datetime import timedelta
 
 from sqlalchemy import Connection, RowMapping, select
 
@@ -9,24 +9,20 @@ from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
 from groundwire.catalog.generations import GenerationState, PendingGeneration
 from groundwire.catalog.tables import chunks, collections, documents, generations
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
-
-_JUST_BEGUN = timedelta(minutes=1)
-"""A generation this young may be under way although nobody has taken note of it yet."""
 
 
 class Recovery:
     """Finds generations that nobody writes any more."""
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._clock = clock or SystemClock()
 
-    def leftovers(self, under_way: AbstractSet[int] | None = None) -> list[PendingGeneration]:
-        """Return the pending generations, oldest first, to be abandoned; payloads are left out.
+    def leftovers(self, under_way: Callable[[], AbstractSet[int]] | None = None) -> list[PendingGeneration]:
+        """Return the pending generations that nobody writes, oldest first, to be abandoned; payloads are left out.
 
         Args:
-            under_way: keys of those that are being written; None at the start of a process, when none is.
+            under_way: returns the keys of those that are being written, each from before its row can be read; None at
+                the start of a process, when there is none.
         """
         statement = (
             select(generations, documents.c.document_id, documents.c.live_generation, *collections.c)
@@ -35,14 +31,11 @@ class Recovery:
             .where(generations.c.state == GenerationState.PENDING.value)
             .order_by(generations.c.generation_key)
         )
-        if under_way is not None:
-            youngest = epoch_ms(self._clock.now() - _JUST_BEGUN)
-            statement = statement.where(
-                generations.c.generation_key.not_in(under_way), generations.c.created_time < youngest
-            )
         with self._database.read() as connection:
             rows = connection.execute(statement).mappings().all()
-            return [_to_pending(connection, row) for row in rows]
+            # Asked behind the look at the rows: whatever was written then and is not finished is among them.
+            written = set() if under_way is None else under_way()
+            return [_to_pending(connection, row) for row in rows if row[generations.c.generation_key] not in written]
 
 
 def _to_pending(connection: Connection, row: RowMapping) -> PendingGeneration:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from groundwire.cli.health import failing_jobs, show_failing
 from groundwire.cli.options import AddressOption, JsonOption, connect
 from groundwire.cli.output import print_json, print_line
 
@@ -26,10 +27,12 @@ def pipeline(
 
     with connect(address) as client:
         stats = client.pipeline_stats(collection=collection, window=_duration(window))
+        failing = [] if as_json else failing_jobs(client)
     if as_json:
         print_json(message_json(stats))
     else:
         _show(stats)
+        show_failing(failing)
 
 
 def _show(stats: "retrieve_service_pb2.GetPipelineStatsResponse") -> None:

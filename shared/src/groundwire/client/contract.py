@@ -59,6 +59,9 @@ class Contract:
         _INGEST + "ValidateMetadata", ingest_pb.ValidateMetadataRequest, ingest_pb.ValidateMetadataResponse
     )
     stats = UnaryCall(_INGEST + "GetStats", ingest_pb.GetStatsRequest, ingest_pb.GetStatsResponse)
+    housekeeping = UnaryCall(
+        _INGEST + "GetHousekeeping", ingest_pb.GetHousekeepingRequest, ingest_pb.GetHousekeepingResponse
+    )
     reindex = StreamCall(_INGEST + "Reindex", ingest_pb.ReindexRequest, ingest_pb.ReindexResponse)
     reembed = StreamCall(_INGEST + "Reembed", ingest_pb.ReembedRequest, ingest_pb.ReembedResponse)
     check_store = StreamCall(_INGEST + "CheckStore", ingest_pb.CheckStoreRequest, ingest_pb.CheckStoreResponse)

@@ -10,7 +10,7 @@ from groundwire.catalog.full_text_rebuild import FullTextRebuild
 from groundwire.catalog.integrity import Integrity
 from groundwire.catalog.recovery import Recovery
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import UnavailableError
+from groundwire.kernel.errors import DataLossError, UnavailableError
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
 
@@ -23,7 +23,7 @@ class CheckCatalog:
     bookkeeping: BookkeepingInspection
     recovery: Recovery
     documents: Documents
-    sweep: Callable[[], int]
+    sweep: Callable[[Budget], int]
 
     def tables(self, names: Collection[str], budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
         """Yield contradictions between tables that concern these collections, and a damaged full-text index."""
@@ -40,7 +40,7 @@ class CheckCatalog:
 
     def unfinished(self, tenant: str, names: Collection[str], *, repair: bool) -> Iterator[StoreFinding]:
         """Yield generations that nobody is writing any more."""
-        for pending in self.recovery.leftovers(self.documents.under_way):
+        for pending in self.recovery.leftovers(lambda: self.documents.under_way):
             if pending.tenant != tenant or pending.collection.name not in names:
                 continue
             if repair:
@@ -58,7 +58,7 @@ class CheckCatalog:
         """Yield what concerns no single collection: the file, overdue tasks, requests, sessions, the audit record."""
         yield from self.integrity.file(budget)
         overdue = self.bookkeeping.overdue(tenant)
-        yield from self._swept(tenant, overdue) if repair and overdue else overdue
+        yield from self._swept(tenant, overdue, budget) if repair and overdue else overdue
         yield from self.bookkeeping.repeated_requests(tenant)
         yield from self.bookkeeping.incomplete_sessions(tenant)
         yield from self.bookkeeping.broken_audit(tenant, budget)
@@ -68,8 +68,8 @@ class CheckCatalog:
         is_left = any(finding.kind is FindingKind.FULL_TEXT_DIFFERS for finding in tables)
         return is_left or bool(self.integrity.full_text(budget))
 
-    def _swept(self, tenant: str, overdue: Iterable[StoreFinding]) -> Iterator[StoreFinding]:
-        with suppress(UnavailableError):  # the tasks stay, and are told as not repaired
-            self.sweep()
+    def _swept(self, tenant: str, overdue: Iterable[StoreFinding], budget: Budget) -> Iterator[StoreFinding]:
+        with suppress(UnavailableError, DataLossError):  # the tasks stay, and are told as not repaired
+            self.sweep(budget)
         left = {finding.message for finding in self.bookkeeping.overdue(tenant)}
         yield from (replace(finding, repaired=finding.message not in left) for finding in overdue)

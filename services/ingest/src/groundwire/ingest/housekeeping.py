@@ -1,124 +1,255 @@
-"""The threads that sweep and rebuild behind the calls."""
+"""What runs behind the calls: jobs on schedules of their own, of which none can hold up another."""
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
 
 import structlog
 
-from groundwire.ingest.rebuild_index import RebuildIndex
-from groundwire.ingest.sweep_leftovers import SweepLeftovers
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import CallCancelledError, CollectionNotFoundError
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.errors import CallCancelledError, GroundwireError
 
-_TIDY_EVERY_S = 60.0
-_FORGET_EVERY_S = 3600.0
-_LONGEST_BACKOFF_S = 60.0
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 60.0
 _STOP_LIMIT_S = 5.0
-_REBUILD_S = 6 * 3600.0
-"""Longer than an index of millions of points takes."""
 
 _log = structlog.get_logger(__name__)
 
 
-class Housekeeping:
-    """Sweeps after every write and on a timer, and rebuilds indexes of collections that were written to.
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a job is done to; `key` tells the subjects of a job apart, `collection` is empty where it concerns none."""
 
-    A failure is logged once and tried again, each time after a longer pause; it never reaches a caller.
+    key: str = ""
+    tenant: str = ""
+    collection: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work that may be repeated at any time, for each of its subjects alone.
+
+    `run` returns how much it did. It is called at most every `every_s` seconds (0: at every turn) and gets a budget of
+    `timeout_s` seconds.
     """
 
-    def __init__(self, sweep: SweepLeftovers, rebuild: RebuildIndex, every_s: float) -> None:
-        self._sweep = sweep
-        self._rebuild = rebuild
+    name: str
+    run: Callable[[Subject, Budget], int]
+    subjects: Callable[[], Iterable[Subject]] = lambda: (Subject(),)
+    every_s: float = 0.0
+    timeout_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A job that fails for a subject: how often in a row, since when, why, and in how many seconds it is tried again.
+
+    `reason` is a value of `ErrorReason`, or INTERNAL for a bug of ours, of which the log says more.
+    """
+
+    job: str
+    subject: Subject
+    count: int
+    since: datetime
+    reason: str
+    message: str
+    retry_in_s: float
+
+
+@dataclass(slots=True)
+class JobFigures:
+    """What a job has done since the process began."""
+
+    runs: int = 0
+    done: int = 0
+    failures: int = 0
+    last_success: datetime | None = None
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """A failure that goes on; times of `time.monotonic`."""
+
+    error: Exception
+    since: datetime
+    count: int = 0
+    retry_at: float = 0.0
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Jobs that take turns in one thread."""
+
+    jobs: Sequence[Job]
+    wake: threading.Event = field(default_factory=threading.Event)
+    budget: Budget | None = None
+
+
+class Housekeeping:
+    """Runs jobs after every write and on a timer, in one thread for each lane.
+
+    A failure is recorded for that job and subject, and tried again after a pause that doubles up to a minute; the other
+    subjects and jobs go on as if nothing had happened. The log hears of the first failure and of the end, `failures`
+    tells what fails now.
+    """
+
+    def __init__(self, lanes: Sequence[Sequence[Job]], clock: Clock, every_s: float) -> None:
+        self._lanes = [_Lane(jobs) for jobs in lanes]
+        self._clock = clock
         self._every_s = every_s
-        self._wake = {name: threading.Event() for name in ("sweep", "rebuild")}
         self._closing = threading.Event()
-        self._rebuilding = Budget()
-        self._written: dict[str, Collection] = {}
-        self._tidied_at = self._forgotten_at = float("-inf")
+        self._guard = threading.Lock()
+        self._figures = {job.name: JobFigures() for lane in self._lanes for job in lane.jobs}
+        self._troubles: dict[tuple[str, str], tuple[Subject, _Trouble]] = {}
+        self._ran_at: dict[str, float] = {}
         self._threads = [
-            threading.Thread(target=self._loop, args=("sweep", self._sweep_turn), name="sweeper", daemon=True),
-            threading.Thread(target=self._loop, args=("rebuild", self._rebuild_turn), name="rebuilder", daemon=True),
+            threading.Thread(target=self._loop, args=(lane,), name=f"housekeeping-{number}", daemon=True)
+            for number, lane in enumerate(self._lanes)
         ]
 
     def start(self) -> None:
-        """Take back what a dead process left, then work in the background."""
-        self._sweep.recover()
+        """Work in the background from now on."""
         for thread in self._threads:
             thread.start()
 
-    def wrote(self, collection: Collection) -> None:
-        """Take note that a collection was written to; returns at once."""
-        self._written[collection.engine_name] = collection
-        self._wake["sweep"].set()
-        self._wake["rebuild"].set()
-
     def nudge(self) -> None:
-        """Sweep soon; returns at once."""
-        self._wake["sweep"].set()
+        """Take a turn soon; returns at once. What fails still waits for its pause to end."""
+        for lane in self._lanes:
+            lane.wake.set()
 
-    def sweep_now(self) -> int:
-        """Sweep in the thread of the caller; return how many tasks were done.
+    def run_now(self, names: Sequence[str], budget: Budget) -> int:
+        """Run some jobs in the thread of the caller, whether they are due or not; return how much they did.
 
         Raises:
-            StoreUnavailableError: the vector store failed.
+            GroundwireError: the first failure, after all subjects had their turn.
         """
-        return self._sweep()
+        done, errors = 0, list[Exception]()
+        for job in self._jobs(names):
+            for subject in job.subjects():
+                budget.check()
+                try:
+                    done += self._run(job, subject, budget)
+                except Exception as error:  # noqa: BLE001 - raised below
+                    errors.append(error)
+        if errors:
+            raise errors[0]
+        return done
+
+    def failures(self, tenant: str) -> list[Failure]:
+        """Return what fails now of the tenant's collections and of the server as a whole, longest first."""
+        now = time.monotonic()
+        with self._guard:
+            found = [
+                Failure(
+                    job=name,
+                    subject=subject,
+                    count=trouble.count,
+                    since=trouble.since,
+                    reason=trouble.error.reason if isinstance(trouble.error, GroundwireError) else "INTERNAL",
+                    message=trouble.error.message if isinstance(trouble.error, GroundwireError) else "internal error",
+                    retry_in_s=max(0.0, trouble.retry_at - now),
+                )
+                for (name, _), (subject, trouble) in self._troubles.items()
+                if subject.tenant in {"", tenant}
+            ]
+        return sorted(found, key=lambda failure: failure.since)
+
+    def figures(self) -> dict[str, JobFigures]:
+        """Return what each job has done so far, by name."""
+        with self._guard:
+            return {
+                name: JobFigures(each.runs, each.done, each.failures, each.last_success)
+                for name, each in self._figures.items()
+            }
 
     def close(self) -> None:
-        """Stop; a sweep or rebuild under way ends at its next step."""
+        """Stop; a job under way ends at its next step."""
         self._closing.set()
-        self._rebuilding.cancel()
-        for event in self._wake.values():
-            event.set()
+        for lane in self._lanes:
+            if lane.budget is not None:
+                lane.budget.cancel()
+            lane.wake.set()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(_STOP_LIMIT_S)
 
-    def _loop(self, name: str, turn: Callable[[], None]) -> None:
-        failures = 0
+    def _jobs(self, names: Sequence[str]) -> list[Job]:
+        return [job for lane in self._lanes for job in lane.jobs if job.name in names]
+
+    def _loop(self, lane: _Lane) -> None:
         while not self._closing.is_set():
             # Before the turn: what is noted during the turn may have come too late for it.
-            self._wake[name].clear()
-            failures = 0 if self._succeeds(name, turn, failures) else failures + 1
-            if failures:
-                self._closing.wait(min(self._every_s * 2**failures, max(self._every_s, _LONGEST_BACKOFF_S)))
-            else:
-                self._wake[name].wait(self._every_s)
+            lane.wake.clear()
+            for job in lane.jobs:
+                self._take_turn(lane, job)
+            lane.wake.wait(self._every_s)
 
-    @staticmethod
-    def _succeeds(name: str, turn: Callable[[], None], failures: int) -> bool:
+    def _take_turn(self, lane: _Lane, job: Job) -> None:
+        """Run a job for all its subjects when it is due, else for those that failed and have paused long enough."""
+        now = time.monotonic()
+        with self._guard:
+            retry_at = {key: each.retry_at for (name, key), (_, each) in self._troubles.items() if name == job.name}
+        is_due = now - self._ran_at.get(job.name, float("-inf")) >= job.every_s
+        if not is_due and all(at > now for at in retry_at.values()):
+            return
+        self._ran_at[job.name] = now if is_due else self._ran_at[job.name]
         try:
-            turn()
-        except Exception as error:  # noqa: BLE001 - the thread must outlive any failure of a turn
-            if failures == 0:
-                _log.warning("housekeeping failed and is tried again", turn=name, exc_info=error)
-            return False
-        if failures:
-            _log.info("housekeeping works again", turn=name, failures=failures)
-        return True
-
-    def _sweep_turn(self) -> None:
-        self._sweep()
-        if time.monotonic() - self._tidied_at > _TIDY_EVERY_S:
-            self._sweep.tidy()
-            self._tidied_at = time.monotonic()
-        if time.monotonic() - self._forgotten_at > _FORGET_EVERY_S:
-            self._sweep.forget()
-            self._forgotten_at = time.monotonic()
-
-    def _rebuild_turn(self) -> None:
-        for engine_name, collection in list(self._written.items()):
-            # Before the look at `_closing`: `close` cancels what it finds here.
-            self._rebuilding = Budget(_REBUILD_S)
+            subjects = list(job.subjects())
+        except Exception as error:  # noqa: BLE001 - the thread must outlive any failure
+            self._failed(job, Subject(), error)
+            return
+        self._forget_all_but(job, subjects)
+        for subject in subjects:
+            if retry_at.get(subject.key, now) > now or not (is_due or subject.key in retry_at):
+                continue
+            lane.budget = Budget(job.timeout_s)
             if self._closing.is_set():
                 return
-            try:
-                self._rebuild(collection, self._rebuilding)
-            except CallCancelledError:
-                return
-            except CollectionNotFoundError:
-                pass  # dropped, or another engine collection serves now
-            if self._written.get(engine_name) is collection:
-                del self._written[engine_name]
+            # What went wrong is recorded; the subjects behind this one have their turn.
+            with suppress(Exception):
+                self._run(job, subject, lane.budget)
+
+    def _run(self, job: Job, subject: Subject, budget: Budget) -> int:
+        try:
+            done = job.run(subject, budget)
+        except CallCancelledError:
+            raise  # the service is closing, or the caller left
+        except Exception as error:
+            self._failed(job, subject, error)
+            raise
+        with self._guard:
+            figures = self._figures[job.name]
+            figures.runs, figures.done, figures.last_success = figures.runs + 1, figures.done + done, self._clock.now()
+            trouble = self._troubles.pop((job.name, subject.key), None)
+        if trouble is not None:
+            _log.info(
+                "housekeeping works again", job=job.name, collection=subject.collection, failures=trouble[1].count
+            )
+        return done
+
+    def _failed(self, job: Job, subject: Subject, error: Exception) -> None:
+        with self._guard:
+            figures = self._figures[job.name]
+            figures.runs, figures.failures = figures.runs + 1, figures.failures + 1
+            key = (job.name, subject.key)
+            _, trouble = self._troubles.setdefault(key, (subject, _Trouble(error, self._clock.now())))
+            trouble.error, trouble.count = error, trouble.count + 1
+            pause_s = min(_FIRST_PAUSE_S * 2 ** min(trouble.count - 1, 10), _LONGEST_PAUSE_S)
+            trouble.retry_at = time.monotonic() + pause_s
+            is_first = trouble.count == 1
+        if is_first:
+            _log.warning(
+                "housekeeping failed and is tried again", job=job.name, collection=subject.collection, exc_info=error
+            )
+
+    def _forget_all_but(self, job: Job, subjects: Sequence[Subject]) -> None:
+        """Drop the failures of subjects that are no more, such as deleted collections."""
+        keys = {subject.key for subject in subjects}
+        with self._guard:
+            for name, key in list(self._troubles):
+                if name == job.name and key not in keys:
+                    del self._troubles[name, key]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.vectors import VectorCache
+from groundwire.ingest.housekeeping import Subject
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.vector_store import VectorStore
@@ -21,24 +22,28 @@ class IndexOrphans:
     cache: VectorCache
     vectors: VectorStore
 
-    def __call__(self, budget: Budget) -> int:
+    def subjects(self) -> list[Subject]:
+        """Return the collections that have chunks which are not indexed because of another one."""
+        return [
+            Subject(f"{tenant}/{name}", tenant, name) for tenant, name in self.duplicates.collections_with_duplicates()
+        ]
+
+    def __call__(self, subject: Subject, budget: Budget) -> int:
         """Return how many chunks were indexed.
 
         Raises:
             StoreUnavailableError: the vector store failed.
             DataLossError: a chunk has no vector.
         """
-        return sum(self._of_collection(*each, budget) for each in self.duplicates.collections_with_duplicates())
-
-    def _of_collection(self, tenant: str, name: str, budget: Budget) -> int:
         done = 0
         try:
-            collection = self.collections.get(tenant, name)
+            collection = self.collections.get(subject.tenant, subject.collection)
             while numbers := self.duplicates.orphaned(collection, _CHUNKS_PER_ROUND):
+                budget.check()
                 points = self.cache.points_of(collection, numbers, also_unindexed=True)
                 self.vectors.upsert(collection.engine_name, points, budget)
                 if not self.duplicates.index(collection, points.numbers):
-                    return done  # the index moved to another engine collection meanwhile; the next sweep tries again
+                    return done  # the index moved to another engine collection meanwhile; the next turn tries again
                 done += len(points.numbers)
         except CollectionNotFoundError:
             return done  # dropped meanwhile

@@ -26,6 +26,7 @@ from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.reembed_collection import ReembedCollection
 from groundwire.ingest.reindex_collection import ReindexCollection
 from groundwire.ingest.shared_runs import SharedRuns
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.vector_store import VectorStore
 
@@ -49,7 +50,7 @@ class OperationParts:
     vectors: VectorStore
     embed_chunks: EmbedChunks
     engines: KeyedLocks
-    sweep: Callable[[], int]
+    sweep: Callable[[Budget], int]
     nudge: Callable[[], None]
     clock: Clock
 
@@ -75,7 +76,7 @@ class OperationParts:
             integrity=Integrity(self.catalog),
             full_text=FullTextRebuild(self.catalog),
             bookkeeping=BookkeepingInspection(self.catalog, self.clock),
-            recovery=Recovery(self.catalog, self.clock),
+            recovery=Recovery(self.catalog),
             documents=self.documents,
             sweep=self.sweep,
         )

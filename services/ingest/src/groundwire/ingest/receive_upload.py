@@ -180,10 +180,11 @@ class ReceiveUpload:
         self.staging.remove(upload_id)
         self.uploads.forget(tenant, upload_id)
 
-    def sweep(self) -> None:
-        """Drop uploads that got no part for a day, and files that belong to none."""
+    def sweep(self) -> int:
+        """Drop uploads that got no part for a day, and files that belong to none; return how many uploads."""
         names = self.staging.names()  # before the rows: a row is written before its file
-        self.uploads.sweep()
+        forgotten = self.uploads.sweep()
         known = {stored.upload_id for _, stored in self.uploads.everyone()}
         for name in names - known:
             self.staging.remove(name)
+        return forgotten

@@ -5,6 +5,7 @@ The service that stores documents, records and memories."""
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -12,6 +13,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import document_format_pb2 as _document_format_pb2
+from groundwire.api.common.v1 import error_reason_pb2 as _error_reason_pb2
 from groundwire.api.common.v1 import item_error_pb2 as _item_error_pb2
 from groundwire.api.common.v1 import memory_pb2 as _memory_pb2
 from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
@@ -3055,6 +3057,145 @@ class GetStatsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStatsResponse: _TypeAlias = GetStatsResponse  # noqa: Y015
+
+@_typing.final
+class GetHousekeepingRequest(_message.Message):
+    """Request of `IngestService.GetHousekeeping`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetHousekeepingRequest: _TypeAlias = GetHousekeepingRequest  # noqa: Y015
+
+@_typing.final
+class GetHousekeepingResponse(_message.Message):
+    """Response of `IngestService.GetHousekeeping`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOBS_FIELD_NUMBER: _builtins.int
+    FAILURES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def jobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___HousekeepingJob]:
+        """Output only. Jobs, in rising order of their names."""
+
+    @_builtins.property
+    def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___HousekeepingFailure]:
+        """Output only. What fails now, longest first; empty when all is well."""
+
+    def __init__(
+        self,
+        *,
+        jobs: _abc.Iterable[Global___HousekeepingJob] | None = ...,
+        failures: _abc.Iterable[Global___HousekeepingFailure] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failures", b"failures", "jobs", b"jobs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetHousekeepingResponse: _TypeAlias = GetHousekeepingResponse  # noqa: Y015
+
+@_typing.final
+class HousekeepingJob(_message.Message):
+    """What a job behind the calls has done since the server started, in all collections."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    RUN_COUNT_FIELD_NUMBER: _builtins.int
+    FAILURE_COUNT_FIELD_NUMBER: _builtins.int
+    DONE_COUNT_FIELD_NUMBER: _builtins.int
+    LAST_SUCCESS_TIME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Name, such as `outbox`, `repeated_chunks`, `unfinished`, `retention`, `requests`, `uploads`, `vectors`
+    or `rebuild`.
+    """
+    run_count: _builtins.int
+    """Output only. How often it ran."""
+    failure_count: _builtins.int
+    """Output only. How often it failed."""
+    done_count: _builtins.int
+    """Output only. Tasks, chunks, rows or indexes that it has dealt with."""
+    @_builtins.property
+    def last_success_time(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When it last succeeded; unset when it never did."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        run_count: _builtins.int = ...,
+        failure_count: _builtins.int = ...,
+        done_count: _builtins.int = ...,
+        last_success_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["last_success_time", b"last_success_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["done_count", b"done_count", "failure_count", b"failure_count", "last_success_time", b"last_success_time", "name", b"name", "run_count", b"run_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HousekeepingJob: _TypeAlias = HousekeepingJob  # noqa: Y015
+
+@_typing.final
+class HousekeepingFailure(_message.Message):
+    """A job that fails."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_FIELD_NUMBER: _builtins.int
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    FAILURE_COUNT_FIELD_NUMBER: _builtins.int
+    SINCE_TIME_FIELD_NUMBER: _builtins.int
+    RETRY_DELAY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    job: _builtins.str
+    """Output only. Name of the job."""
+    collection: _builtins.str
+    """Output only. Name of the collection; empty when it concerns none in particular."""
+    failure_count: _builtins.int
+    """Output only. How often in a row it has failed."""
+    reason: _error_reason_pb2.ErrorReason.ValueType
+    """Output only. Reason of the last failure; `ERROR_REASON_INTERNAL` for a defect of the server, which its log describes."""
+    message: _builtins.str
+    """Output only. The last failure, in English."""
+    @_builtins.property
+    def since_time(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When it began to fail."""
+
+    @_builtins.property
+    def retry_delay(self) -> _duration_pb2.Duration:
+        """Output only. When it is tried again, from now."""
+
+    def __init__(
+        self,
+        *,
+        job: _builtins.str = ...,
+        collection: _builtins.str = ...,
+        failure_count: _builtins.int = ...,
+        since_time: _timestamp_pb2.Timestamp | None = ...,
+        retry_delay: _duration_pb2.Duration | None = ...,
+        reason: _error_reason_pb2.ErrorReason.ValueType = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["retry_delay", b"retry_delay", "since_time", b"since_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "failure_count", b"failure_count", "job", b"job", "message", b"message", "reason", b"reason", "retry_delay", b"retry_delay", "since_time", b"since_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HousekeepingFailure: _TypeAlias = HousekeepingFailure  # noqa: Y015
 
 @_typing.final
 class ReindexRequest(_message.Message):

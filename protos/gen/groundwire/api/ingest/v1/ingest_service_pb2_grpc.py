@@ -204,6 +204,11 @@ class IngestServiceStub:
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsResponse.FromString,
                 _registered_method=True)
+        self.GetHousekeeping = channel.unary_unary(
+                '/groundwire.api.ingest.v1.IngestService/GetHousekeeping',
+                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingResponse.FromString,
+                _registered_method=True)
         self.Reindex = channel.unary_stream(
                 '/groundwire.api.ingest.v1.IngestService/Reindex',
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReindexRequest.SerializeToString,
@@ -501,6 +506,14 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetHousekeeping(self, request, context):
+        """Returns what runs behind the calls (deletions in the vector engine, rebuilds of indexes, retention), and what of
+        it fails now. A failure is tried again for ever; it never reaches another call, so look here for it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Reindex(self, request, context):
         """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
         serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
@@ -691,6 +704,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.GetStats,
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsResponse.SerializeToString,
+            ),
+            'GetHousekeeping': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetHousekeeping,
+                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingResponse.SerializeToString,
             ),
             'Reindex': grpc.unary_stream_rpc_method_handler(
                     servicer.Reindex,
@@ -1582,6 +1600,33 @@ class IngestService:
             '/groundwire.api.ingest.v1.IngestService/GetStats',
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsRequest.SerializeToString,
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetHousekeeping(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.ingest.v1.IngestService/GetHousekeeping',
+            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingRequest.SerializeToString,
+            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -167,6 +167,10 @@ class IngestServiceStub:
     """
     GetStats: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.GetStatsRequest, _ingest_service_pb2.GetStatsResponse]
     """Returns figures of one or all collections, counted in the catalog. Safe to retry."""
+    GetHousekeeping: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.GetHousekeepingRequest, _ingest_service_pb2.GetHousekeepingResponse]
+    """Returns what runs behind the calls (deletions in the vector engine, rebuilds of indexes, retention), and what of
+    it fails now. A failure is tried again for ever; it never reaches another call, so look here for it.
+    """
     Reindex: _grpc.UnaryStreamMultiCallable[_ingest_service_pb2.ReindexRequest, _ingest_service_pb2.ReindexResponse]
     """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
     serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
@@ -323,6 +327,10 @@ class IngestServiceAsyncStub(IngestServiceStub):
     """
     GetStats: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.GetStatsRequest, _ingest_service_pb2.GetStatsResponse]  # type: ignore[assignment]
     """Returns figures of one or all collections, counted in the catalog. Safe to retry."""
+    GetHousekeeping: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.GetHousekeepingRequest, _ingest_service_pb2.GetHousekeepingResponse]  # type: ignore[assignment]
+    """Returns what runs behind the calls (deletions in the vector engine, rebuilds of indexes, retention), and what of
+    it fails now. A failure is tried again for ever; it never reaches another call, so look here for it.
+    """
     Reindex: _aio.UnaryStreamMultiCallable[_ingest_service_pb2.ReindexRequest, _ingest_service_pb2.ReindexResponse]  # type: ignore[assignment]
     """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
     serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
@@ -668,6 +676,16 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.GetStatsResponse, _abc.Awaitable[_ingest_service_pb2.GetStatsResponse]]:
         """Returns figures of one or all collections, counted in the catalog. Safe to retry."""
+
+    @_abc_1.abstractmethod
+    def GetHousekeeping(
+        self,
+        request: _ingest_service_pb2.GetHousekeepingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_service_pb2.GetHousekeepingResponse, _abc.Awaitable[_ingest_service_pb2.GetHousekeepingResponse]]:
+        """Returns what runs behind the calls (deletions in the vector engine, rebuilds of indexes, retention), and what of
+        it fails now. A failure is tried again for ever; it never reaches another call, so look here for it.
+        """
 
     @_abc_1.abstractmethod
     def Reindex(

@@ -31,11 +31,12 @@ from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.settings import IngestSettings
-from groundwire.ingest.sweep_leftovers import SweepLeftovers
+from groundwire.ingest.sweep_leftovers import OUTBOX, REPEATED_CHUNKS, SweepLeftovers
 from groundwire.ingest.update_collection import UpdateCollection
 from groundwire.ingest.validate_metadata import ValidateMetadata
 from groundwire.ingest.wire.collection_settings import SettingsReader
 from groundwire.kernel.clock import Clock, SystemClock
+from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.rpc.consistency_tokens import ConsistencyTokens
@@ -56,6 +57,7 @@ class IngestService:
     servicer: IngestServicer
     use_cases: UseCases
     housekeeping: Housekeeping
+    sweep: SweepLeftovers
     parser: ParserLanes
     ingest_workers: Workers
     operations: OperationCalls
@@ -63,6 +65,7 @@ class IngestService:
     def start(self) -> None:
         """Take back what a dead process left half written, start the parser process and the sweeper."""
         self.parser.start()
+        self.sweep.recover()
         self.housekeeping.start()
 
     def close(self) -> None:
@@ -89,14 +92,22 @@ def build(
     receive = ReceiveUpload(
         Uploads(catalog, base.clock), StagingFolder(base.folder / STAGING_FOLDER), settings.max_staged_bytes
     )
-    housekeeping = Housekeeping(_sweep(base, receive), RebuildIndex(vectors, base.cache), settings.sweep_every_s)
-    ingest = ingest_document(base, parser, housekeeping)
+    sweep, rebuild = _sweep(base, receive), RebuildIndex(vectors, base.cache)
+    # A hung engine must not keep the catalog from being tidied, nor a rebuild of minutes the points from being deleted.
+    lanes = (sweep.catalog_jobs(), sweep.engine_jobs(), [rebuild.job()])
+    housekeeping = Housekeeping(lanes, base.clock, settings.sweep_every_s)
+
+    def after_write(collection: Collection) -> None:
+        rebuild.wrote(collection)
+        housekeeping.nudge()
+
+    ingest = ingest_document(base, parser, after_write)
     ingest_workers = Workers(settings.concurrent_documents, "ingest")
     operations = OperationCalls(
         _operations(base, housekeeping), base.remember, embedder_url, Workers(_WAITING_OPERATIONS, "operation")
     )
     servicer = _servicer(base, ingest, receive, housekeeping, operations, (workers, ingest_workers))
-    return IngestService(servicer, servicer.calls.use, housekeeping, parser, ingest_workers, operations)
+    return IngestService(servicer, servicer.calls.use, housekeeping, sweep, parser, ingest_workers, operations)
 
 
 def _servicer(
@@ -123,7 +134,7 @@ def _servicer(
         Calls(use_cases(base, ingest, changes), PageTokens(key), write_tokens),
         _collection_calls(base, changes, PageTokens(key)),
         ChangeCalls(changes, base.remember, write_tokens),
-        InspectionCalls(ValidateMetadata(), GetStats(Statistics(base.catalog), base.vectors)),
+        InspectionCalls(ValidateMetadata(), GetStats(Statistics(base.catalog), base.vectors), housekeeping),
         operations,
         PutChunksCall(put_chunks(base, ingest), base.remember, write_tokens),
         UploadStream(ingest, base.remember, receive, *workers, write_tokens),
@@ -166,7 +177,7 @@ def _operations(base: Foundation, housekeeping: Housekeeping) -> Operations:
         vectors=base.vectors,
         embed_chunks=base.embed_chunks,
         engines=base.apply_outbox.engines,
-        sweep=housekeeping.sweep_now,
+        sweep=lambda budget: housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget),
         nudge=housekeeping.nudge,
         clock=base.clock,
     ).assemble()

@@ -1,12 +1,13 @@
 """The use cases of documents and chunks, put together."""
 
+from collections.abc import Callable
+
 from groundwire.ingest.adapters.parser_lanes import ParserLanes
 from groundwire.ingest.adapters.parser_process import ParserLimits
 from groundwire.ingest.admit_document import AdmitDocument
 from groundwire.ingest.bootstrap.foundation import Foundation
 from groundwire.ingest.changes import Changes
 from groundwire.ingest.domain.reading_limits import ReadingLimits
-from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.known_sources import KnownSources
@@ -21,6 +22,7 @@ from groundwire.ingest.servicer.calls import UseCases
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.skip_duplicates import SkipDuplicates
 from groundwire.ingest.write_generation import WriteGeneration
+from groundwire.kernel.collection import Collection
 
 _MIB = 1 << 20
 
@@ -30,7 +32,7 @@ def parser_of(base: Foundation) -> ParserLanes:
     return ParserLanes(base.embedder.tokenizer.definition, _parser_limits(base.settings))
 
 
-def ingest_document(base: Foundation, parser: Parser, housekeeping: Housekeeping) -> IngestDocument:
+def ingest_document(base: Foundation, parser: Parser, after_write: Callable[[Collection], None]) -> IngestDocument:
     """Return what takes documents in."""
     write_generation = WriteGeneration(
         base.documents,
@@ -46,7 +48,7 @@ def ingest_document(base: Foundation, parser: Parser, housekeeping: Housekeeping
         base.sources,
         parser,
     )
-    return IngestDocument(prepare, write_generation, KeyedLocks(), housekeeping.wrote)
+    return IngestDocument(prepare, write_generation, KeyedLocks(), after_write)
 
 
 def put_chunks(base: Foundation, ingest: IngestDocument) -> PutChunks:

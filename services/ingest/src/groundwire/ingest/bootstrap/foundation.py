@@ -89,7 +89,7 @@ class Foundation:
     @cached_property
     def recovery(self) -> Recovery:
         """Return what finds unfinished generations."""
-        return Recovery(self.catalog, self.clock)
+        return Recovery(self.catalog)
 
     @cached_property
     def builds(self) -> IndexBuilds:

@@ -156,5 +156,9 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """Return figures of collections."""
         return await self._run(self.inspection_calls.stats, request)
 
+    async def GetHousekeeping(self, request: pb.GetHousekeepingRequest, context: Any) -> pb.GetHousekeepingResponse:
+        """Return what runs behind the calls, and what of it fails."""
+        return self.inspection_calls.jobs(request)
+
     async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
         return await self.workers.run(request_context.current().budget, call, request)

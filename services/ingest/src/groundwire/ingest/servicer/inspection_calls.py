@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.get_stats import GetStats
+from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.validate_metadata import ValidateMetadata
+from groundwire.ingest.wire.operations import to_failure_message, to_job_messages
 from groundwire.ingest.wire.schemas import parse_flat_metadata, to_flat_metadata, to_schema_entry, to_stats_message
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
@@ -17,6 +19,7 @@ class InspectionCalls:
 
     validate_metadata: ValidateMetadata
     get_stats: GetStats
+    housekeeping: Housekeeping
 
     def schema(self, request: pb.GetSchemaRequest) -> pb.GetSchemaResponse:
         """Return one schema, or all."""
@@ -34,3 +37,11 @@ class InspectionCalls:
         current = request_context.current()
         found = self.get_stats(current.tenant, name, current.budget)
         return pb.GetStatsResponse(collections=[to_stats_message(stats) for stats in found])
+
+    def jobs(self, _request: pb.GetHousekeepingRequest) -> pb.GetHousekeepingResponse:
+        """Return what runs behind the calls and what of it fails."""
+        failures = self.housekeeping.failures(request_context.current().tenant)
+        return pb.GetHousekeepingResponse(
+            jobs=to_job_messages(self.housekeeping.figures()),
+            failures=[to_failure_message(failure) for failure in failures],
+        )
