@@ -35,7 +35,7 @@ CALLS = {
         PlanIngest GetDocument ListDocuments GetDocumentText UpdateDocument DeleteDocument RestoreDocument GetChunk
         ListChunks UpdateChunk PutChunks UpsertRecord UpsertTurn CreateMemory UpdateMemory DeleteMemory RestoreMemory
         ListMemories AddLink RemoveLink ExportVault ImportVault GetSchema ValidateMetadata GetStats Reindex Reembed
-        CheckStore""",
+        CheckStore GetHousekeeping""",
     "RetrieveService": """
         Retrieve BatchRetrieve RetrieveContext RetrieveMemories Expand ParseQuery ListQueryLogs GetPipelineStats""",
     "AnswerService": """

@@ -44,8 +44,9 @@ class CountingEmbedder(HashingEmbedder):
 
     def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
         self.before_embedding()
+        made = super().embed_documents(texts, budget, urgent=urgent)
         self.texts += texts
-        return super().embed_documents(texts, budget, urgent=urgent)
+        return made
 
 
 class InProcessParser:
