@@ -117,6 +117,14 @@ class VectorStore(Protocol):
         """Return the exact number of points."""
         ...
 
+    def check_responding(self) -> None:
+        """Return if the engine answers; takes no pooled resource, and at most 2 s.
+
+        Raises:
+            StoreUnavailableError: it has ended, or has not answered for some seconds; says which.
+        """
+        ...
+
     def close(self) -> None:
         """Flush and release the engine, within a limit of its own; idempotent."""
         ...

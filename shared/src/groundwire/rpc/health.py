@@ -53,6 +53,8 @@ class HealthBoard:
         """
         if service not in self._ready:
             raise KeyError(service)
+        if self._ready[service] == ready:
+            return
         self._ready[service] = ready
         self._announce()
 

@@ -1,15 +1,18 @@
 """Starts an engine process: `python -m groundwire.vectorstores.engine_main MODULE LIFELINE NICENESS PIPE...`.
 
-MODULE has a class `Engine`; the others are inherited descriptors and a niceness. The process is two: a child that
-runs the engine, and this one, which ends with the child and kills it as soon as the other end of the lifeline is
-closed. A thread of the child could not do that: engines hold the interpreter lock for seconds.
+MODULE has a class `Engine`; the others are inherited descriptors (those of the pipes are sockets) and a niceness. The
+process is two: a child that runs the engine, and this one, which ends with the child and kills it as soon as the other
+end of the lifeline is closed. A thread of the child could not do that: engines hold the interpreter lock for seconds.
 """
 
+import ctypes
 import os
 import select
 import signal
 import sys
 from collections.abc import Sequence
+
+_PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -19,13 +22,22 @@ def main(arguments: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner, who closes the pipes
     os.nice(niceness)
     # Before anything heavy is imported: a process must not fork with threads running.
+    watcher = os.getpid()
     child = os.fork()
     if child:
         _watch(child, lifeline)
+    _end_with(watcher)
     os.close(lifeline)
     from groundwire.vectorstores.engine_server import serve  # noqa: PLC0415 - imported by the child alone
 
     serve(module, pipes)
+
+
+def _end_with(watcher: int) -> None:
+    """Let the kernel kill this process when its parent ends, however that happens."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != watcher:
+        os._exit(os.EX_SOFTWARE)
 
 
 def _watch(child: int, lifeline: int) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.vector_store import VectorStore
+from groundwire.vectorstores.engine_process import HUNG_AFTER_S
 
 SCHEMES = (
     *("memory:", "qdrant-edge:DIR", "chroma:DIR"),
@@ -14,13 +15,16 @@ SCHEMES = (
 _DEFAULT_FOLDER = "vectors"
 
 
-def open_vector_store(url: str, *, data_dir: Path, api_key: str | None = None) -> VectorStore:
+def open_vector_store(
+    url: str, *, data_dir: Path, api_key: str | None = None, hung_after_s: float = HUNG_AFTER_S
+) -> VectorStore:
     """Open the store of a URL; the caller closes it.
 
     Args:
         url: one of `SCHEMES`; a relative or missing DIR is below `data_dir`. Those of servers may have options.
         data_dir: the data folder of the process.
         api_key: what a server asks for; the engines in a folder do not.
+        hung_after_s: seconds without a sign of life after which an engine in a folder is started again.
 
     Raises:
         InvalidRequestError: the scheme is unknown, or the URL of a server malformed; names the field `vectors`.
@@ -39,9 +43,9 @@ def open_vector_store(url: str, *, data_dir: Path, api_key: str | None = None) -
         case "memory:" if not rest:
             return _open_memory()
         case "qdrant-edge:":
-            return _open_qdrant_edge(folder)
+            return _open_qdrant_edge(folder, hung_after_s)
         case "chroma:":
-            return _open_chroma(folder)
+            return _open_chroma(folder, hung_after_s)
         case _:
             raise InvalidRequestError.of("vectors", f"{url!r} is none of {', '.join(SCHEMES)}")
 
@@ -52,18 +56,18 @@ def _open_memory() -> VectorStore:
     return MemoryVectorStore()
 
 
-def _open_qdrant_edge(folder: Path) -> VectorStore:
+def _open_qdrant_edge(folder: Path, hung_after_s: float) -> VectorStore:
     from groundwire.vectorstores.qdrant_edge.store import (  # noqa: PLC0415 - only the engine asked for
         QdrantEdgeVectorStore,
     )
 
-    return QdrantEdgeVectorStore(folder)
+    return QdrantEdgeVectorStore(folder, hung_after_s=hung_after_s)
 
 
-def _open_chroma(folder: Path) -> VectorStore:
+def _open_chroma(folder: Path, hung_after_s: float) -> VectorStore:
     from groundwire.vectorstores.chroma.store import ChromaVectorStore  # noqa: PLC0415 - only the engine asked for
 
-    return ChromaVectorStore(folder)
+    return ChromaVectorStore(folder, hung_after_s=hung_after_s)
 
 
 def _open_qdrant_server(url: str, api_key: str | None) -> VectorStore:

@@ -127,6 +127,9 @@ class MemoryVectorStore:
         with self._lock:
             return len(self._held(collection).rows)
 
+    def check_responding(self) -> None:
+        """Return: there is nothing to wait for."""
+
     def close(self) -> None:
         """Forget everything; idempotent."""
         with self._lock:

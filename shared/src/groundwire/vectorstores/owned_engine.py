@@ -1,14 +1,27 @@
-"""The engine process of a store: replaced when it has died, closed once."""
+"""The engine process of a store: replaced as soon as it has died, closed once."""
 
 import threading
+import time
 from collections.abc import Callable
 
+import structlog
+
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.vectorstores.engine_process import EngineProcess
 
+_LOOK_S = 0.5
+_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0)
+"""Before the attempts to start an engine again; the last one repeats."""
+_WAIT_S = 20.0
+"""What a call without a deadline waits for an engine that is being replaced."""
+_STOP_S = 5.0
+
+_log = structlog.get_logger(__name__)
+
 
 class OwnedEngine:
-    """Keeps one engine running.
+    """Keeps one engine running; a thread replaces it when it has ended, whether anybody calls or not.
 
     Args:
         start: starts an engine, ready for calls.
@@ -16,29 +29,94 @@ class OwnedEngine:
 
     def __init__(self, start: Callable[[], EngineProcess]) -> None:
         self._start = start
-        self._lock = threading.Lock()
-        self._engine = start()
+        self._changed = threading.Condition()
+        self._engine: EngineProcess | None = start()
+        self._failure = ""
         self._is_closed = False
+        self._keeper = threading.Thread(target=self._keep, name="engine-keeper", daemon=True)
+        self._keeper.start()
 
-    def live(self) -> EngineProcess:
-        """Return the engine, or a new one if it has died.
+    def live(self, budget: Budget) -> EngineProcess:
+        """Return the engine; wait for a new one when it has just died.
 
         Raises:
             StoreUnavailableError: the store is closed, or the engine does not start.
+            DeadlineError: the deadline of the budget passed.
+            CallCancelledError: the budget was cancelled.
         """
-        if not self._engine.is_broken:
-            return self._engine
-        with self._lock:
+        budget.check()
+        with self._changed:
+            has_engine = budget.wait_for(self._changed, lambda: self._live() is not None or self._is_closed, _WAIT_S)
             if self._is_closed:
                 raise StoreUnavailableError("the vector store is closed")
-            if self._engine.is_broken:
-                self._engine.kill()
-                self._engine.close()
-                self._engine = self._start()
-            return self._engine
+            engine = self._live()
+            if not has_engine or engine is None:
+                raise StoreUnavailableError(f"the vector engine does not start: {self._reason()}")
+            return engine
+
+    def check_responding(self) -> None:
+        """Return if the engine responds; never waits.
+
+        Raises:
+            StoreUnavailableError: it does not, or it is being replaced.
+        """
+        with self._changed:
+            engine = self._engine
+        if engine is None:
+            raise StoreUnavailableError(f"the vector engine is being started again: {self._reason()}")
+        engine.check_responding()
 
     def close(self) -> None:
         """Let the engine flush and end; idempotent."""
-        with self._lock:
+        with self._changed:
             self._is_closed = True
-            self._engine.close()
+            engine = self._engine
+            self._changed.notify_all()
+        if engine is not None:
+            engine.close()
+        self._keeper.join(_STOP_S)
+
+    def _live(self) -> EngineProcess | None:
+        return None if self._engine is None or self._engine.is_broken else self._engine
+
+    def _reason(self) -> str:
+        return self._failure or "it has ended"
+
+    def _keep(self) -> None:
+        while not self._is_closed:
+            engine = self._engine
+            if engine is not None and engine.wait_broken(_LOOK_S) and not self._is_closed:
+                self._replace(engine)
+
+    def _replace(self, engine: EngineProcess) -> None:
+        began_at = time.monotonic()
+        _log.warning("the vector engine has ended and is started again")
+        # Two engines on one folder would destroy it: the old one has to be gone, not only to have been killed.
+        while not engine.kill():
+            if self._paused(_LOOK_S):
+                return
+        engine.close()
+        with self._changed:
+            self._engine = None
+        attempt = 0
+        while not self._paused(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)]):
+            attempt += 1
+            try:
+                started = self._start()
+            except Exception as error:  # noqa: BLE001 - whatever it is, it may go away
+                _log.error("the vector engine does not start", error=str(error), attempt=attempt)
+                self._failure = str(error)
+                continue
+            with self._changed:
+                self._engine, self._failure = started, ""
+                is_closed = self._is_closed
+                self._changed.notify_all()
+            if is_closed:
+                started.close()
+            _log.info("the vector engine runs again", after_s=round(time.monotonic() - began_at, 1))
+            return
+
+    def _paused(self, seconds: float) -> bool:
+        """Wait; tell whether the store was closed."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_closed, seconds)

@@ -10,16 +10,18 @@ from groundwire.api.answer.v1 import answer_service_pb2_grpc
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
 from groundwire.catalog.database import Database
+from groundwire.catalog.probe import CatalogProbe
 from groundwire.embedders.factory import open_embedder
 from groundwire.ingest import bootstrap as ingest_bootstrap
 from groundwire.kernel.embedder import Embedder
-from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import InvalidRequestError, NotAvailableError, UnavailableError
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
 from groundwire.retrieve.bootstrap import RetrieveService
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
+from groundwire.standalone.readiness import Dependency
 from groundwire.standalone.settings import ProcessSettings, ServerSettings
 from groundwire.vectorstores.factory import open_vector_store
 
@@ -51,7 +53,10 @@ def open_engines(settings: ServerSettings, stack: ExitStack) -> Engines:
     stack.callback(catalog.close)
     key = settings.vectors_api_key
     vectors = open_vector_store(
-        settings.vectors, data_dir=settings.data, api_key=key.get_secret_value() if key else None
+        settings.vectors,
+        data_dir=settings.data,
+        api_key=key.get_secret_value() if key else None,
+        hung_after_s=settings.engine_hung_after_s,
     )
     stack.callback(vectors.close)
     embedder = open_embedder(settings.embedder, cache_dir=settings.cache)
@@ -63,8 +68,8 @@ def open_engines(settings: ServerSettings, stack: ExitStack) -> Engines:
     return Engines(catalog, vectors, embedder, ingest_workers, query_workers)
 
 
-def build_services(settings: ProcessSettings, stack: ExitStack) -> list[Service]:
-    """Open everything and return the three services, started; `stack` closes it in reverse order.
+def build_services(settings: ProcessSettings, stack: ExitStack) -> tuple[list[Service], list[Dependency]]:
+    """Open everything and return the three services, started, and what they need; `stack` closes it in reverse order.
 
     Raises:
         GroundwireError: something cannot be opened; what was opened before is on `stack`.
@@ -83,10 +88,30 @@ def build_services(settings: ProcessSettings, stack: ExitStack) -> list[Service]
     for part in (ingest, retrieve, answer):
         part.start()
         stack.callback(part.close)
-    return [
+    services = [
         Service(INGEST, ingest.servicer, ingest_service_pb2_grpc.add_IngestServiceServicer_to_server),
         Service(RETRIEVE, retrieve.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server),
         Service(ANSWER, answer.servicer, answer_service_pb2_grpc.add_AnswerServiceServicer_to_server),
+    ]
+    return services, _dependencies(engines, stack)
+
+
+def _dependencies(engines: Engines, stack: ExitStack) -> list[Dependency]:
+    """Return what the services need; answer needs the engine and the model because it searches."""
+    every, writing = frozenset({INGEST, RETRIEVE, ANSWER}), frozenset({INGEST, ANSWER})
+    reads, writes = CatalogProbe(engines.catalog.path), CatalogProbe(engines.catalog.path)
+    stack.callback(reads.close)
+    stack.callback(writes.close)
+
+    def check_model() -> None:
+        if not engines.embedder.is_responsive:
+            raise UnavailableError("the embedding model does not answer")
+
+    return [
+        Dependency("catalog", reads.check_readable, every),
+        Dependency("catalog writes", writes.check_writable, writing),
+        Dependency("vector engine", engines.vectors.check_responding, every),
+        Dependency("model", check_model, every),
     ]
 
 

@@ -12,6 +12,7 @@ from groundwire.rpc.logging_setup import configure_logging
 from groundwire.rpc.methods import DeadlineTable
 from groundwire.rpc.server import GrpcServer, ServerOptions, serve
 from groundwire.standalone.bootstrap import build_services
+from groundwire.standalone.readiness import ReadinessMonitor
 from groundwire.standalone.settings import ProcessSettings, ServerSettings
 
 ALL = "all"
@@ -37,11 +38,16 @@ def run(service: str, settings: ProcessSettings) -> None:
 
 async def _serve(settings: ProcessSettings) -> None:
     with ExitStack() as stack:
-        services = await asyncio.to_thread(build_services, settings, stack)
+        services, dependencies = await asyncio.to_thread(build_services, settings, stack)
         _keep_collections_short()
         server = GrpcServer(server_options(settings.server), services)
-        host = settings.server.listen.rpartition(":")[0]
-        await serve(server, on_listening=lambda port: print(f"listening on {host}:{port}", flush=True))  # noqa: T201 - the one line that scripts wait for
+        readiness = ReadinessMonitor(dependencies, server.health)
+        readiness.start()
+        try:
+            host = settings.server.listen.rpartition(":")[0]
+            await serve(server, on_listening=lambda port: print(f"listening on {host}:{port}", flush=True))  # noqa: T201 - the one line that scripts wait for
+        finally:
+            await readiness.stop()
         lag = server.lag.read()
         structlog.get_logger(__name__).info(
             "stopped", loop_lag_max_ms=round(lag.max_s * 1000, 1), loop_lag_p99_ms=round(lag.p99_s * 1000, 1)

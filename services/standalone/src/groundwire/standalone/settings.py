@@ -15,6 +15,7 @@ from groundwire.rpc.interceptors.admission import CALL_LIMITS, FIRST_MESSAGE_S
 from groundwire.rpc.interceptors.chain import STREAM_IDLE_S
 from groundwire.rpc.logging_setup import LogFormat
 from groundwire.rpc.methods import Work
+from groundwire.vectorstores.engine_process import HUNG_AFTER_S
 
 PREFIX = "GROUNDWIRE_"
 CLIENT_VARIABLES = {"GROUNDWIRE_ADDRESS"}
@@ -40,6 +41,7 @@ class ServerSettings(BaseSettings):
     catalog: str = "sqlite:"
     vectors: str = "qdrant-edge:"
     vectors_api_key: SecretStr | None = None
+    engine_hung_after_s: float = Field(default=HUNG_AFTER_S, ge=5, le=3600)
     embedder: str = "sentence-transformers:all-MiniLM-L6-v2"
     generator: str = "extractive:"
     workers: int = Field(default=16, ge=2, le=256)

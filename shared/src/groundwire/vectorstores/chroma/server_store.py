@@ -33,6 +33,7 @@ T = TypeVar("T")
 _ENGINE = "chroma"
 _OURS = "gw-"
 _BATCH = 500
+_CHECK_S = 2.0
 
 
 class ChromaServerVectorStore:
@@ -133,6 +134,10 @@ class ChromaServerVectorStore:
     def count(self, collection: str, budget: Budget) -> int:
         """Return the exact number of points."""
         return int(self._call(collection, lambda held: held.count(), budget))
+
+    def check_responding(self) -> None:
+        """Ask the server for its heartbeat; see the port."""
+        self._guarded("", self._client.heartbeat, Budget(_CHECK_S))
 
     def close(self) -> None:
         """Close the connections; idempotent."""

@@ -22,7 +22,7 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.chroma.collections import checked_dimensions_of
 from groundwire.vectorstores.chroma.filters import compile_filter
-from groundwire.vectorstores.engine_process import EngineProcess
+from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
 from groundwire.vectorstores.folder_format import claim_folder
 from groundwire.vectorstores.owned_engine import OwnedEngine
 from groundwire.vectorstores.owner_lock import OwnerLock
@@ -42,6 +42,7 @@ class ChromaVectorStore:
 
     Args:
         folder: made if missing.
+        hung_after_s: seconds without a sign of life after which the engine is killed and started again.
 
     Raises:
         MissingExtraError: chromadb is not installed.
@@ -50,10 +51,11 @@ class ChromaVectorStore:
         StoreUnavailableError: Chroma cannot open the folder.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, hung_after_s: float = HUNG_AFTER_S) -> None:
         if importlib.util.find_spec("chromadb") is None:
             raise MissingExtraError("chroma needs the package chromadb: groundwire[chroma]", extra="chroma")
         self._folder = folder
+        self._hung_after_s = hung_after_s
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._dimensions: dict[str, int] = {}
@@ -72,7 +74,7 @@ class ChromaVectorStore:
         with self._lock:
             existing = self._dimensions.get(collection)
             if existing is None:
-                facts = self._engine.live().write(budget, "create", collection, dimensions)
+                facts = self._engine.live(budget).write(budget, "create", collection, dimensions)
                 self._dimensions[collection] = checked_dimensions_of(collection, facts)
             elif existing != dimensions:
                 raise StoreMismatchError(
@@ -90,7 +92,7 @@ class ChromaVectorStore:
             if dimensions is None:
                 return
             try:
-                self._engine.live().write(budget, "drop", collection)
+                self._engine.live(budget).write(budget, "drop", collection)
             except GroundwireError:
                 self._dimensions.setdefault(collection, dimensions)
                 raise
@@ -108,7 +110,9 @@ class ChromaVectorStore:
             stored = [stored_fields(payload) for payload in part.payloads]
             with self._writing:
                 self._dimensions_of(collection)
-                self._engine.live().write(budget, "upsert", collection, as_ints(part.numbers), part.vectors, stored)
+                self._engine.live(budget).write(
+                    budget, "upsert", collection, as_ints(part.numbers), part.vectors, stored
+                )
 
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         """Remove points; see the port."""
@@ -116,7 +120,7 @@ class ChromaVectorStore:
         for batch in batches(numbers, _BATCH):
             with self._writing:
                 self._dimensions_of(collection)
-                self._engine.live().write(budget, "delete", collection, as_ints(batch))
+                self._engine.live(budget).write(budget, "delete", collection, as_ints(batch))
 
     def search(
         self,
@@ -156,6 +160,10 @@ class ChromaVectorStore:
         self._dimensions_of(collection)
         return int(self._read(budget, "count", collection))
 
+    def check_responding(self) -> None:
+        """Return if the engine responds; see the port."""
+        self._engine.check_responding()
+
     def close(self) -> None:
         """End the engine and let others own the folder; idempotent."""
         with self._lock, self._writing:
@@ -164,7 +172,7 @@ class ChromaVectorStore:
 
     def _read(self, budget: Budget, method: str, collection: str, *arguments: Any) -> Any:
         try:
-            return self._engine.live().read(budget, method, collection, *arguments)
+            return self._engine.live(budget).read(budget, method, collection, *arguments)
         except StoreUnavailableError:
             self._dimensions_of(collection)  # it may have been dropped meanwhile
             raise
@@ -172,7 +180,9 @@ class ChromaVectorStore:
     def _start(self) -> EngineProcess:
         """Start an engine on the folder and learn its collections."""
         module = "groundwire.vectorstores.chroma.engine"
-        engine = EngineProcess(_ENGINE, module, kept_open=(self._owner.descriptor,))
+        engine = EngineProcess(
+            _ENGINE, module, self._folder, kept_open=(self._owner.descriptor,), hung_after_s=self._hung_after_s
+        )
         try:
             found = engine.write(Budget(_START_S), "open", str(self._folder))
             self._dimensions = {name: checked_dimensions_of(name, facts) for name, facts in found.items()}

@@ -20,7 +20,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
-from groundwire.vectorstores.engine_process import EngineProcess
+from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
 from groundwire.vectorstores.folder_format import claim_folder
 from groundwire.vectorstores.owned_engine import OwnedEngine
 from groundwire.vectorstores.owner_lock import OwnerLock
@@ -50,6 +50,7 @@ class QdrantEdgeVectorStore:
         folder: made if missing.
         rebuild_after: points outside the index that are scanned without regret (2 to 3 ms for 20,000).
         rebuild_growth: share of the indexed points that must have come or changed since the last build.
+        hung_after_s: seconds without a sign of life after which the engine is killed and started again.
 
     Raises:
         MissingExtraError: qdrant-edge-py is not installed.
@@ -59,12 +60,20 @@ class QdrantEdgeVectorStore:
 
     filters_by_index = True
 
-    def __init__(self, folder: Path, *, rebuild_after: int = 20_000, rebuild_growth: float = 0.5) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        rebuild_after: int = 20_000,
+        rebuild_growth: float = 0.5,
+        hung_after_s: float = HUNG_AFTER_S,
+    ) -> None:
         if importlib.util.find_spec("qdrant_edge") is None:
             raise MissingExtraError("qdrant-edge needs the package qdrant-edge-py: groundwire[edge]", extra="edge")
         self._folder = folder
         self._rebuild_after = rebuild_after
         self._rebuild_growth = rebuild_growth
+        self._hung_after_s = hung_after_s
         self._lock = threading.Lock()
         self._is_closed = threading.Event()
         self._owner = OwnerLock(folder)
@@ -107,7 +116,7 @@ class QdrantEdgeVectorStore:
                 unpublish(served.folder)
                 del self._collections[collection]
                 with contextlib.suppress(StoreUnavailableError):  # an engine that died has closed everything
-                    self._engine.live().write(Budget(_CLOSE_S), "close", str(copy))
+                    self._engine.live(Budget(_CLOSE_S)).write(Budget(_CLOSE_S), "close", str(copy))
                 remove(served.folder)
 
     def collections(self, budget: Budget) -> list[str]:
@@ -123,14 +132,14 @@ class QdrantEdgeVectorStore:
         for part in slices(points, _BATCH):
             stored = [stored_fields(payload) for payload in part.payloads]
             with served.writing(part.numbers) as path:
-                self._engine.live().write(budget, "upsert", path, as_ints(part.numbers), part.vectors, stored)
+                self._engine.live(budget).write(budget, "upsert", path, as_ints(part.numbers), part.vectors, stored)
 
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         """Remove points; see the port."""
         served = self._served(collection)
         for batch in batches(numbers, _BATCH):
             with served.writing(batch) as path:
-                self._engine.live().write(budget, "delete", path, as_ints(batch))
+                self._engine.live(budget).write(budget, "delete", path, as_ints(batch))
 
     def search(
         self,
@@ -151,14 +160,16 @@ class QdrantEdgeVectorStore:
         condition = None if compiled is True else compiled
         numbers = None if within is None else as_ints(within)
         with served.reading() as path:
-            found = self._engine.live().read(budget, "search", path, vector, limit, condition, numbers)
+            found = self._engine.live(budget).read(budget, "search", path, vector, limit, condition, numbers)
         return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
 
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""
         served = self._served(collection)
         with served.reading() as path:
-            found, vectors, stored = self._engine.live().read(budget, "points", path, sorted(set(as_ints(numbers))))
+            found, vectors, stored = self._engine.live(budget).read(
+                budget, "points", path, sorted(set(as_ints(numbers)))
+            )
         payloads = [restored_payload(fields) for fields in stored]
         return PointBatch(found, vectors.reshape(-1, served.dimensions), payloads)
 
@@ -169,12 +180,12 @@ class QdrantEdgeVectorStore:
     def count(self, collection: str, budget: Budget) -> int:
         """Return the exact number of points."""
         with self._served(collection).reading() as path:
-            return int(self._engine.live().read(budget, "count", path))
+            return int(self._engine.live(budget).read(budget, "count", path))
 
     def needs_rebuild(self, collection: str, budget: Budget) -> bool:
         """Tell whether a rebuild pays: many points outside the index, and many compared with those in it."""
         with self._served(collection).reading() as path:
-            points, indexed = self._engine.live().read(budget, "sizes", path)
+            points, indexed = self._engine.live(budget).read(budget, "sizes", path)
         outside = points - indexed
         return bool(outside > self._rebuild_after and outside >= self._rebuild_growth * indexed)
 
@@ -185,8 +196,8 @@ class QdrantEdgeVectorStore:
             return
         try:
             rebuild = Rebuild(
-                self._engine.live(),
-                lambda: self._start_engine(niceness=_BUILDER_NICENESS),
+                self._engine.live(budget),
+                self._start_builder,
                 served,
                 budget,
                 self._is_closed,
@@ -194,6 +205,10 @@ class QdrantEdgeVectorStore:
             rebuild(self._numbers(served, budget), points)
         finally:
             served.rebuilding.release()
+
+    def check_responding(self) -> None:
+        """Return if the engine responds; see the port."""
+        self._engine.check_responding()
 
     def close(self) -> None:
         """Stop rebuilds, flush, end the engine and let others own the folder; idempotent."""
@@ -205,13 +220,26 @@ class QdrantEdgeVectorStore:
             self._engine.close()
             self._owner.release()
 
-    def _start_engine(self, niceness: int = 0) -> EngineProcess:
+    def _start_engine(self) -> EngineProcess:
         """Start an engine that keeps the folder locked until it has ended, however this process ends."""
-        return EngineProcess(_ENGINE, _ENGINE_MODULE, kept_open=(self._owner.descriptor,), niceness=niceness)
+        kept_open = (self._owner.descriptor,)
+        return EngineProcess(
+            _ENGINE, _ENGINE_MODULE, self._folder, kept_open=kept_open, hung_after_s=self._hung_after_s
+        )
+
+    def _start_builder(self) -> EngineProcess:
+        return EngineProcess(
+            _ENGINE,
+            _ENGINE_MODULE,
+            self._folder,
+            kept_open=(self._owner.descriptor,),
+            niceness=_BUILDER_NICENESS,
+            is_serving=False,
+        )
 
     def _create(self, folder: Path, dimensions: int, budget: Budget) -> ServedCollection:
         copy = new_copy(folder)
-        self._engine.live().write(budget, "create", str(copy), dimensions)
+        self._engine.live(budget).write(budget, "create", str(copy), dimensions)
         publish(folder, copy, dimensions)
         return ServedCollection(folder, copy, dimensions)
 
@@ -219,7 +247,7 @@ class QdrantEdgeVectorStore:
         page: list[int] = [0]
         while page:
             with served.reading() as path:
-                page = self._engine.live().read(budget, "numbers", path, page[-1], _PAGE)
+                page = self._engine.live(budget).read(budget, "numbers", path, page[-1], _PAGE)
             yield from page
 
     def _served(self, collection: str) -> ServedCollection:

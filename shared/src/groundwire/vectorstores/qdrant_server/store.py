@@ -30,6 +30,7 @@ _ENGINE = "qdrant"
 _OURS = "gw-"
 _BATCH = 256
 _PAGE = 10_000
+_CHECK_S = 2.0
 # Servers learned to match substrings late, so those go through the catalog.
 _COMPILE = ConditionCompiler(_ENGINE, matches_substrings=False)
 
@@ -154,6 +155,10 @@ class QdrantServerVectorStore:
     def count(self, collection: str, budget: Budget) -> int:
         """Return the exact number of points."""
         return int(self._call(collection, partial(self._client.count, exact=True), budget).count)
+
+    def check_responding(self) -> None:
+        """Ask the server for its collections' names; see the port."""
+        self.collections(Budget(_CHECK_S))
 
     def close(self) -> None:
         """Close the connections; idempotent."""

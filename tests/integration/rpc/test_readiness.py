@@ -1,0 +1,100 @@
+"""Readiness follows the dependencies of services."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+import structlog
+
+from groundwire.kernel.errors import StoreUnavailableError
+from groundwire.rpc.health import HealthBoard
+from groundwire.standalone.readiness import Dependency, ReadinessMonitor
+
+TELLING_S = 5.0
+
+
+class Switch:
+    """A dependency that fails, hangs or raises what it should not, on demand."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+
+    def check(self) -> None:
+        self.goes_on.wait(30)
+        if self.error is not None:
+            raise self.error
+
+
+class Board(HealthBoard):
+    """Remembers what it was told last."""
+
+    def state(self) -> dict[str, bool]:
+        return dict(self._ready)
+
+
+async def until(condition: Callable[[], bool]) -> float:
+    began_at = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began_at < TELLING_S
+        await asyncio.sleep(0.02)
+    return time.monotonic() - began_at
+
+
+async def test_services_are_ready_as_long_as_what_they_need_works() -> None:
+    engine, catalog = Switch(), Switch()
+    board = Board(["ingest", "retrieve"])
+    await board.open()
+    monitor = ReadinessMonitor(
+        [
+            Dependency("engine", engine.check, frozenset({"ingest", "retrieve"})),
+            Dependency("catalog writes", catalog.check, frozenset({"ingest"})),
+        ],
+        board,
+    )
+    monitor.start()
+    with structlog.testing.capture_logs() as logs:
+        catalog.error = StoreUnavailableError("the catalog has been locked for 4 s")
+        await until(lambda: board.state() == {"ingest": False, "retrieve": True})
+        engine.error = ValueError("a defect of the check")
+        await until(lambda: board.state() == {"ingest": False, "retrieve": False})
+        catalog.error = engine.error = None
+        await until(lambda: board.state() == {"ingest": True, "retrieve": True})
+        engine.goes_on.clear()
+        hung_s = await until(lambda: board.state() == {"ingest": False, "retrieve": False})
+        assert hung_s > 2.0  # a check that takes a moment longer is no failure
+        engine.goes_on.set()
+        await until(lambda: board.state() == {"ingest": True, "retrieve": True})
+    await monitor.stop()
+    told = [(line["event"], line["dependency"], line.get("error")) for line in logs]
+    assert told.count(("a dependency is lost", "catalog writes", "the catalog has been locked for 4 s")) == 1
+    assert ("a dependency is lost", "engine", "ValueError: a defect of the check") in told
+    assert ("a dependency is lost", "engine", "it does not answer") in told
+    assert [each[0] for each in told].count("a dependency is back") == 3
+
+
+async def test_stopping_does_not_wait_for_a_check_that_hangs() -> None:
+    engine = Switch()
+    engine.goes_on.clear()
+    board = Board(["ingest"])
+    monitor = ReadinessMonitor([Dependency("engine", engine.check, frozenset({"ingest"}))], board)
+    monitor.start()
+    await asyncio.sleep(0.1)
+    began_at = time.monotonic()
+    await monitor.stop()
+    assert time.monotonic() - began_at < 4.0
+    engine.goes_on.set()
+
+
+@pytest.mark.parametrize("draining", [False, True])
+async def test_readiness_never_overrules_draining(*, draining: bool) -> None:
+    board = Board(["ingest"])
+    await board.open()
+    if draining:
+        await board.drain()
+    await board.set_ready("ingest", ready=False)
+    await board.set_ready("ingest", ready=True)
+    assert board.is_ready is not draining
