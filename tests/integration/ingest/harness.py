@@ -105,7 +105,7 @@ class Harness:
 
     def start_without_parser_process(self) -> "Harness":
         self.without_housekeeping()
-        self.service.sweep.recover()
+        self.service.recover()
         self.service.housekeeping.start()
         return self
 

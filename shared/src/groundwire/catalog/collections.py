@@ -90,6 +90,11 @@ class Collections:
             raise CollectionNotFoundError(engine_name)
         return to_collection(found)
 
+    def engine_names(self) -> list[str]:
+        """Return the names of the engine collections that serve, of all tenants."""
+        with self._database.read() as connection:
+            return list(connection.execute(select(collections.c.engine_name)).scalars())
+
     def page(self, tenant: str, after_name: str, limit: int) -> list[Collection]:
         """Return up to `limit` collections with names above `after_name` (empty for the first), by name."""
         statement = (

@@ -60,7 +60,7 @@ class VectorStore(Protocol):
         ...
 
     def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
-        """Insert or replace points; when it returns they survive SIGKILL and are found by `search`.
+        """Insert or replace points; when it returns they survive a power cut and are found by `search`.
 
         Any batch size is accepted. A failure may leave some points of the batch written.
 
@@ -162,4 +162,26 @@ class Rebuildable(Protocol):
             CollectionNotFoundError: the collection was dropped, before or meanwhile.
             StoreUnavailableError: an engine failed; the old copy goes on serving.
         """
+        ...
+
+
+@runtime_checkable
+class Recoverable(VectorStore, Protocol):
+    """An engine that notices when its files are damaged or behind, and is brought up to the catalog then."""
+
+    def unverified(self) -> list[str]:
+        """Return the collections, sorted, whose points may not be those that were acknowledged.
+
+        Nobody closed them, so they are searched but should be compared with the catalog; or their files are damaged
+        or gone. A collection that had to be made anew takes writes, and `fetch`, `numbers` and `count` tell what is
+        there, but `search` raises StoreUnavailableError until `mark_verified`: it would miss what is not there yet.
+        """
+        ...
+
+    def distrust(self, collections: Iterable[str]) -> None:
+        """Count collections among the unverified, also such as do not exist."""
+        ...
+
+    def mark_verified(self, collection: str, budget: Budget) -> None:
+        """Take note that the points of a collection are those of the catalog, or that nobody needs it any more."""
         ...

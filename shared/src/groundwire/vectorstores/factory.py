@@ -16,7 +16,12 @@ _DEFAULT_FOLDER = "vectors"
 
 
 def open_vector_store(
-    url: str, *, data_dir: Path, api_key: str | None = None, hung_after_s: float = HUNG_AFTER_S
+    url: str,
+    *,
+    data_dir: Path,
+    api_key: str | None = None,
+    hung_after_s: float = HUNG_AFTER_S,
+    most_open: int = 32,
 ) -> VectorStore:
     """Open the store of a URL; the caller closes it.
 
@@ -25,6 +30,7 @@ def open_vector_store(
         data_dir: the data folder of the process.
         api_key: what a server asks for; the engines in a folder do not.
         hung_after_s: seconds without a sign of life after which an engine in a folder is started again.
+        most_open: collections whose files qdrant-edge keeps open at a time.
 
     Raises:
         InvalidRequestError: the scheme is unknown, or the URL of a server malformed; names the field `vectors`.
@@ -43,7 +49,7 @@ def open_vector_store(
         case "memory:" if not rest:
             return _open_memory()
         case "qdrant-edge:":
-            return _open_qdrant_edge(folder, hung_after_s)
+            return _open_qdrant_edge(folder, hung_after_s, most_open)
         case "chroma:":
             return _open_chroma(folder, hung_after_s)
         case _:
@@ -56,12 +62,12 @@ def _open_memory() -> VectorStore:
     return MemoryVectorStore()
 
 
-def _open_qdrant_edge(folder: Path, hung_after_s: float) -> VectorStore:
+def _open_qdrant_edge(folder: Path, hung_after_s: float, most_open: int) -> VectorStore:
     from groundwire.vectorstores.qdrant_edge.store import (  # noqa: PLC0415 - only the engine asked for
         QdrantEdgeVectorStore,
     )
 
-    return QdrantEdgeVectorStore(folder, hung_after_s=hung_after_s)
+    return QdrantEdgeVectorStore(folder, hung_after_s=hung_after_s, most_open=most_open)
 
 
 def _open_chroma(folder: Path, hung_after_s: float) -> VectorStore:

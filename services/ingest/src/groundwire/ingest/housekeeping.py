@@ -186,7 +186,7 @@ class Housekeeping:
             lane.wake.clear()
             for job in lane.jobs:
                 self._take_turn(lane, job)
-            lane.wake.wait(self._every_s)
+            lane.wake.wait(min([self._every_s, *(job.every_s for job in lane.jobs if job.every_s)]))
 
     def _take_turn(self, lane: _Lane, job: Job) -> None:
         """Run a job for all its subjects when it is due, else for those that failed and have paused long enough."""

@@ -10,7 +10,6 @@ from groundwire.catalog.documents import Documents
 from groundwire.catalog.full_text_rebuild import FullTextRebuild
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.integrity import Integrity
-from groundwire.catalog.point_inspection import PointInspection
 from groundwire.catalog.recovery import Recovery
 from groundwire.catalog.text_inspection import TextInspection
 from groundwire.catalog.vectors import VectorCache
@@ -22,7 +21,6 @@ from groundwire.ingest.check_search import CheckSearch
 from groundwire.ingest.check_store import CheckStore
 from groundwire.ingest.embed_chunks import EmbedChunks
 from groundwire.ingest.embed_missing import EmbedMissing
-from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.reembed_collection import ReembedCollection
 from groundwire.ingest.reindex_collection import ReindexCollection
 from groundwire.ingest.shared_runs import SharedRuns
@@ -49,7 +47,7 @@ class OperationParts:
     documents: Documents
     vectors: VectorStore
     embed_chunks: EmbedChunks
-    engines: KeyedLocks
+    check_points: CheckPoints
     sweep: Callable[[Budget], int]
     nudge: Callable[[], None]
     clock: Clock
@@ -65,9 +63,7 @@ class OperationParts:
         return Operations(
             reindex=ReindexCollection(collections, self.vectors, build, runs),
             reembed=ReembedCollection(collections, self.vectors, embed_missing, build, runs, identity),
-            check=CheckStore(
-                collections, self._check_catalog(), self._check_collection(collections, embed_missing, build), runs
-            ),
+            check=CheckStore(collections, self._check_catalog(), self._check_collection(collections, build), runs),
             runs=runs,
         )
 
@@ -81,17 +77,8 @@ class OperationParts:
             sweep=self.sweep,
         )
 
-    def _check_collection(
-        self, collections: Collections, embed_missing: EmbedMissing, build_index: BuildIndex
-    ) -> CheckCollection:
-        inspection = PointInspection(self.catalog)
-        points = CheckPoints(
-            inspection=inspection,
-            cache=VectorCache(self.catalog, self.clock),
-            vectors=self.vectors,
-            embed_missing=embed_missing,
-            identity=self.embed_chunks.embedder.identity,
-            engines=self.engines,
+    def _check_collection(self, collections: Collections, build_index: BuildIndex) -> CheckCollection:
+        search = CheckSearch(self.check_points.inspection, self.vectors)
+        return CheckCollection(
+            collections, TextInspection(self.catalog), self.check_points, search, build_index, self.vectors
         )
-        search = CheckSearch(inspection, self.vectors)
-        return CheckCollection(collections, TextInspection(self.catalog), points, search, build_index, self.vectors)

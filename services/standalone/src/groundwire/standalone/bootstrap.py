@@ -57,6 +57,7 @@ def open_engines(settings: ServerSettings, stack: ExitStack) -> Engines:
         data_dir=settings.data,
         api_key=key.get_secret_value() if key else None,
         hung_after_s=settings.engine_hung_after_s,
+        most_open=settings.vectors_open_collections,
     )
     stack.callback(vectors.close)
     embedder = open_embedder(settings.embedder, cache_dir=settings.cache)

@@ -41,6 +41,7 @@ class ServerSettings(BaseSettings):
     catalog: str = "sqlite:"
     vectors: str = "qdrant-edge:"
     vectors_api_key: SecretStr | None = None
+    vectors_open_collections: int = Field(default=32, ge=1, le=1000)
     engine_hung_after_s: float = Field(default=HUNG_AFTER_S, ge=5, le=3600)
     embedder: str = "sentence-transformers:all-MiniLM-L6-v2"
     generator: str = "extractive:"

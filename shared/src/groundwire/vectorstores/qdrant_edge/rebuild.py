@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.durable_files import sync_tree
 from groundwire.kernel.errors import (
     CallCancelledError,
     CollectionNotFoundError,
@@ -18,7 +19,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.engine_process import EngineProcess
-from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remove, sync_files
+from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remove_copy
 from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
 from groundwire.vectorstores.slicing import batches, slices
 from groundwire.vectorstores.stored_fields import stored_fields
@@ -36,6 +37,7 @@ class Rebuild:
         serving: the engine that serves the collection.
         start_builder: starts the engine that builds.
         collection: what to rebuild.
+        index_after: points from which on the copy gets an index of vectors; fewer are scanned.
         budget: looked at between batches, and all the while the index is built.
         is_closing: set when the store is closed, which ends the rebuild as well.
     """
@@ -45,12 +47,14 @@ class Rebuild:
         serving: EngineProcess,
         start_builder: Callable[[], EngineProcess],
         collection: ServedCollection,
+        index_after: int,
         budget: Budget,
         is_closing: threading.Event,
     ) -> None:
         self._serving = serving
         self._start_builder = start_builder
         self._collection = collection
+        self._index_after = index_after
         self._budget = budget
         self._is_closing = is_closing
         self._copy = new_copy(collection.folder)
@@ -84,16 +88,17 @@ class Rebuild:
     def _build(self, unseen: set[int], points: Callable[[], Iterable[PointBatch]]) -> None:
         builder = self._start_builder()
         try:
-            builder.write(self._budget, "create", str(self._copy), self._collection.dimensions)
+            builder.write(self._budget, "create_indexed", str(self._copy), self._collection.dimensions)
             for batch in points():
                 self._add(builder, batch)
                 unseen.difference_update(batch.numbers)
             self._transfer(unseen | self._collection.take_recorded(), builder)
-            builder.write(self._budget, "optimize", str(self._copy), should_stop=self._has_to_stop)
+            if builder.read(self._budget, "count", str(self._copy)) > self._index_after:
+                builder.write(self._budget, "optimize", str(self._copy), should_stop=self._has_to_stop)
             self._transfer(self._collection.take_recorded(), builder)
         finally:
             builder.close()
-        sync_files(self._copy)
+        sync_tree(self._copy)
 
     def _add(self, builder: EngineProcess, batch: PointBatch) -> None:
         for part in slices(batch, _BATCH):
@@ -111,7 +116,7 @@ class Rebuild:
         with self._collection.writing():
             self._check()
             self._transfer(recorded | self._collection.take_recorded_within_write(), self._serving)
-            publish(self._collection.folder, self._copy, self._collection.dimensions)
+            publish(self._copy, self._collection.dimensions, is_complete=self._collection.is_complete)
             self._is_published = True
             old = self._collection.switch(self._copy)
         self._collection.wait_unread(old)
@@ -131,7 +136,7 @@ class Rebuild:
 
     def _discard(self, copy: Path) -> None:
         self._serving.write(Budget(_DISCARD_S), "close", str(copy))
-        remove(copy)
+        remove_copy(copy)
 
     def _check(self) -> None:
         if self._collection.is_dropped.is_set():

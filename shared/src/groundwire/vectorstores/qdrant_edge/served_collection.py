@@ -13,11 +13,18 @@ class ServedCollection:
     """The state of one collection; thread-safe.
 
     Readers hold a copy while they use it, writers come one at a time, and `swap` waits for both.
+
+    Args:
+        folder: of all copies.
+        copy: the one that serves.
+        dimensions: of its vectors.
+        is_complete: false while it is being filled from the catalog: searches would miss what is not there yet.
     """
 
-    def __init__(self, folder: Path, copy: Path, dimensions: int) -> None:
+    def __init__(self, folder: Path, copy: Path, dimensions: int, *, is_complete: bool = True) -> None:
         self.folder = folder
         self.dimensions = dimensions
+        self.is_complete = is_complete
         self.rebuilding = threading.Lock()
         self.is_dropped = threading.Event()
         self._copy = copy
@@ -81,6 +88,11 @@ class ServedCollection:
         with self._changed:
             old, self._copy = self._copy, copy
             return old
+
+    def serves(self, copy: Path) -> bool:
+        """Tell whether a copy is the current one."""
+        with self._changed:
+            return self._copy == copy
 
     def wait_unread(self, copy: Path) -> None:
         """Return when nobody reads a copy any more."""

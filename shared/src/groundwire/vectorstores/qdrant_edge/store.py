@@ -9,11 +9,15 @@ import importlib.util
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+import structlog
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     CollectionNotFoundError,
+    GroundwireError,
     MissingExtraError,
     StoreMismatchError,
     StoreUnavailableError,
@@ -21,12 +25,21 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
+from groundwire.vectorstores.file_seal import Seal
 from groundwire.vectorstores.folder_format import claim_folder
 from groundwire.vectorstores.owned_engine import OwnedEngine
 from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
 from groundwire.vectorstores.qdrant_conditions import ConditionCompiler
-from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remove, sweep, unpublish
+from groundwire.vectorstores.qdrant_edge.folders import (
+    new_copy,
+    publish,
+    remove,
+    remove_copy,
+    seal_of,
+    sweep,
+    unpublish,
+)
 from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild
 from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
 from groundwire.vectorstores.slicing import as_ints, batches, slices
@@ -41,13 +54,19 @@ _BATCH = 250
 _CLOSE_S = 60.0
 """Closing a shard flushes it: up to 3 s for a large one on a busy disk."""
 _PAGE = 10_000
+_START_S = 30.0
+"""What a new engine, or the opening of one collection, may take."""
+
+_log = structlog.get_logger(__name__)
 
 
 class QdrantEdgeVectorStore:
-    """VectorStore and Rebuildable over one folder, which it owns until `close()`.
+    """VectorStore, Rebuildable and Recoverable over one folder, which it owns until `close()`.
 
     Args:
         folder: made if missing.
+        most_open: collections whose files are open at a time.
+        index_fields_after: points from which on filters pay for indexes of fields (25 files and 100 kB each).
         rebuild_after: points outside the index that are scanned without regret (2 to 3 ms for 20,000).
         rebuild_growth: share of the indexed points that must have come or changed since the last build.
         hung_after_s: seconds without a sign of life after which the engine is killed and started again.
@@ -64,6 +83,8 @@ class QdrantEdgeVectorStore:
         self,
         folder: Path,
         *,
+        most_open: int = 32,
+        index_fields_after: int = 4_000,
         rebuild_after: int = 20_000,
         rebuild_growth: float = 0.5,
         hung_after_s: float = HUNG_AFTER_S,
@@ -71,6 +92,8 @@ class QdrantEdgeVectorStore:
         if importlib.util.find_spec("qdrant_edge") is None:
             raise MissingExtraError("qdrant-edge needs the package qdrant-edge-py: groundwire[edge]", extra="edge")
         self._folder = folder
+        self._most_open = most_open
+        self._index_fields_after = index_fields_after
         self._rebuild_after = rebuild_after
         self._rebuild_growth = rebuild_growth
         self._hung_after_s = hung_after_s
@@ -79,10 +102,15 @@ class QdrantEdgeVectorStore:
         self._owner = OwnerLock(folder)
         try:
             claim_folder(folder, _ENGINE)
-            self._collections = {
-                path.name: ServedCollection(path, path / current.copy, current.dimensions)
-                for path, current in sweep(folder)
-            }
+            self._collections: dict[str, ServedCollection] = {}
+            self._unverified: set[str] = set()
+            for path, current in sweep(folder):
+                copy = path / current.copy
+                self._collections[path.name] = ServedCollection(
+                    path, copy, current.dimensions, is_complete=current.is_complete
+                )
+                if not current.is_complete or Seal.read(seal_of(copy)) is None:
+                    self._unverified.add(path.name)
             self._engine = OwnedEngine(self._start_engine)
         except BaseException:
             self._owner.release()
@@ -95,7 +123,10 @@ class QdrantEdgeVectorStore:
         with self._lock:
             existing = self._collections.get(collection)
             if existing is None:
-                self._collections[collection] = self._create(self._folder / collection, dimensions, budget)
+                # One whose files are gone has to be filled before it can be searched.
+                is_complete = collection not in self._unverified
+                folder = self._folder / collection
+                self._collections[collection] = self._create(folder, dimensions, budget, is_complete=is_complete)
             elif existing.dimensions != dimensions:
                 raise StoreMismatchError(
                     f"collection {collection} has {existing.dimensions} dimensions, not {dimensions}",
@@ -115,6 +146,7 @@ class QdrantEdgeVectorStore:
             with served.rebuilding:
                 unpublish(served.folder)
                 del self._collections[collection]
+                self._unverified.discard(collection)
                 with contextlib.suppress(StoreUnavailableError):  # an engine that died has closed everything
                     self._engine.live(Budget(_CLOSE_S)).write(Budget(_CLOSE_S), "close", str(copy))
                 remove(served.folder)
@@ -126,20 +158,18 @@ class QdrantEdgeVectorStore:
             return sorted(self._collections)
 
     def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
-        """Insert or replace points, in the engine's write-ahead log when it returns; see the port."""
+        """Insert or replace points, on disk in the engine's write-ahead log when it returns; see the port."""
         served = self._served(collection)
         check_points(points, served.dimensions)
         for part in slices(points, _BATCH):
             stored = [stored_fields(payload) for payload in part.payloads]
-            with served.writing(part.numbers) as path:
-                self._engine.live(budget).write(budget, "upsert", path, as_ints(part.numbers), part.vectors, stored)
+            self._write(served, budget, "upsert", as_ints(part.numbers), part.vectors, stored)
 
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         """Remove points; see the port."""
         served = self._served(collection)
         for batch in batches(numbers, _BATCH):
-            with served.writing(batch) as path:
-                self._engine.live(budget).write(budget, "delete", path, as_ints(batch))
+            self._write(served, budget, "delete", as_ints(batch))
 
     def search(
         self,
@@ -157,19 +187,17 @@ class QdrantEdgeVectorStore:
         compiled = True if where is None else _COMPILE(where)
         if compiled is False or (within is not None and len(within) == 0):
             return []
+        if not served.is_complete:
+            raise _being_rebuilt()
         condition = None if compiled is True else compiled
         numbers = None if within is None else as_ints(within)
-        with served.reading() as path:
-            found = self._engine.live(budget).read(budget, "search", path, vector, limit, condition, numbers)
+        found = self._read(served, budget, "search", vector, limit, condition, numbers)
         return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
 
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""
         served = self._served(collection)
-        with served.reading() as path:
-            found, vectors, stored = self._engine.live(budget).read(
-                budget, "points", path, sorted(set(as_ints(numbers)))
-            )
+        found, vectors, stored = self._read(served, budget, "points", sorted(set(as_ints(numbers))))
         payloads = [restored_payload(fields) for fields in stored]
         return PointBatch(found, vectors.reshape(-1, served.dimensions), payloads)
 
@@ -179,13 +207,16 @@ class QdrantEdgeVectorStore:
 
     def count(self, collection: str, budget: Budget) -> int:
         """Return the exact number of points."""
-        with self._served(collection).reading() as path:
-            return int(self._engine.live(budget).read(budget, "count", path))
+        return int(self._read(self._served(collection), budget, "count"))
 
     def needs_rebuild(self, collection: str, budget: Budget) -> bool:
-        """Tell whether a rebuild pays: many points outside the index, and many compared with those in it."""
-        with self._served(collection).reading() as path:
-            points, indexed = self._engine.live(budget).read(budget, "sizes", path)
+        """Tell whether a rebuild pays: no indexes of fields for many points, or many outside the index of vectors."""
+        served = self._served(collection)
+        if not served.is_complete:
+            return False
+        points, indexed, has_field_indexes = self._read(served, budget, "sizes")
+        if points > self._index_fields_after and not has_field_indexes:
+            return True
         outside = points - indexed
         return bool(outside > self._rebuild_after and outside >= self._rebuild_growth * indexed)
 
@@ -199,6 +230,7 @@ class QdrantEdgeVectorStore:
                 self._engine.live(budget),
                 self._start_builder,
                 served,
+                self._rebuild_after,
                 budget,
                 self._is_closed,
             )
@@ -220,15 +252,38 @@ class QdrantEdgeVectorStore:
             self._engine.close()
             self._owner.release()
 
+    def unverified(self) -> list[str]:
+        """Return what was not closed or found damaged; see the port."""
+        with self._lock:
+            return sorted(self._unverified)
+
+    def distrust(self, collections: Iterable[str]) -> None:
+        """Count collections among the unverified; see the port."""
+        with self._lock:
+            self._unverified.update(collections)
+
+    def mark_verified(self, collection: str, budget: Budget) -> None:
+        """Take note that a collection is as the catalog says; see the port."""
+        budget.check()
+        with self._lock:
+            served = self._collections.get(collection)
+            if served is not None and not served.is_complete:
+                with served.writing() as copy:
+                    publish(Path(copy), served.dimensions)
+                    served.is_complete = True
+            self._unverified.discard(collection)
+
     def _start_engine(self) -> EngineProcess:
         """Start an engine that keeps the folder locked until it has ended, however this process ends."""
         kept_open = (self._owner.descriptor,)
-        return EngineProcess(
+        engine = EngineProcess(
             _ENGINE, _ENGINE_MODULE, self._folder, kept_open=kept_open, hung_after_s=self._hung_after_s
         )
+        return _prepared(engine, "serve", self._most_open)
 
     def _start_builder(self) -> EngineProcess:
-        return EngineProcess(
+        """Start an engine for one shard, which is brought to disk as a whole."""
+        engine = EngineProcess(
             _ENGINE,
             _ENGINE_MODULE,
             self._folder,
@@ -236,18 +291,75 @@ class QdrantEdgeVectorStore:
             niceness=_BUILDER_NICENESS,
             is_serving=False,
         )
+        return _prepared(engine, "build")
 
-    def _create(self, folder: Path, dimensions: int, budget: Budget) -> ServedCollection:
+    def _create(self, folder: Path, dimensions: int, budget: Budget, *, is_complete: bool = True) -> ServedCollection:
         copy = new_copy(folder)
-        self._engine.live(budget).write(budget, "create", str(copy), dimensions)
-        publish(folder, copy, dimensions)
-        return ServedCollection(folder, copy, dimensions)
+        method = "create" if self._index_fields_after > 0 else "create_indexed"
+        self._engine.live(budget).write(budget, method, str(copy), dimensions)
+        publish(copy, dimensions, is_complete=is_complete)
+        return ServedCollection(folder, copy, dimensions, is_complete=is_complete)
+
+    def _read(self, served: ServedCollection, budget: Budget, method: str, *arguments: Any) -> Any:
+        with served.reading() as path:
+            try:
+                return self._engine.live(budget).read(budget, method, path, *arguments)
+            except StoreUnavailableError as error:
+                failure = error
+        raise self._explained(served, Path(path), failure)
+
+    def _write(self, served: ServedCollection, budget: Budget, method: str, numbers: list[int], *rest: Any) -> None:
+        with served.writing(numbers) as path:
+            try:
+                self._engine.live(budget).write(budget, method, path, numbers, *rest)
+            except StoreUnavailableError as error:
+                failure = error
+            else:
+                return
+        raise self._explained(served, Path(path), failure)
+
+    def _explained(self, served: ServedCollection, copy: Path, failure: StoreUnavailableError) -> StoreUnavailableError:
+        """Return a failure of a request as its caller should see it; a damaged copy gives way to an empty one.
+
+        A copy that ends the engine whenever it is opened is damaged too.
+        """
+        budget = Budget(_START_S)
+        try:
+            engine = self._engine.live(budget)
+        except GroundwireError:
+            return failure
+        try:
+            damage = str(engine.read(budget, "damage", str(copy)))
+        except StoreUnavailableError as error:
+            if not engine.is_broken or "what" in error.metadata:
+                return failure  # silent, or out of space on the disk: that says nothing of the copy
+            damage = error.message
+        except GroundwireError:
+            return failure
+        if not damage:
+            return failure
+        with self._lock:
+            if served.serves(copy) and not served.is_dropped.is_set():
+                _log.error("the files of a collection are damaged", collection=served.folder.name, damage=damage)
+                self._replace(served, budget)
+                self._unverified.add(served.folder.name)
+        return _being_rebuilt()
+
+    def _replace(self, served: ServedCollection, budget: Budget) -> None:
+        """Let an empty copy, to be filled from the catalog, take the place of the serving one."""
+        made = self._create(served.folder, served.dimensions, budget, is_complete=False)
+        with made.reading() as copy, served.writing():
+            served.is_complete = False
+            old = served.switch(Path(copy))
+        served.wait_unread(old)
+        with contextlib.suppress(GroundwireError):  # an engine that died has closed everything
+            self._engine.live(Budget(_CLOSE_S)).write(Budget(_CLOSE_S), "close", str(old))
+        remove_copy(old)
 
     def _numbers(self, served: ServedCollection, budget: Budget) -> Iterator[int]:
         page: list[int] = [0]
         while page:
-            with served.reading() as path:
-                page = self._engine.live(budget).read(budget, "numbers", path, page[-1], _PAGE)
+            page = self._read(served, budget, "numbers", page[-1], _PAGE)
             yield from page
 
     def _served(self, collection: str) -> ServedCollection:
@@ -255,3 +367,17 @@ class QdrantEdgeVectorStore:
         if served is None:
             raise CollectionNotFoundError(collection)
         return served
+
+
+def _being_rebuilt() -> StoreUnavailableError:
+    return StoreUnavailableError("the index is being filled from the catalog; repeat the call", engine=_ENGINE)
+
+
+def _prepared(engine: EngineProcess, method: str, *arguments: Any) -> EngineProcess:
+    """Return an engine that has been told what it is for."""
+    try:
+        engine.write(Budget(_START_S), method, *arguments)
+    except BaseException:
+        engine.close()
+        raise
+    return engine

@@ -16,6 +16,7 @@ from groundwire.ingest.create_collection import CreateCollection
 from groundwire.ingest.get_stats import GetStats
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.index_orphans import IndexOrphans
+from groundwire.ingest.index_recovery import IndexRecovery
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.operations import OperationParts, Operations
 from groundwire.ingest.read_collections import GetCollection, ListCollections
@@ -35,6 +36,7 @@ from groundwire.ingest.sweep_leftovers import OUTBOX, REPEATED_CHUNKS, SweepLeft
 from groundwire.ingest.update_collection import UpdateCollection
 from groundwire.ingest.validate_metadata import ValidateMetadata
 from groundwire.ingest.wire.collection_settings import SettingsReader
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder
@@ -46,6 +48,7 @@ from groundwire.vectorstores.engine_names import engine_name
 
 STAGING_FOLDER = "staging"
 PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
+_FIND_LOST_S = 30.0
 _WAITING_OPERATIONS = 16
 """Calls that may wait for long work at a time; further ones wait for their turn."""
 
@@ -61,12 +64,18 @@ class IngestService:
     parser: ParserLanes
     ingest_workers: Workers
     operations: OperationCalls
+    index_recovery: IndexRecovery
 
     def start(self) -> None:
-        """Take back what a dead process left half written, start the parser process and the sweeper."""
+        """Recover, then start the parser process and the background work."""
         self.parser.start()
-        self.sweep.recover()
+        self.recover()
         self.housekeeping.start()
+
+    def recover(self) -> None:
+        """Take back what a dead process left half written, and find out what the engine has lost meanwhile."""
+        self.sweep.recover()
+        self.index_recovery.find_lost(Budget(_FIND_LOST_S))
 
     def close(self) -> None:
         """End the parser process and the threads; a document that is being ingested fails."""
@@ -94,7 +103,8 @@ def build(
     )
     sweep, rebuild = _sweep(base, receive), RebuildIndex(vectors, base.cache)
     # A hung engine must not keep the catalog from being tidied, nor a rebuild of minutes the points from being deleted.
-    lanes = (sweep.catalog_jobs(), sweep.engine_jobs(), [rebuild.job()])
+    index_recovery = IndexRecovery(base.collections, base.cache, base.check_points, vectors)
+    lanes = (sweep.catalog_jobs(), sweep.engine_jobs(), [rebuild.job()], [index_recovery.job()])
     housekeeping = Housekeeping(lanes, base.clock, settings.sweep_every_s)
 
     def after_write(collection: Collection) -> None:
@@ -107,7 +117,9 @@ def build(
         _operations(base, housekeeping), base.remember, embedder_url, Workers(_WAITING_OPERATIONS, "operation")
     )
     servicer = _servicer(base, ingest, receive, housekeeping, operations, (workers, ingest_workers))
-    return IngestService(servicer, servicer.calls.use, housekeeping, sweep, parser, ingest_workers, operations)
+    return IngestService(
+        servicer, servicer.calls.use, housekeeping, sweep, parser, ingest_workers, operations, index_recovery
+    )
 
 
 def _servicer(
@@ -176,7 +188,7 @@ def _operations(base: Foundation, housekeeping: Housekeeping) -> Operations:
         documents=base.documents,
         vectors=base.vectors,
         embed_chunks=base.embed_chunks,
-        engines=base.apply_outbox.engines,
+        check_points=base.check_points,
         sweep=lambda budget: housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), budget),
         nudge=housekeeping.nudge,
         clock=base.clock,

@@ -12,12 +12,15 @@ from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.outbox import Outbox
+from groundwire.catalog.point_inspection import PointInspection
 from groundwire.catalog.recovery import Recovery
 from groundwire.catalog.sources import Sources
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.apply_outbox import ApplyOutbox
+from groundwire.ingest.check_points import CheckPoints
 from groundwire.ingest.embed_chunks import EmbedChunks
+from groundwire.ingest.embed_missing import EmbedMissing
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.settings import IngestSettings
@@ -110,3 +113,15 @@ class Foundation:
     def apply_outbox(self) -> ApplyOutbox:
         """Return what does the tasks of the vector store; its locks are those of all who write filter keys."""
         return ApplyOutbox(self.collections, self.outbox, self.cache, self.vectors, KeyedLocks())
+
+    @cached_property
+    def check_points(self) -> CheckPoints:
+        """Return what compares the points of a collection with the catalog."""
+        return CheckPoints(
+            inspection=PointInspection(self.catalog),
+            cache=self.cache,
+            vectors=self.vectors,
+            embed_missing=EmbedMissing(self.cache, self.embed_chunks),
+            identity=self.embedder.identity,
+            engines=self.apply_outbox.engines,
+        )

@@ -1,0 +1,101 @@
+"""Seals: what the files of an engine looked like when it closed them, so that damage is seen before it is served.
+
+Engines check little of what they read: a garbled file of vectors gives wrong results, a missing one none at all, and
+a file that was cut short ends the process. A sealed folder that still looks as it did needs no further look.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_PIECE_BYTES = 1 << 20
+_LARGE_BYTES = 64 << 20
+"""Larger files are never changed by an engine once they are written; smaller ones change through maps, which some
+file systems (tmpfs) do not count as a change of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedFile:
+    """A file as it was: `checksum` is a CRC-32 of its content."""
+
+    size: int
+    mtime_ns: int
+    checksum: int
+
+
+class Seal:
+    """The files of a folder, by path relative to it."""
+
+    def __init__(self, files: dict[str, SealedFile]) -> None:
+        self.files = files
+
+    @classmethod
+    def of(cls, folder: Path, earlier: "Seal | None" = None) -> "Seal":
+        """Look at every file; large ones that look as they did at an earlier seal are not read again."""
+        known = {} if earlier is None else earlier.files
+        files = {}
+        for path in _files(folder):
+            name, status = str(path.relative_to(folder)), path.stat()
+            before = known.get(name)
+            is_same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
+            if before is not None and is_same and status.st_size > _LARGE_BYTES:
+                files[name] = before
+            else:
+                files[name] = SealedFile(status.st_size, status.st_mtime_ns, _checksum(path))
+        return cls(files)
+
+    @classmethod
+    def read(cls, path: Path) -> "Seal | None":
+        """Return what a file of seals says; None when there is none, or only part of one."""
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            return cls({name: SealedFile(**facts) for name, facts in stored.items()})
+        except (OSError, ValueError, TypeError, AttributeError):
+            return None
+
+    def write(self, path: Path) -> None:
+        """Store it. Not synced: a seal that a power cut takes away only means a closer look."""
+        draft = path.with_name(f"{path.name}.new")
+        draft.write_text(json.dumps({name: asdict(file) for name, file in self.files.items()}), encoding="utf-8")
+        draft.replace(path)
+
+    def broken(self, folder: Path) -> str:
+        """Return the first file that is missing or has another content, or an empty text.
+
+        A file of the same size and time is taken for the same; one that was copied is compared by its content.
+        """
+        for name, sealed in self.files.items():
+            try:
+                status = (folder / name).stat()
+                if status.st_size != sealed.size:
+                    return name
+                if status.st_mtime_ns != sealed.mtime_ns and _checksum(folder / name) != sealed.checksum:
+                    return name
+            except OSError:
+                return name
+        return ""
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file())
+
+
+def _checksum(path: Path) -> int:
+    """Return a CRC-32 of the pieces that are not all zeros, and of their places: files of engines are mostly holes."""
+    checksum = 0
+    with path.open("rb", buffering=0) as file:
+        length = os.fstat(file.fileno()).st_size
+        offset = 0
+        while offset < length:
+            try:
+                offset = os.lseek(file.fileno(), offset, os.SEEK_DATA) // _PIECE_BYTES * _PIECE_BYTES
+            except OSError:
+                break  # nothing but a hole up to the end
+            piece = os.pread(file.fileno(), _PIECE_BYTES, offset)
+            if piece.count(0) < len(piece):
+                checksum = zlib.crc32(piece, zlib.crc32(offset.to_bytes(8, "little"), checksum))
+            offset += _PIECE_BYTES
+    return checksum
