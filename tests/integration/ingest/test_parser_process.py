@@ -1,5 +1,6 @@
-"""The parser process: what it refuses, how it dies, and that the next document goes on."""
+"""The parser processes: what they refuse, how they die, who waits, and that the next document goes on."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.ingest.adapters.parser_lanes import ParserLanes
+from groundwire.ingest.adapters import parser_process
+from groundwire.ingest.adapters.parser_pool import QUICK_BYTES, ParserPool
 from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
 from groundwire.ingest.adapters.readers.source_reader import SourceReader
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
@@ -130,27 +132,139 @@ def test_a_caller_that_leaves_does_not_wait(parser: ParserProcess, error: type[E
     assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
 
 
-def test_a_small_document_does_not_wait_for_a_large_one() -> None:
-    lanes = ParserLanes(TOKENIZER.definition, ParserLimits())
+@pytest.mark.parametrize("text", [SLOW, SLOW[: QUICK_BYTES - 1]], ids=["large", "small and slow"])
+def test_an_ordinary_document_does_not_wait_for_costly_ones(text: str) -> None:
+    pool = ParserPool(TOKENIZER.definition, ParserLimits(), processes=3)
     budget = Budget()
-    failures: list[Exception] = []
+    ends: list[type[Exception]] = []
 
-    def parse_large() -> None:
+    def parse_slow() -> None:
         try:
-            lanes.parse(original(SLOW), RULES, budget)
+            pool.parse(original(text), RULES, budget)
         except CallCancelledError as error:
-            failures.append(error)
+            ends.append(type(error))
 
-    large = threading.Thread(target=parse_large)
-    large.start()
+    slow = [threading.Thread(target=parse_slow) for _ in range(6)]
+    for thread in slow:
+        thread.start()
     try:
-        assert lanes.parse(original("# Small\n\nText."), RULES, Budget()).chunks
-        assert large.is_alive()
+        time.sleep(1.0)
+        started = time.monotonic()
+        assert pool.parse(original("# Small\n\nText."), RULES, Budget()).chunks
+        # A small document that is slow may keep a process for two seconds of the processor before it has to wait.
+        assert time.monotonic() - started < 30
+        assert any(thread.is_alive() for thread in slow)
     finally:
         budget.cancel()
-        large.join()
-        lanes.close()
-    assert len(failures) == 1
+        for thread in slow:
+            thread.join()
+        pool.close()
+    assert ends
+
+
+def test_documents_wait_for_a_process_no_longer_than_their_budget() -> None:
+    pool = ParserPool(TOKENIZER.definition, ParserLimits(), processes=2)
+    budget = Budget()
+
+    def parse_slow() -> None:
+        with contextlib.suppress(CallCancelledError):
+            pool.parse(original(SLOW), RULES, budget)
+
+    slow = threading.Thread(target=parse_slow)
+    slow.start()
+    try:
+        time.sleep(0.5)
+        with pytest.raises(DeadlineError):
+            pool.parse(original(SLOW), RULES, Budget(0.3))
+        assert len(pool.process_ids) == 1  # the other one is left for small documents
+    finally:
+        budget.cancel()
+        slow.join()
+        pool.close()
+
+
+def test_a_closed_pool_ends_those_who_wait() -> None:
+    pool = ParserPool(TOKENIZER.definition, ParserLimits(), processes=2)
+    ends: list[Exception] = []
+
+    def parse_slow() -> None:
+        try:
+            pool.parse(original(SLOW), RULES, Budget())
+        except UnavailableError as error:
+            ends.append(error)
+
+    slow = [threading.Thread(target=parse_slow) for _ in range(4)]
+    for thread in slow:
+        thread.start()
+    time.sleep(0.5)
+    pool.close()
+    for thread in slow:
+        thread.join(10)
+    assert len(ends) == 4
+    assert pool.process_ids == []
+
+
+@pytest.mark.parametrize("script", ["raise SystemExit(3)", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_parser_that_does_not_start_is_not_blamed_on_the_document(
+    monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    parser = ParserProcess(TOKENIZER.definition, ParserLimits())
+    try:
+        with monkeypatch.context() as broken:
+            broken.setattr(parser_process, "_START", script)
+            with pytest.raises(UnavailableError, match="cannot be started"):
+                parser.parse(original("# Small\n\nText."), RULES, Budget())
+        assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
+    finally:
+        parser.close()
+
+
+def test_a_parser_that_cannot_be_forked_is_not_blamed_on_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = ParserProcess(TOKENIZER.definition, ParserLimits())
+    try:
+        with monkeypatch.context() as broken:
+            broken.setattr(sys, "executable", "/nowhere/python")
+            parser.start()
+            with pytest.raises(UnavailableError, match="cannot be started"):
+                parser.parse(original("# Small\n\nText."), RULES, Budget())
+        assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
+    finally:
+        parser.close()
+
+
+def test_a_parser_that_hangs_is_replaced_and_the_document_read() -> None:
+    parser = ParserProcess(TOKENIZER.definition, ParserLimits(stall_s=0.5))
+    try:
+        parser.parse(original("# Small\n\nText."), RULES, Budget())
+        first = parser.process_id
+        assert first is not None
+        os.kill(first, signal.SIGSTOP)
+        assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
+        assert parser.process_id not in {first, None}
+    finally:
+        parser.close()
+
+
+def test_parsers_that_hang_each_time_are_not_blamed_on_the_document() -> None:
+    parser = ParserProcess(TOKENIZER.definition, ParserLimits(stall_s=0.5))
+    stop = threading.Event()
+
+    def stop_them() -> None:
+        while not stop.wait(0.05):
+            if parser.process_id is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(parser.process_id, signal.SIGSTOP)
+
+    parser.parse(original("# Small\n\nText."), RULES, Budget())
+    attacker = threading.Thread(target=stop_them)
+    attacker.start()
+    try:
+        with pytest.raises((UnavailableError, DeadlineError)):
+            parser.parse(original("word " * 400_000), RULES, Budget(20))
+    finally:
+        stop.set()
+        attacker.join()
+        parser.close()
 
 
 def test_a_closed_parser_says_so() -> None:

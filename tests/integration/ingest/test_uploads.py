@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import random
+import signal
 import uuid
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -15,6 +16,7 @@ import pytest
 
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.adapters import parser_process
 from groundwire.kernel.clock import SystemClock
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
@@ -24,6 +26,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     NotFoundError,
     RequestIdReusedError,
+    UnavailableError,
 )
 from groundwire.rpc.error_status import from_rpc_error
 from tests.integration.ingest.harness import Harness
@@ -475,3 +478,23 @@ async def test_an_upload_without_a_part_for_a_day_is_forgotten(tmp_path: Path) -
         assert staged(tmp_path) == set()
     finally:
         harness.close()
+
+
+async def test_an_upload_survives_a_parser_that_does_not_start(
+    stub: Any, harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = long_text(21, 30).encode()
+    header = header_of(collection, "book.txt", content)
+    for process_id in harness.service.parser.process_ids:
+        os.kill(process_id, signal.SIGKILL)
+    with monkeypatch.context() as broken:
+        broken.setattr(parser_process, "_START", "raise SystemExit(3)")
+        stream = Stream(stub, header)
+        await stream.send(content, await stream.open(), len(content))
+        await stream.call.done_writing()
+        refused = await stream.failure()
+    assert type(refused) is UnavailableError
+    assert stream.upload_id in staged(harness.folder)
+    later = Stream(stub, again(header, stream.upload_id))
+    assert await later.open() == len(content)
+    assert (await later.finish()).outcome == document_pb2.INGEST_OUTCOME_CREATED

@@ -8,7 +8,8 @@ class IngestSettings(BaseSettings):
     """What a document may cost, and how often the service tidies up.
 
     A tenant may have `max_staged_bytes` of unfinished uploads. Taking a document apart may take `parser_base_s` seconds
-    and `parser_s_per_mib` for each MiB, in a process of at most `parser_memory_mib` MiB. An office document may inflate
+    of the processor and `parser_s_per_mib` for each MiB, in one of `parser_processes` processes of at most
+    `parser_memory_mib` MiB; one that uses none for `parser_stall_s` seconds is replaced. An office document may inflate
     to `parser_inflated_mib` MiB in `parser_zip_entries` entries, none of them to more than `parser_zip_ratio` times its
     size; a PDF may have `parser_pages` pages. `embed_batch_tokens` are embedded between two looks at the deadline.
     """
@@ -18,6 +19,8 @@ class IngestSettings(BaseSettings):
     max_document_bytes: int = Field(default=64 * 1024 * 1024, ge=1, le=1024 * 1024 * 1024)
     max_staged_bytes: int = Field(default=4 * 1024 * 1024 * 1024, ge=1)
     concurrent_documents: int = Field(default=8, ge=1, le=64)
+    parser_processes: int = Field(default=4, ge=2, le=64)
+    parser_stall_s: float = Field(default=10.0, gt=0)
     parser_base_s: float = Field(default=9.0, gt=0)
     parser_s_per_mib: float = Field(default=8.0, ge=0)
     parser_memory_mib: int = Field(default=4096, ge=512)

@@ -8,10 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import structlog
 
@@ -37,6 +36,7 @@ _DEATH_S = 1.0
 _START_LIMIT_S = 30.0
 _ATTEMPTS = 2
 _MIB = 1 << 20
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 _log = structlog.get_logger(__name__)
 
@@ -45,8 +45,9 @@ _log = structlog.get_logger(__name__)
 class ParserLimits:
     """What a document may cost: `base_s` and `s_per_mib` seconds, `memory_base_bytes` and `memory_per_byte` of memory.
 
-    The seconds are those of the clock, and in the same number those of the processor. The memory is that beyond what
-    the process has at the start of the document; the whole process never gets more than `memory_bytes`.
+    The seconds are those of the processor, so that a busy machine refuses nothing. A process that uses none for
+    `stall_s` seconds of the clock hangs, which is not the document's fault. The memory is that beyond what the process
+    has at the start of the document; the whole process never gets more than `memory_bytes`.
     """
 
     base_s: float = 9.0
@@ -54,10 +55,11 @@ class ParserLimits:
     memory_base_bytes: int = 512 << 20
     memory_per_byte: int = 64
     memory_bytes: int = 4 << 30
+    stall_s: float = 10.0
     reading: ReadingLimits = field(default_factory=ReadingLimits)
 
     def time_s(self, size_bytes: int) -> float:
-        """Return the seconds that a document of this size may take."""
+        """Return the seconds of the processor that a document of this size may take."""
         return self.base_s + self.s_per_mib * size_bytes / _MIB
 
     def more_memory_bytes(self, size_bytes: int) -> int:
@@ -69,8 +71,12 @@ class _TooSlow(Exception):  # noqa: N818 - not an error: a signal from the wait 
     """The document used up its time."""
 
 
+class _Stalled(Exception):  # noqa: N818 - as above
+    """The process does nothing."""
+
+
 class ParserProcess:
-    """A parser in a process of its own, one document at a time; a Parser.
+    """A parser in a process of its own; a Parser for one thread at a time.
 
     The process lives on between documents. It is killed when a document takes too long or its caller leaves, and the
     next document starts another.
@@ -79,7 +85,6 @@ class ParserProcess:
     def __init__(self, tokenizer: TokenizerDefinition, limits: ParserLimits) -> None:
         self._tokenizer = tokenizer
         self._limits = limits
-        self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._end: socket.socket | None = None
         self._closed = False
@@ -87,28 +92,64 @@ class ParserProcess:
     @property
     def process_id(self) -> int | None:
         """Return the id of the running process, or None."""
-        return self._process.pid if self._process is not None else None
+        process = self._process
+        return process.pid if process is not None else None
 
     def start(self) -> None:
-        """Start the process ahead of the first document, without waiting until it is ready."""
-        with self._lock:
-            self._spawn()
+        """Start the process ahead of the first document, without waiting until it is ready.
 
-    def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
+        Where that fails the first document tries again, and everything else of the service works meanwhile.
+        """
+        try:
+            self._spawn()
+        except OSError as error:
+            self._kill()
+            _log.warning("the parser process does not start", error=str(error))
+
+    def parse(
+        self, original: Original, rules: ParseRules, budget: Budget, at_most_s: float | None = None
+    ) -> ParsedDocument:
         """Return what a document holds.
 
-        A process that dies is started again and gets the document once more; the second death is the
-        document's fault.
+        A process that dies is started again and gets the document once more; the second death is the document's fault.
+        A process that cannot be started, or hangs twice, never is.
+
+        Args:
+            original: the bytes.
+            rules: how they are taken apart.
+            budget: of the call.
+            at_most_s: seconds of the processor, when fewer than the limits allow.
+
+        Raises:
+            InvalidRequestError: the document is refused; see `Parser.parse`.
+            UnavailableError: no process can be started, or it hangs.
         """
-        while not self._lock.acquire(timeout=_POLL_S):
-            budget.check()
-        try:
-            for _ in range(_ATTEMPTS):
-                answer = self._ask(original, rules, budget)
-                if answer is not None:
-                    return self._parsed(*answer, rules)
-        finally:
-            self._lock.release()
+        limit_s = self._limits.time_s(original.size_bytes)
+        limit_s = limit_s if at_most_s is None else min(limit_s, at_most_s)
+        stalls = 0
+        for _ in range(_ATTEMPTS):
+            process_id, end = self._ready(budget)
+            try:
+                answer = self._ask(end, original, rules, _Watch(budget, process_id, limit_s, self._limits.stall_s))
+            except _TooSlow:
+                self._kill()
+                raise _too_slow(rules, limit_s) from None
+            except _Stalled:
+                self._kill()
+                stalls += 1
+                _log.warning("the parser process hangs", size_bytes=original.size_bytes)
+            except (EOFError, OSError):
+                exit_code = self._ended()
+                _log.warning("the parser process died", exit_code=exit_code, size_bytes=original.size_bytes)
+                if exit_code == -signal.SIGXCPU:
+                    raise _too_slow(rules, limit_s) from None
+            except BaseException:
+                self._kill()  # it still works on a document that nobody waits for
+                raise
+            else:
+                return self._parsed(*answer, rules)
+        if stalls:
+            raise UnavailableError("the parser process does not answer")
         raise _damaged(rules, "cannot be taken apart: the parser dies of it")
 
     def close(self) -> None:
@@ -116,47 +157,45 @@ class ParserProcess:
         self._closed = True
         self._kill()
 
-    def _ask(self, original: Original, rules: ParseRules, budget: Budget) -> tuple[Message, bytearray] | None:
-        """Return the answer of the process, None when it died."""
-        limit_s = self._limits.time_s(original.size_bytes)
-        try:
-            end = self._ready(budget)
-            path = str(original.path) if original.path else None
-            more = self._limits.more_memory_bytes(original.size_bytes)
-            costs = {"cpu_s": math.ceil(limit_s), "more_memory_bytes": more}
-            message = {"rules": rules_to_message(rules), "path": path, **costs}
-            wait = _Wait(budget, limit_s)
-            send_frame(end, message, original.content, wait)
-            answer = receive_frame(end, wait)
-        except _TooSlow:
-            self._kill()
-            raise _too_slow(rules, limit_s) from None
-        except (EOFError, OSError):
-            exit_code = self._ended()
-            _log.warning("the parser process died", exit_code=exit_code, size_bytes=original.size_bytes)
-            if exit_code == -signal.SIGXCPU:
-                raise _too_slow(rules, limit_s) from None
-            return None
-        except BaseException:
-            self._kill()  # it still works on a document that nobody waits for
-            raise
-        return answer
+    def _ask(
+        self, end: socket.socket, original: Original, rules: ParseRules, watch: "_Watch"
+    ) -> tuple[Message, bytearray]:
+        path = str(original.path) if original.path else None
+        more = self._limits.more_memory_bytes(original.size_bytes)
+        costs = {"cpu_s": math.ceil(watch.limit_s), "more_memory_bytes": more}
+        send_frame(end, {"rules": rules_to_message(rules), "path": path, **costs}, original.content, watch)
+        return receive_frame(end, watch)
 
-    def _ready(self, budget: Budget) -> socket.socket:
-        """Return the connection to a process that has said it is ready."""
-        if self._closed:
-            raise UnavailableError("the ingest service is closed")
-        if self._process is not None and self._process.poll() is not None:
-            self._kill()
-        end = self._end or self._spawn()
-        if end.gettimeout() is None:  # its greeting was not read yet
-            end.settimeout(_POLL_S)
-            receive_frame(end, _Wait(budget, _START_LIMIT_S))
-        return end
+    def _ready(self, budget: Budget) -> tuple[int, socket.socket]:
+        """Return the id of a process that has said it is ready, and the connection to it.
+
+        Raises:
+            UnavailableError: the service is closed, or no process can be started.
+        """
+        for _ in range(_ATTEMPTS):
+            if self._closed:
+                raise UnavailableError("the ingest service is closed")
+            if self._process is not None and self._process.poll() is not None:
+                self._kill()
+            try:
+                end = self._end or self._spawn()
+                if end.gettimeout() is None:  # its greeting was not read yet
+                    end.settimeout(_POLL_S)
+                    receive_frame(end, _Starting(budget))
+            except (EOFError, OSError, _Stalled) as error:
+                _log.error("the parser process does not start", exit_code=self._ended(), error=str(error))
+            except BaseException:
+                self._kill()
+                raise
+            else:
+                if (process := self._process) is not None:
+                    return process.pid, end
+        raise UnavailableError("the parser process cannot be started")
 
     def _spawn(self) -> socket.socket:
         """Start the process and tell it its limits; its greeting is read by `_ready`."""
         end, other = socket.socketpair()
+        self._end = end
         with other:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own module
                 [sys.executable, "-S", "-c", _START.format(module=_MODULE), str(other.fileno()), json.dumps(sys.path)],
@@ -164,7 +203,6 @@ class ParserProcess:
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
             )
-        self._end = end
         limits = {"memory_bytes": self._limits.memory_bytes, "reading": asdict(self._limits.reading)}
         hello = {"tokenizer": asdict(self._tokenizer), **limits}
         send_frame(end, hello, b"", lambda: None)
@@ -204,7 +242,7 @@ class ParserProcess:
 
 
 def _too_slow(rules: ParseRules, limit_s: float) -> DocumentLimitError:
-    violation = FieldViolation(rules.field, f"takes more than {limit_s:.0f} s to take apart")
+    violation = FieldViolation(rules.field, f"takes more than {limit_s:.0f} s of the processor to take apart")
     return DocumentLimitError([violation], resource="time_s", limit=round(limit_s))
 
 
@@ -213,14 +251,46 @@ def _damaged(rules: ParseRules, why: str) -> DocumentMalformedError:
     return DocumentMalformedError([FieldViolation(rules.field, why)], format=found)
 
 
-class _Wait:
-    """Called while the process is silent."""
+class _Starting:
+    """Called while a new process is silent."""
 
-    def __init__(self, budget: Budget, limit_s: float) -> None:
-        self._check: Callable[[], None] = budget.check
-        self._ends_at = time.monotonic() + limit_s
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._ends_at = time.monotonic() + _START_LIMIT_S
 
     def __call__(self) -> None:
-        self._check()
+        self._budget.check()
         if time.monotonic() > self._ends_at:
+            raise _Stalled(f"it is not ready after {_START_LIMIT_S:.0f} s")
+
+
+class _Watch:
+    """Called while a process with a document is silent: looks how much of the processor it uses."""
+
+    def __init__(self, budget: Budget, process_id: int, limit_s: float, stall_s: float) -> None:
+        self.limit_s = limit_s
+        self._budget = budget
+        self._process_id = process_id
+        self._stall_s = stall_s
+        self._began_s = self._used_s = _cpu_s(process_id)
+        self._moved_at = time.monotonic()
+
+    def __call__(self) -> None:
+        self._budget.check()
+        used_s, now = _cpu_s(self._process_id), time.monotonic()
+        if used_s - self._began_s > self.limit_s:
             raise _TooSlow
+        if used_s > self._used_s:
+            self._used_s, self._moved_at = used_s, now
+        elif now - self._moved_at > self._stall_s:
+            raise _Stalled
+
+
+def _cpu_s(process_id: int) -> float:
+    """Return the seconds of the processor that a process has used; 0 when it is gone, which its connection tells."""
+    try:
+        stat = Path(f"/proc/{process_id}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0.0
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / _TICKS_PER_S

@@ -7,7 +7,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.expired_generations import ExpiredGenerations
 from groundwire.catalog.statistics import Statistics
 from groundwire.catalog.uploads import Uploads
-from groundwire.ingest.adapters.parser_lanes import ParserLanes
+from groundwire.ingest.adapters.parser_pool import ParserPool
 from groundwire.ingest.adapters.staged_upload import StagingFolder
 from groundwire.ingest.bootstrap.documents import ingest_document, parser_of, put_chunks, use_cases
 from groundwire.ingest.bootstrap.foundation import Foundation
@@ -61,7 +61,7 @@ class IngestService:
     use_cases: UseCases
     housekeeping: Housekeeping
     sweep: SweepLeftovers
-    parser: ParserLanes
+    parser: ParserPool
     ingest_workers: Workers
     operations: OperationCalls
     index_recovery: IndexRecovery

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from groundwire.ingest.adapters.parser_lanes import ParserLanes
+from groundwire.ingest.adapters.parser_pool import ParserPool
 from groundwire.ingest.adapters.parser_process import ParserLimits
 from groundwire.ingest.admit_document import AdmitDocument
 from groundwire.ingest.bootstrap.foundation import Foundation
@@ -27,9 +27,9 @@ from groundwire.kernel.collection import Collection
 _MIB = 1 << 20
 
 
-def parser_of(base: Foundation) -> ParserLanes:
+def parser_of(base: Foundation) -> ParserPool:
     """Return the processes that take documents apart, not yet started."""
-    return ParserLanes(base.embedder.tokenizer.definition, _parser_limits(base.settings))
+    return ParserPool(base.embedder.tokenizer.definition, _parser_limits(base.settings), base.settings.parser_processes)
 
 
 def ingest_document(base: Foundation, parser: Parser, after_write: Callable[[Collection], None]) -> IngestDocument:
@@ -91,6 +91,7 @@ def _parser_limits(settings: IngestSettings) -> ParserLimits:
         memory_base_bytes=settings.parser_memory_base_mib * _MIB,
         memory_per_byte=settings.parser_memory_per_byte,
         memory_bytes=settings.parser_memory_mib * _MIB,
+        stall_s=settings.parser_stall_s,
         reading=ReadingLimits(
             zip_entries=settings.parser_zip_entries,
             inflated_bytes=settings.parser_inflated_mib * _MIB,
