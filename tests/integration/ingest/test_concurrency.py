@@ -1,5 +1,6 @@
 """Several callers at once, repeated calls, and callers that leave."""
 
+import threading
 import time
 import uuid
 from dataclasses import replace
@@ -9,16 +10,21 @@ import pytest
 
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.catalog.generations import PendingGeneration
+from groundwire.catalog.publish_generation import IndexMovedError
 from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest, Progress, Stage
-from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.keyed_locks import KeyedLocks, Slots
 from groundwire.ingest.ports import Original
+from groundwire.ingest.write_generation import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     CallCancelledError,
+    ConflictError,
     DeadlineError,
     EmbeddingMismatchError,
     InvalidRequestError,
+    OverloadedError,
     RequestIdReusedError,
 )
 from groundwire.kernel.identifiers import DEFAULT_TENANT
@@ -174,7 +180,72 @@ def test_a_lock_is_waited_for_no_longer_than_the_budget() -> None:
         with pytest.raises(DeadlineError), locks.hold(("a",), Budget(0.1)):
             pass
         assert time.monotonic() - started < 2
-    assert locks._held == {}
+    assert locks._queues == {}
+
+
+def test_a_lock_is_given_in_order_of_arrival_to_a_bounded_number_of_callers() -> None:
+    locks, order = KeyedLocks(max_waiting=3), list[int]()
+
+    def take(number: int) -> None:
+        with locks.hold(("a",), Budget()):
+            order.append(number)
+
+    with locks.hold(("a",), Budget()):
+        waiting = [threading.Thread(target=take, args=(number,)) for number in range(3)]
+        for number, thread in enumerate(waiting, start=2):
+            thread.start()
+            while len(locks._queues["a",]) < number:
+                time.sleep(0.01)
+        with pytest.raises(OverloadedError) as caught, locks.hold(("a",), Budget()):
+            pass
+        with locks.hold(("b",), Budget()):
+            assert order == []
+    for thread in waiting:
+        thread.join()
+    assert caught.value.metadata == {"limit": "3"}
+    assert order == [0, 1, 2]
+
+
+def test_slots_bound_who_works_and_those_who_wait_leave_with_their_budget() -> None:
+    slots, at_work, most = Slots(2), list[int](), list[int]()
+
+    def work(number: int) -> None:
+        with slots.hold(Budget()):
+            at_work.append(number)
+            most.append(len(at_work))
+            time.sleep(0.02)
+            at_work.remove(number)
+
+    in_threads(*(partial(work, number) for number in range(8)))
+    assert len(most) == 8
+    assert max(most) == 2
+    with slots.hold(Budget()), slots.hold(Budget()), pytest.raises(DeadlineError), slots.hold(Budget(0.1)):
+        pass
+    with slots.hold(Budget(0.1)), slots.hold(Budget(0.1)):
+        pass
+
+
+def test_a_write_follows_a_moving_index_a_bounded_number_of_times(
+    harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use = harness.service.use_cases.ingest_document
+    moves = 0
+
+    def moved(pending: PendingGeneration, *_: object) -> None:
+        nonlocal moves
+        moves += 1
+        if moves > 50:
+            raise AssertionError("it never ends")
+        raise IndexMovedError(pending.collection)
+
+    monkeypatch.setattr(use.write_generation.documents, "publish", moved)
+    with pytest.raises(ConflictError):
+        use(request_for(collection, "a.txt"), Original(11, b"Tides rise."), Budget(), lambda _: None)
+    assert moves == MAX_INDEX_MOVES
+    monkeypatch.undo()
+    harness.sweep()
+    assert harness.points(collection) == []
+    assert harness.ingest(collection, "a.txt", "Tides rise.").document.generation >= 1
 
 
 def test_a_collection_of_another_model_is_refused(harness: Harness, collection: str) -> None:

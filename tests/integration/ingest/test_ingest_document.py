@@ -254,3 +254,18 @@ def test_the_book_profile_makes_book_sized_chunks(harness: Harness) -> None:
     chunks = chunks_of(harness, "a-book", document.document_id)
     assert all(500 <= chunk.token_count <= 1000 for chunk in chunks)
     assert {chunk.chapter for chunk in chunks} == {"Tides"}
+
+
+def test_front_matter_that_breaks_rules_is_left_out_with_a_warning_and_updates_go_on(
+    harness: Harness, collection: str
+) -> None:
+    matter = f"---\ntitle: {'t' * 5000}\nlanguage: xx\ndate: 0001-01-01T00:00:00+14:00\n---\n"
+    result = harness.ingest(collection, "a.md", matter + "# Tides\n\nThe moon pulls the sea.\n")
+    warnings = {warning.kind: warning.occurrence_count for warning in result.warnings}
+    assert warnings[document_pb2.INGEST_WARNING_KIND_PROPERTY_IGNORED] == 3
+    stored = result.document.fields
+    assert (stored.language, len(stored.title), stored.HasField("date_created")) == ("en", 1024, False)
+    update = pb.UpdateDocumentRequest(collection=collection, document_id=result.document.document_id, fields=stored)
+    update.fields.category = "sea"
+    changed = harness.service.servicer.change_calls.update_document(update)
+    assert changed.document.fields.category == "sea"

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 import grpc
 import pytest
+from sqlalchemy import update
 
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.catalog.tables import documents
 from tests.integration.retrieve.reading_room import ReadingRoom
 from tests.integration.retrieve.serving import refused, serving
 
@@ -100,6 +102,21 @@ def _check_exact(passage: pb.ExpandedPassage, text: str) -> None:
     assert text.encode()[span.start_byte : span.end_byte].decode() == passage.content
     for chunk in passage.chunks:
         assert text[chunk.span.start : chunk.span.end] == chunk.content
+
+
+async def test_chunks_name_the_tokenizer_that_counted_their_document(room: ReadingRoom, reader: "Stub") -> None:
+    room.create("counted")
+    document_id = room.put("counted", "a.md", "The tide comes and goes.")
+    room.ingest.catalog.write(
+        lambda connection: connection.execute(
+            update(documents).where(documents.c.document_id == document_id).values(tokenizer="another-counter")
+        )
+    )
+    request = pb.ExpandRequest(
+        collection="counted", chunks=[pb.ChunkReference(chunk_id=f"{document_id}#chunk_000")], mode=_NEIGHBOURS
+    )
+    (passage,) = (await reader.Expand(request)).passages
+    assert [chunk.tokenizer for chunk in passage.chunks] == ["another-counter"]
 
 
 @pytest.mark.requirement("S1-44")

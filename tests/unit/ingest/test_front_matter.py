@@ -2,8 +2,14 @@
 
 from datetime import UTC, datetime
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from groundwire.ingest.domain.document_fields import kept_fields, stated_fields
-from groundwire.ingest.domain.front_matter import FrontMatter, fields_of, read_front_matter
+from groundwire.ingest.domain.front_matter import FrontMatter, read_front_matter
+from groundwire.ingest.domain.source_properties import SourceProperties
+from groundwire.ingest.wire.fields import parse_fields, to_fields_message
 from groundwire.kernel.document import DocumentFields
 
 BLOCK = """---
@@ -19,24 +25,34 @@ unknown:
   nested: value
 ---
 """
+KEYS = ("title", "author", "subjects", "description", "date", "lang", "category", "tags", "project")
+TAGS = tuple(f"t{number}" for number in range(64))
+
+
+def fields_of(text: str) -> DocumentFields:
+    return read_front_matter(text).properties.fields
 
 
 def test_fields_are_read() -> None:
     found = read_front_matter(BLOCK + "# Tides\n")
     assert found == FrontMatter(
-        end=len(BLOCK),
-        title="On: Tides",
-        creators=("Ada", "Grace"),
-        tags=("moon", "sea"),
-        date_created=datetime(2024, 5, 1, tzinfo=UTC),
-        language="en",
+        len(BLOCK),
+        SourceProperties(
+            DocumentFields(
+                title="On: Tides",
+                creators=("Ada", "Grace"),
+                tags=("moon", "sea"),
+                date_created=datetime(2024, 5, 1, tzinfo=UTC),
+                language="en",
+            )
+        ),
     )
 
 
 def test_the_end_is_right_with_returns() -> None:
     text = BLOCK.replace("\n", "\r\n") + "# Tides\r\n"
     assert text[read_front_matter(text).end :] == "# Tides\r\n"
-    assert read_front_matter(text).title == "On: Tides"
+    assert fields_of(text).title == "On: Tides"
 
 
 def test_a_rule_at_the_top_is_no_front_matter() -> None:
@@ -47,19 +63,49 @@ def test_a_block_that_does_not_end_is_no_front_matter() -> None:
     assert read_front_matter("---\ntitle: x\n# Heading\n") == FrontMatter()
 
 
-def test_unreadable_values_are_left_out() -> None:
-    found = read_front_matter("---\ntitle:\ndate: yesterday\nlang: english\ntags: [a, ' ']\n---\n")
-    assert (found.title, found.date_created, found.language, found.tags) == (None, None, None, ("a",))
+def test_unreadable_values_are_left_out_and_counted() -> None:
+    found = read_front_matter("---\ntitle:\ndate: yesterday\nlang: english\ntags: [a, ' ']\n---\n").properties
+    assert found == SourceProperties(DocumentFields(tags=("a",)), ignored=2)
+
+
+@pytest.mark.parametrize(
+    ("line", "fields", "ignored"),
+    [
+        ("language: xx", DocumentFields(), 1),
+        ("language: de-AT", DocumentFields(language="de"), 0),
+        (f"title: {'t' * 5000}", DocumentFields(title="t" * 1024), 1),
+        (f"description: {'d' * 9000}", DocumentFields(description="d" * 8192), 1),
+        ("title: bell \x07 rings", DocumentFields(), 1),
+        (f"tags: [{', '.join(f't{number}' for number in range(70))}]", DocumentFields(tags=TAGS), 6),
+        ("date: 0001-01-01T00:00:00+14:00", DocumentFields(), 1),
+        ("date: 9999-12-31T23:59:59-14:00", DocumentFields(), 1),
+        ("date: 0001-01-01", DocumentFields(date_created=datetime(1, 1, 1, tzinfo=UTC)), 0),
+    ],
+)
+def test_values_keep_the_rules_for_values_in_requests(line: str, fields: DocumentFields, ignored: int) -> None:
+    found = read_front_matter(f"---\n{line}\n---\nText.\n").properties
+    assert found == SourceProperties(fields, ignored)
+    assert sum(found.warnings.values()) == ignored
+
+
+VALUES = st.text(max_size=40) | st.datetimes().map(str) | st.just("x" * 9000)
+
+
+@given(st.lists(st.tuples(st.sampled_from(KEYS), VALUES), max_size=12))
+def test_whatever_front_matter_says_a_request_could_have_said(pairs: list[tuple[str, str]]) -> None:
+    block = "\n".join(f"{key}: {value}" for key, value in pairs)
+    fields = fields_of(f"---\nkey: value\n{block}\n---\n")
+    assert parse_fields(to_fields_message(fields)) == fields
 
 
 def test_what_the_caller_states_wins() -> None:
-    fields = stated_fields(DocumentFields(title="Mine"), fields_of(read_front_matter(BLOCK)))
+    fields = stated_fields(DocumentFields(title="Mine"), fields_of(BLOCK))
     assert (fields.title, fields.creators, fields.tags) == ("Mine", ("Ada", "Grace"), ("moon", "sea"))
 
 
 def test_stored_fields_follow_the_front_matter_they_came_from() -> None:
-    before = fields_of(read_front_matter(BLOCK))
+    before = fields_of(BLOCK)
     stored = stated_fields(DocumentFields(category="essay", creators=("Lin",)), before)
-    now = fields_of(read_front_matter(BLOCK.replace("Tides", "Moons").replace("2024-05-01", "")))
+    now = fields_of(BLOCK.replace("Tides", "Moons").replace("2024-05-01", ""))
     kept = kept_fields(stored, before, now)
     assert (kept.title, kept.date_created, kept.category, kept.creators) == ("On: Moons", None, "essay", ("Lin",))

@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from groundwire.kernel.filters import Value
 
+MAX_NAME_CHARS, MAX_DESCRIPTION_CHARS, MAX_ENTRIES = 1024, 8192, 64
+"""Most code points of a title, name, tag, category or project, of a description, and most entries of a list."""
+
 
 class DocumentFormat(StrEnum):
     """File format of the source; the value is the stored spelling (requirements S1-64 and C07, ADR 0008)."""
@@ -25,8 +28,8 @@ class DocumentFormat(StrEnum):
 class DocumentFields:
     """What the caller says about a document (Dublin Core names, requirements S1-59 to S1-70).
 
-    `language` is an ISO 639-1 code. `tags` are trimmed, non-empty, unique, without commas, in the
-    caller's order. `metadata` holds the caller's own flat keys; none is a name of a built-in field.
+    Lengths keep the bounds above. `language` is an ISO 639-1 code. `tags` are trimmed, non-empty, unique, without
+    commas, in the caller's order. `metadata` holds the caller's own flat keys; none is a name of a built-in field.
     """
 
     title: str | None = None

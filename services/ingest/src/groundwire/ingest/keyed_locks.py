@@ -1,27 +1,28 @@
-"""Locks by name, so that two ingests of one document wait for each other and all others do not."""
+"""Locks by name and slots: what calls that write wait for, in order of arrival and within their budgets."""
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import OverloadedError
 
-_POLL_S = 0.05
-
-
-@dataclass(slots=True)
-class _Held:
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    users: int = 0
+MAX_WAITING = 8
+"""Calls that may wait for one document: others would only take threads from those for other documents."""
 
 
 class KeyedLocks:
-    """One lock for each key that is in use; keys nobody uses take no memory."""
+    """One lock for each key that is in use; keys nobody uses take no memory.
 
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._held: dict[tuple[str, ...], _Held] = {}
+    Args:
+        max_waiting: calls that may wait for one key; further ones are refused at once. None: any number.
+    """
+
+    def __init__(self, max_waiting: int | None = None) -> None:
+        self._max_waiting = max_waiting
+        self._changed = threading.Condition()
+        self._queues: dict[tuple[str, ...], deque[object]] = {}
 
     @contextmanager
     def hold(self, key: tuple[str, ...], budget: Budget) -> Iterator[None]:
@@ -30,19 +31,51 @@ class KeyedLocks:
         Raises:
             CallCancelledError: `budget` was cancelled while waiting.
             DeadlineError: `budget` was used up while waiting.
+            OverloadedError: too many wait for it already.
         """
-        with self._guard:
-            held = self._held.setdefault(key, _Held())
-            held.users += 1
+        ticket = object()
+        with self._changed:
+            queue = self._queues.setdefault(key, deque())
+            if self._max_waiting is not None and len(queue) > self._max_waiting:
+                message = f"{self._max_waiting} calls wait for the same document already"
+                raise OverloadedError(message, limit=self._max_waiting)
+            queue.append(ticket)
         try:
-            while not held.lock.acquire(timeout=_POLL_S):
-                budget.check()
-            try:
-                yield
-            finally:
-                held.lock.release()
+            with self._changed:
+                budget.wait_for(self._changed, lambda: queue[0] is ticket)
+            yield
         finally:
-            with self._guard:
-                held.users -= 1
-                if held.users == 0:
-                    del self._held[key]
+            with self._changed:
+                queue.remove(ticket)
+                if not queue:
+                    del self._queues[key]
+                self._changed.notify_all()
+
+
+class Slots:
+    """Lets `size` callers work at a time; the others wait in order of arrival."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._changed = threading.Condition()
+        self._tickets: list[object] = []
+
+    @contextmanager
+    def hold(self, budget: Budget) -> Iterator[None]:
+        """Hold a slot.
+
+        Raises:
+            CallCancelledError: `budget` was cancelled while waiting.
+            DeadlineError: `budget` was used up while waiting.
+        """
+        ticket = object()
+        with self._changed:
+            self._tickets.append(ticket)
+        try:
+            with self._changed:
+                budget.wait_for(self._changed, lambda: ticket in self._tickets[: self._size])
+            yield
+        finally:
+            with self._changed:
+                self._tickets.remove(ticket)
+                self._changed.notify_all()

@@ -13,6 +13,7 @@ from groundwire.catalog.soft_deletes import Return, SoftDeletes
 from groundwire.ingest.admit_document import refuse_other_model
 from groundwire.ingest.embed_missing import EmbedMissing
 from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.write_generation import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import EmbeddingIdentity
@@ -54,9 +55,10 @@ class RestoreDocument:
             DocumentNotFoundError: the collection has no such document, or it was deleted for good.
             AlreadyExistsError: another document has its source now.
             EmbeddingMismatchError: the collection belongs to another model than the server's.
+            ConflictError: the index of the collection was rebuilt again and again meanwhile.
             UnavailableError: the vector store does not answer.
         """
-        while True:
+        for _ in range(MAX_INDEX_MOVES):
             found = self.collections.get(tenant, collection)
             # Before the lock, which must not be held across a wait for the model.
             if found.identity == self.identity:
@@ -74,6 +76,7 @@ class RestoreDocument:
                 continue  # the index was rebuilt meanwhile; write the points to the one that serves now
             finally:
                 self.after_write()
+        raise IndexMovedError(found)
 
     def _write_points(self, returning: Return, budget: Budget) -> None:
         name, digest = returning.collection.engine_name, returning.collection.identity.digest

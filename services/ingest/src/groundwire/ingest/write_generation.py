@@ -11,6 +11,7 @@ from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.publish_generation import IndexMovedError
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress, Report, Stage
 from groundwire.ingest.embed_chunks import EmbedChunks, EmbeddedChunks
+from groundwire.ingest.keyed_locks import Slots
 from groundwire.ingest.skip_duplicates import SkipDuplicates
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
@@ -20,6 +21,8 @@ from groundwire.kernel.vector_store import PointBatch, VectorStore
 
 _log = structlog.get_logger(__name__)
 
+MAX_INDEX_MOVES = 3
+"""So often a write follows an index that is rebuilt under it; each rebuilding takes longer than the write."""
 POINTS_PER_UPSERT = 250
 """Embedded Chroma holds the interpreter lock about 0.4 ms a record (design D9b)."""
 
@@ -30,7 +33,8 @@ class WriteGeneration:
 
     The last vectors come into the catalog with the transaction that makes the chunks visible.
 
-    `tokenizer` is the name of the counter of tokens.
+    `tokenizer` is the name of the counter of tokens. Each of the `slots` stands for a generation with its vectors in
+    memory.
     """
 
     documents: Documents
@@ -39,6 +43,7 @@ class WriteGeneration:
     embed_chunks: EmbedChunks
     skip_duplicates: SkipDuplicates
     tokenizer: str
+    slots: Slots
 
     def __call__(
         self,
@@ -52,8 +57,20 @@ class WriteGeneration:
 
         Raises:
             DocumentChangedError: someone else changed the document meanwhile.
+            ConflictError: the index of the collection was rebuilt again and again meanwhile.
             UnavailableError: the model or the vector store does not answer.
         """
+        with self.slots.hold(budget):
+            return self._write(collection, draft, budget, report, receipt)
+
+    def _write(
+        self,
+        collection: Collection,
+        draft: GenerationDraft,
+        budget: Budget,
+        report: Report,
+        receipt: Callable[[IngestResult], Receipt] | None,
+    ) -> IngestResult:
         chunks = self.skip_duplicates(collection, draft.document_id, draft.chunks)
         draft = replace(draft, chunks=chunks, tokenizer=self.tokenizer)
         pending = self.documents.begin(collection.tenant, collection, draft)
@@ -62,17 +79,29 @@ class WriteGeneration:
             embedded = self.embed_chunks.all_but_last(
                 draft.chunks, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total))
             )
-            while True:
+            for _ in range(MAX_INDEX_MOVES - 1):
                 try:
-                    self._upsert(pending, draft, embedded, budget, report)
-                    budget.check()
-                    return self._publish(pending, draft, embedded, receipt)
+                    return self._make_visible(pending, draft, embedded, budget, report, receipt)
                 except (IndexMovedError, CollectionNotFoundError):
                     moved = self.builds.follow(pending.collection)
                     pending = replace(pending, collection=_same_model(moved, collection))
+            return self._make_visible(pending, draft, embedded, budget, report, receipt)
         except BaseException:
             self._abandon(pending)
             raise
+
+    def _make_visible(
+        self,
+        pending: PendingGeneration,
+        draft: GenerationDraft,
+        embedded: EmbeddedChunks,
+        budget: Budget,
+        report: Report,
+        receipt: Callable[[IngestResult], Receipt] | None,
+    ) -> IngestResult:
+        self._upsert(pending, draft, embedded, budget, report)
+        budget.check()
+        return self._publish(pending, draft, embedded, receipt)
 
     def _abandon(self, pending: PendingGeneration) -> None:
         try:

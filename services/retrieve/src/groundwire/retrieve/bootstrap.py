@@ -99,7 +99,7 @@ def build(
     list_logs = ListQueryLogs(logs, recorder)
     servicer = RetrieveServicer(  # type: ignore[abstract]  # calls it does not define answer UNIMPLEMENTED
         search_calls,
-        ExpandCalls(ExpandChunks(Passages(catalog), settings.approved_source_prefixes), embedder.tokenizer.name),
+        ExpandCalls(ExpandChunks(Passages(catalog), settings.approved_source_prefixes)),
         QuestionCalls(parse_question, settings.max_query_chars, time),
         LogCalls(list_logs, pipeline, collections, tokens, engine_name(vectors), time.now(), time),
         workers,

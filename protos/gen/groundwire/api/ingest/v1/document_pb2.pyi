@@ -97,8 +97,10 @@ class _IngestWarningKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ing
     """Chunks are shorter than the minimum."""
     INGEST_WARNING_KIND_PAGE_WITHOUT_TEXT: _IngestWarningKind.ValueType  # 3
     """Pages gave no text."""
-    INGEST_WARNING_KIND_FRONT_MATTER_UNREADABLE: _IngestWarningKind.ValueType  # 4
-    """Front matter could not be read as metadata and was kept as text only."""
+    INGEST_WARNING_KIND_PROPERTY_IGNORED: _IngestWarningKind.ValueType  # 4
+    """Values that the source says about itself, such as its front matter, break a rule for such values: they were
+    left out, or cut to their greatest length.
+    """
 
 class IngestWarningKind(_IngestWarningKind, metaclass=_IngestWarningKindEnumTypeWrapper):
     """What can be worth knowing about an ingest that worked."""
@@ -111,8 +113,10 @@ INGEST_WARNING_KIND_CHUNK_UNDERSIZED: IngestWarningKind.ValueType  # 2
 """Chunks are shorter than the minimum."""
 INGEST_WARNING_KIND_PAGE_WITHOUT_TEXT: IngestWarningKind.ValueType  # 3
 """Pages gave no text."""
-INGEST_WARNING_KIND_FRONT_MATTER_UNREADABLE: IngestWarningKind.ValueType  # 4
-"""Front matter could not be read as metadata and was kept as text only."""
+INGEST_WARNING_KIND_PROPERTY_IGNORED: IngestWarningKind.ValueType  # 4
+"""Values that the source says about itself, such as its front matter, break a rule for such values: they were
+left out, or cut to their greatest length.
+"""
 Global___IngestWarningKind: _TypeAlias = IngestWarningKind  # noqa: Y015
 
 @_typing.final

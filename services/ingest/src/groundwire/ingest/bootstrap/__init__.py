@@ -28,6 +28,7 @@ from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
 from groundwire.ingest.servicer.inspection_calls import InspectionCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
+from groundwire.ingest.servicer.pools import Pools
 from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.servicer.write_tokens import WriteTokens
@@ -62,7 +63,7 @@ class IngestService:
     housekeeping: Housekeeping
     sweep: SweepLeftovers
     parser: ParserPool
-    ingest_workers: Workers
+    pools: Pools
     operations: OperationCalls
     index_recovery: IndexRecovery
 
@@ -81,7 +82,7 @@ class IngestService:
         """End the parser process and the threads; a document that is being ingested fails."""
         self.operations.close()
         self.parser.close()
-        self.ingest_workers.close()
+        self.pools.close()
         self.housekeeping.close()
 
 
@@ -112,14 +113,12 @@ def build(
         housekeeping.nudge()
 
     ingest = ingest_document(base, parser, after_write)
-    ingest_workers = Workers(settings.concurrent_documents, "ingest")
+    pools = Pools.beside(workers, settings.concurrent_documents)
     operations = OperationCalls(
         _operations(base, housekeeping), base.remember, embedder_url, Workers(_WAITING_OPERATIONS, "operation")
     )
-    servicer = _servicer(base, ingest, receive, housekeeping, operations, (workers, ingest_workers))
-    return IngestService(
-        servicer, servicer.calls.use, housekeeping, sweep, parser, ingest_workers, operations, index_recovery
-    )
+    servicer = _servicer(base, ingest, receive, housekeeping, operations, pools)
+    return IngestService(servicer, servicer.calls.use, housekeeping, sweep, parser, pools, operations, index_recovery)
 
 
 def _servicer(
@@ -128,7 +127,7 @@ def _servicer(
     receive: ReceiveUpload,
     housekeeping: Housekeeping,
     operations: OperationCalls,
-    workers: tuple[Workers, Workers],
+    pools: Pools,
 ) -> IngestServicer:
     changes = ChangeParts(
         catalog=base.catalog,
@@ -149,8 +148,8 @@ def _servicer(
         InspectionCalls(ValidateMetadata(), GetStats(Statistics(base.catalog), base.vectors), housekeeping),
         operations,
         PutChunksCall(put_chunks(base, ingest), base.remember, write_tokens),
-        UploadStream(ingest, base.remember, receive, *workers, write_tokens),
-        *workers,
+        UploadStream(ingest, base.remember, receive, pools, write_tokens),
+        pools,
     )  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
 
 

@@ -9,7 +9,7 @@ from groundwire.ingest.bootstrap.foundation import Foundation
 from groundwire.ingest.changes import Changes
 from groundwire.ingest.domain.reading_limits import ReadingLimits
 from groundwire.ingest.ingest_document import IngestDocument
-from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks, Slots
 from groundwire.ingest.known_sources import KnownSources
 from groundwire.ingest.list_documents import ListDocuments
 from groundwire.ingest.plan_ingest import PlanIngest
@@ -41,6 +41,7 @@ def ingest_document(base: Foundation, parser: Parser, after_write: Callable[[Col
         base.embed_chunks,
         SkipDuplicates(base.duplicates),
         base.embedder.tokenizer.name,
+        Slots(base.settings.concurrent_documents),
     )
     prepare = PrepareDocument(
         AdmitDocument(base.collections, base.embedder.identity, base.settings.max_document_bytes),
@@ -48,7 +49,7 @@ def ingest_document(base: Foundation, parser: Parser, after_write: Callable[[Col
         base.sources,
         parser,
     )
-    return IngestDocument(prepare, write_generation, KeyedLocks(), after_write)
+    return IngestDocument(prepare, write_generation, KeyedLocks(MAX_WAITING), after_write)
 
 
 def put_chunks(base: Foundation, ingest: IngestDocument) -> PutChunks:

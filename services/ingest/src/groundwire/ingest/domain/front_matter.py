@@ -2,16 +2,15 @@
 
 Front matter is lines between `---` and `---` (or `...`), the first at the very top. Only flat `key: value` pairs and
 lists are understood, which is what such blocks hold in practice; anything else in the block is left
-alone. The block stays in the canonical text, but no chunk is made of it.
+alone. Values keep the rules for values in requests; those that do not are left out and counted. The block stays in the
+canonical text, but no chunk is made of it.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
-from groundwire.kernel.document import DocumentFields
+from groundwire.ingest.domain.source_properties import SourceProperties, source_properties
 
 _BLOCK = re.compile(r"---[ \t]*(?:\r\n|\n|\r)(.*?)^(?:---|\.\.\.)[ \t]*(?:\r\n|\n|\r|\Z)", re.DOTALL | re.MULTILINE)
 _KEY = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$")
@@ -20,26 +19,14 @@ MAX_BLOCK_CHARS = 65_536
 """A longer block is no front matter."""
 _ALIASES = {"author": "creators", "authors": "creators", "creator": "creators", "keywords": "subjects"}
 _ALIASES |= {"subject": "subjects", "lang": "language", "summary": "description", "date_created": "date"}
-_ISO_639_1 = re.compile(r"[a-z]{2}")
 
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What a front matter block says; absent or unreadable values are None or empty.
-
-    `end` is the code point after the block, 0 when there is none. `tags` are trimmed, unique, without commas.
-    """
+    """What a front matter block says; `end` is the code point after the block, 0 when there is none."""
 
     end: int = 0
-    title: str | None = None
-    creators: tuple[str, ...] = ()
-    subjects: tuple[str, ...] = ()
-    description: str | None = None
-    date_created: datetime | None = None
-    language: str | None = None
-    category: str | None = None
-    tags: tuple[str, ...] = ()
-    project: str | None = None
+    properties: SourceProperties = field(default_factory=SourceProperties)
 
 
 @dataclass(slots=True)
@@ -60,19 +47,19 @@ def read_front_matter(text: str) -> FrontMatter:
     if block is None or not any(_KEY.match(line) for line in block.group(1).splitlines()):
         return FrontMatter()
     values = _Values(_read_pairs(block.group(1)))
-    language = (values.one("language") or "").lower()
-    return FrontMatter(
-        end=block.end(),
+    date_created, is_unreadable = _read_date(values.one("date"))
+    properties = source_properties(
         title=values.one("title"),
         creators=values.many("creators"),
         subjects=values.many("subjects"),
         description=values.one("description"),
-        date_created=_read_date(values.one("date")),
-        language=language if _ISO_639_1.fullmatch(language) else None,
+        date_created=date_created,
+        language=values.one("language"),
         category=values.one("category"),
-        tags=tuple(tag for tag in values.many("tags") if "," not in tag),
+        tags=values.many("tags"),
         project=values.one("project"),
     )
+    return FrontMatter(block.end(), replace(properties, ignored=properties.ignored + is_unreadable))
 
 
 def _read_pairs(block: str) -> dict[str, list[str]]:
@@ -101,17 +88,9 @@ def _unquote(value: str) -> str:
     return value[1:-1].strip() if quoted else value
 
 
-def _read_date(value: str | None) -> datetime | None:
-    """Return an aware UTC time; a date or time without offset counts as UTC."""
+def _read_date(value: str | None) -> tuple[datetime | None, bool]:
+    """Return the time, and whether there is a value that is none."""
     try:
-        moment = datetime.fromisoformat(value or "")
+        return datetime.fromisoformat(value or ""), False
     except ValueError:
-        return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def fields_of(front_matter: FrontMatter) -> DocumentFields:
-    """Return the values that are present as fields; the others have their defaults."""
-    names = FrontMatter.__dataclass_fields__.keys() - {"end"}
-    present: Mapping[str, Any] = {name: value for name in names if (value := getattr(front_matter, name))}
-    return DocumentFields(**present)
+        return None, bool(value)

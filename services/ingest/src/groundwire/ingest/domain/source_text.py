@@ -13,6 +13,7 @@ class SourceWarning(StrEnum):
     """What the caller should know about a source that could be read."""
 
     PAGE_WITHOUT_TEXT = "PAGE_WITHOUT_TEXT"
+    PROPERTY_IGNORED = "PROPERTY_IGNORED"
 
 
 @dataclass(frozen=True, slots=True)

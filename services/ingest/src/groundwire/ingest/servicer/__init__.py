@@ -6,6 +6,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from google.protobuf.message import Message
+
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.ingest.servicer.calls import Calls
@@ -13,22 +15,20 @@ from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
 from groundwire.ingest.servicer.inspection_calls import InspectionCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
+from groundwire.ingest.servicer.pools import Pools
 from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.wire.responses import to_text_message
 from groundwire.rpc import request_context
-from groundwire.rpc.workers import Workers
 
 RequestT = TypeVar("RequestT")
+MessageT = TypeVar("MessageT", bound=Message)
 ResponseT = TypeVar("ResponseT")
 
 
 @dataclass(frozen=True)
 class IngestServicer(pb_grpc.IngestServiceServicer):
-    """Runs each call in one worker thread; the event loop only hands messages over.
-
-    Documents are ingested by `ingest_workers`, few enough that reading calls always find a free one of `workers`.
-    """
+    """Runs each call in one thread of its kind; the event loop only hands messages over."""
 
     calls: Calls
     collection_calls: CollectionCalls
@@ -37,12 +37,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     operation_calls: OperationCalls
     put_chunks: PutChunksCall
     upload: UploadStream
-    workers: Workers
-    ingest_workers: Workers
+    pools: Pools
 
     async def CreateCollection(self, request: pb.CreateCollectionRequest, context: Any) -> pb.CreateCollectionResponse:
         """Create a collection."""
-        return await self._run(self.collection_calls.create, request)
+        return await self._change(self.collection_calls.create, request)
 
     async def GetCollection(self, request: pb.GetCollectionRequest, context: Any) -> pb.GetCollectionResponse:
         """Return a collection."""
@@ -54,16 +53,15 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
 
     async def UpdateCollection(self, request: pb.UpdateCollectionRequest, context: Any) -> pb.UpdateCollectionResponse:
         """Change settings of a collection."""
-        return await self._run(self.collection_calls.update, request)
+        return await self._change(self.collection_calls.update, request)
 
     async def DeleteCollection(self, request: pb.DeleteCollectionRequest, context: Any) -> pb.DeleteCollectionResponse:
         """Delete a collection."""
-        return await self._run(self.collection_calls.delete, request)
+        return await self._change(self.collection_calls.delete, request)
 
     async def IngestDocument(self, request: pb.IngestDocumentRequest, context: Any) -> pb.IngestDocumentResponse:
         """Ingest a document."""
-        budget = request_context.current().budget
-        return await self.ingest_workers.run(budget, self.calls.ingest_document, request)
+        return await self._run_document(self.calls.ingest_document, request)
 
     async def UploadDocument(
         self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any
@@ -76,11 +74,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
 
     async def PlanIngest(self, request: pb.PlanIngestRequest, context: Any) -> pb.PlanIngestResponse:
         """Say what ingesting a document would do."""
-        return await self.ingest_workers.run(request_context.current().budget, self.calls.plan_ingest, request)
+        return await self._run_document(self.calls.plan_ingest, request)
 
     async def PutChunks(self, request: pb.PutChunksRequest, context: Any) -> pb.PutChunksResponse:
         """Store a document with its chunks."""
-        return await self.ingest_workers.run(request_context.current().budget, self.put_chunks, request)
+        return await self._run_document(self.put_chunks, request)
 
     async def GetDocument(self, request: pb.GetDocumentRequest, context: Any) -> pb.GetDocumentResponse:
         """Return a document."""
@@ -95,26 +93,26 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     ) -> AsyncIterator[pb.GetDocumentTextResponse]:
         """Return the parts of a text."""
         budget = request_context.current().budget
-        parts = self.workers.iterate(budget, lambda: self.calls.read_document_text(request))
+        parts = self.pools.reads.iterate(budget, lambda: self.calls.read_document_text(request))
         async with aclosing(parts):
             async for part in parts:
                 yield to_text_message(part)
 
     async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Any) -> pb.DeleteDocumentResponse:
         """Delete a document."""
-        return await self._run(self.calls.delete_document, request)
+        return await self._change(self.calls.delete_document, request)
 
     async def UpdateDocument(self, request: pb.UpdateDocumentRequest, context: Any) -> pb.UpdateDocumentResponse:
         """Change what was said about a document."""
-        return await self._run(self.change_calls.update_document, request)
+        return await self._change(self.change_calls.update_document, request)
 
     async def RestoreDocument(self, request: pb.RestoreDocumentRequest, context: Any) -> pb.RestoreDocumentResponse:
         """Bring back a document that was deleted softly."""
-        return await self._run(self.change_calls.restore_document, request)
+        return await self._change(self.change_calls.restore_document, request)
 
     async def UpdateChunk(self, request: pb.UpdateChunkRequest, context: Any) -> pb.UpdateChunkResponse:
         """Change tags and metadata of a chunk."""
-        return await self._run(self.change_calls.update_chunk, request)
+        return await self._change(self.change_calls.update_chunk, request)
 
     async def GetChunk(self, request: pb.GetChunkRequest, context: Any) -> pb.GetChunkResponse:
         """Return a chunk."""
@@ -161,4 +159,11 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         return self.inspection_calls.jobs(request)
 
     async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
-        return await self.workers.run(request_context.current().budget, call, request)
+        return await self.pools.reads.run(request_context.current().budget, call, request)
+
+    async def _change(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
+        return await self.pools.changes.run(request_context.current().budget, call, request)
+
+    async def _run_document(self, call: Callable[[MessageT], ResponseT], request: MessageT) -> ResponseT:
+        workers = self.pools.of_document(request.ByteSize())
+        return await workers.run(request_context.current().budget, call, request)

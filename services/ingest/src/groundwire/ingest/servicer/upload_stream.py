@@ -14,6 +14,7 @@ from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.receive_upload import SYNC_EVERY_S, IncomingUpload, ReceiveUpload
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.part_reader import PartReader
+from groundwire.ingest.servicer.pools import Pools
 from groundwire.ingest.servicer.upload_claims import Claim, UploadClaims
 from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.requests import parse_upload_header
@@ -21,7 +22,6 @@ from groundwire.ingest.wire.responses import to_ingest_result, to_progress
 from groundwire.ingest.wire.uploads import header_bytes, header_differences, upload_key
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError
-from groundwire.rpc.workers import Workers
 
 Events = AsyncGenerator[pb.UploadDocumentResponse, None]
 
@@ -47,15 +47,14 @@ class _Arrival:
 class UploadStream:
     """Receives one document and ingests it.
 
-    `io_workers` write parts to disk, `ingest_workers` ingest; so an upload that waits for its turn to be ingested
-    holds up no other that is still coming in.
+    Parts are written to disk by the threads of the reads; so an upload that waits for its turn to be ingested holds up
+    no other that is still coming in.
     """
 
     ingest_document: IngestDocument
     remember: RememberRequest
     receive: ReceiveUpload
-    io_workers: Workers
-    ingest_workers: Workers
+    pools: Pools
     write_tokens: WriteTokens
     claims: UploadClaims = field(default_factory=UploadClaims)
 
@@ -72,7 +71,7 @@ class UploadStream:
         request = parse_upload_header(header, tenant, self.ingest_document.prepare.admit.max_bytes)
         upload_id = header.upload_id or str(uuid.uuid4())
         async with self.claims.hold(upload_id, tenant, header.total_bytes, budget) as claim:
-            known = await self.io_workers.run(budget, self._known_with_token, header, request, upload_id)
+            known = await self.pools.reads.run(budget, self._known_with_token, header, request, upload_id)
             if known is not None:
                 yield _accepted(header.upload_id, header.total_bytes)
                 yield _result(known)
@@ -114,12 +113,12 @@ class UploadStream:
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, budget: Budget
     ) -> AsyncIterator[_Arrival]:
         others = self.claims.announced(request.tenant, upload_id)
-        incoming = await self.io_workers.run(budget, self._open, header, request, upload_id, others)
+        incoming = await self.pools.reads.run(budget, self._open, header, request, upload_id, others)
         try:
             yield _Arrival(header, request, incoming, budget)
         finally:
             # The call may be cancelled, once and again, and what came in is to be kept all the same.
-            await asyncio.shield(self.io_workers.run(Budget(), incoming.close))
+            await asyncio.shield(self.pools.reads.run(Budget(), incoming.close))
 
     def _open(
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, others: Mapping[str, int]
@@ -139,11 +138,11 @@ class UploadStream:
                 try:
                     part = await reader.next(SYNC_EVERY_S)
                 except TimeoutError:  # the client may be waiting to hear that its last part is safe
-                    is_news = await self.io_workers.run(arrival.budget, incoming.sync)
+                    is_news = await self.pools.reads.run(arrival.budget, incoming.sync)
                 else:
                     if part is None:
                         return
-                    is_news = await self.io_workers.run(arrival.budget, incoming.take, part.offset, part.data)
+                    is_news = await self.pools.reads.run(arrival.budget, incoming.take, part.offset, part.data)
                 if is_news:
                     received = Progress(Stage.RECEIVING, incoming.durable_bytes, arrival.header.total_bytes)
                     yield _progress(received, incoming.durable_bytes)
@@ -154,7 +153,8 @@ class UploadStream:
         def work(report: Callable[[Progress], None]) -> bytes:
             return self._run(arrival, report)
 
-        reported = self.ingest_workers.stream(arrival.budget, work, is_passing=lambda _: True)
+        workers = self.pools.of_document(arrival.header.total_bytes)
+        reported = workers.stream(arrival.budget, work, is_passing=lambda _: True)
         async with aclosing(reported) as events:
             async for event in events:
                 total = arrival.header.total_bytes

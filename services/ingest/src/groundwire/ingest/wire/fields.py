@@ -11,16 +11,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwire.api.common.v1 import metadata_value_pb2
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.kernel.clock import epoch_ms
-from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.document import MAX_DESCRIPTION_CHARS, MAX_ENTRIES, MAX_NAME_CHARS, DocumentFields
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
 from groundwire.kernel.filters import Scalar, Value
 from groundwire.kernel.languages import ISO_639_1
 from groundwire.rpc.metadata_messages import to_metadata
 
-_MAX_TITLE_CHARS = 1024
-_MAX_TEXT_CHARS = 8192
-_MAX_ENTRIES = 64
 _MAX_LIST = 256
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ALLOWED_CONTROLS = "\t\n\r"
@@ -35,18 +32,18 @@ class _Checks:
     def refuse(self, field: str, description: str) -> None:
         self.violations.append(FieldViolation(field, description))
 
-    def text(self, field: str, value: str, max_chars: int = _MAX_TITLE_CHARS) -> str | None:
+    def text(self, field: str, value: str, max_chars: int = MAX_NAME_CHARS) -> str | None:
         """Return the text, None for empty."""
         if len(value) > max_chars:
             self.refuse(field, f"must have at most {max_chars} characters")
-        if any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in value):
+        elif any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in value):
             self.refuse(field, "must not contain control characters except tab, newline and return")
         return value or None
 
     def texts(self, field: str, values: Sequence[str]) -> tuple[str, ...]:
         """Return the texts in order."""
-        if len(values) > _MAX_ENTRIES:
-            self.refuse(field, f"must have at most {_MAX_ENTRIES} entries")
+        if len(values) > MAX_ENTRIES:
+            self.refuse(field, f"must have at most {MAX_ENTRIES} entries")
         for number, value in enumerate(values):
             if not value.strip():
                 self.refuse(f"{field}[{number}]", "must not be blank")
@@ -87,7 +84,7 @@ def parse_fields(message: document_pb2.DocumentFields, path: str = "fields") -> 
         title=checks.text(f"{path}.title", message.title),
         creators=checks.texts(f"{path}.creators", message.creators),
         subjects=checks.texts(f"{path}.subjects", message.subjects),
-        description=checks.text(f"{path}.description", message.description, _MAX_TEXT_CHARS),
+        description=checks.text(f"{path}.description", message.description, MAX_DESCRIPTION_CHARS),
         date_created=(
             checks.time(f"{path}.date_created", message.date_created) if message.HasField("date_created") else None
         ),
@@ -125,8 +122,8 @@ def is_metadata_key(key: str) -> bool:
 def _parse_metadata(
     checks: _Checks, path: str, messages: Mapping[str, metadata_value_pb2.MetadataValue]
 ) -> dict[str, Value]:
-    if len(messages) > _MAX_ENTRIES:
-        checks.refuse(path, f"must have at most {_MAX_ENTRIES} keys")
+    if len(messages) > MAX_ENTRIES:
+        checks.refuse(path, f"must have at most {MAX_ENTRIES} keys")
     parsed: dict[str, Value] = {}
     for key in sorted(messages):
         place = f"{path}[{key!r}]"
@@ -162,8 +159,8 @@ def _parse_value(checks: _Checks, place: str, message: metadata_value_pb2.Metada
 
 def _check_scalar(checks: _Checks, place: str, value: Scalar) -> None:
     if isinstance(value, str):
-        if len(value) > _MAX_TEXT_CHARS or "\x00" in value:
-            checks.refuse(place, f"must have at most {_MAX_TEXT_CHARS} characters and no NUL")
+        if len(value) > MAX_DESCRIPTION_CHARS or "\x00" in value:
+            checks.refuse(place, f"must have at most {MAX_DESCRIPTION_CHARS} characters and no NUL")
     elif isinstance(value, float) and not math.isfinite(value):
         checks.refuse(place, "must be a finite number")
 

@@ -18,6 +18,7 @@ _WARNINGS = {
     "CHUNK_UNDERSIZED": "chunks are shorter than the minimum and could not be merged",
     "CHUNK_BEYOND_MODEL": "the model does not read the end of these chunks",
     SourceWarning.PAGE_WITHOUT_TEXT.value: "pages have no text layer and cannot be searched",
+    SourceWarning.PROPERTY_IGNORED.value: "values that the source says about itself break a rule: left out or cut",
 }
 
 

@@ -10,14 +10,13 @@ from groundwire.rpc import request_context
 
 @dataclass(frozen=True, slots=True)
 class ExpandCalls:
-    """Checks, runs and answers; `tokenizer` names the counter of tokens."""
+    """Checks, runs and answers."""
 
     expand_chunks: ExpandChunks
-    tokenizer: str
 
     def expand(self, request: pb.ExpandRequest) -> pb.ExpandResponse:
         """Return the surroundings of chunks."""
         current = request_context.current()
         references, rule = parse_expand_request(request)
         passages = self.expand_chunks(current.tenant, request.collection, references, rule, current.budget)
-        return pb.ExpandResponse(passages=[to_passage_message(passage, self.tokenizer) for passage in passages])
+        return pb.ExpandResponse(passages=[to_passage_message(passage) for passage in passages])

@@ -57,21 +57,21 @@ def _rule(request: pb.ExpandRequest) -> Expansion:
     )
 
 
-def to_passage_message(passage: Passage, tokenizer: str) -> pb.ExpandedPassage:
-    """Return the message of a passage; `tokenizer` names the counter of its chunks' tokens."""
+def to_passage_message(passage: Passage) -> pb.ExpandedPassage:
+    """Return the message of a passage."""
     return pb.ExpandedPassage(
         requested_chunk_ids=[chunk.chunk_id for chunk in passage.requested],
         document_id=passage.requested[0].document.document_id,
         generation=passage.requested[0].generation,
         span=to_span(passage.span),
         content=passage.content,
-        chunks=[_to_chunk_message(chunk, tokenizer) for chunk in passage.chunks],
+        chunks=[_to_chunk_message(chunk) for chunk in passage.chunks],
         hierarchy_path=passage.path,
         truncated=passage.truncated,
     )
 
 
-def _to_chunk_message(stored: StoredChunk, tokenizer: str) -> chunk_pb2.Chunk:
+def _to_chunk_message(stored: StoredChunk) -> chunk_pb2.Chunk:
     message = to_text_of_chunk(stored.chunk)
     document = stored.document
     message.MergeFrom(
@@ -81,7 +81,7 @@ def _to_chunk_message(stored: StoredChunk, tokenizer: str) -> chunk_pb2.Chunk:
             document_id=document.document_id,
             generation=stored.generation,
             source_uri=document.source_uri,
-            tokenizer=tokenizer,
+            tokenizer=document.tokenizer,
             prev_chunk_id=stored.links.previous or "",
             next_chunk_id=stored.links.following or "",
             parent_chunk_id=stored.links.parent or "",

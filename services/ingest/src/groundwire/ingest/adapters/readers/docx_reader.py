@@ -10,9 +10,9 @@ from groundwire.ingest.adapters.readers.libraries import load
 from groundwire.ingest.adapters.readers.refusing import malformed
 from groundwire.ingest.adapters.readers.zip_check import open_zip
 from groundwire.ingest.domain.reading_limits import ReadingLimits
-from groundwire.ingest.domain.source_properties import source_properties
+from groundwire.ingest.domain.source_properties import SourceProperties, source_properties
 from groundwire.ingest.domain.source_text import SourceText
-from groundwire.kernel.document import DocumentFields, DocumentFormat
+from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
 
@@ -46,7 +46,8 @@ def read_docx(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
     text = blocks.builder.text()
     if not text:
         raise EmptyDocumentError([FieldViolation(field, "is a document without text")])
-    return SourceText(DocumentFormat.DOCX, text, blocks.builder.outline(), properties=properties)
+    outline = blocks.builder.outline()
+    return SourceText(DocumentFormat.DOCX, text, outline, properties=properties.fields, warnings=properties.warnings)
 
 
 def _blocks(document: Any) -> DocxBlocks:
@@ -60,7 +61,7 @@ def _blocks(document: Any) -> DocxBlocks:
     return blocks
 
 
-def _properties(document: Any) -> DocumentFields:
+def _properties(document: Any) -> SourceProperties:
     told = document.core_properties
     return source_properties(
         title=_said(told.title),

@@ -8,9 +8,9 @@ from groundwire.ingest.adapters.readers.html_blocks import HtmlBlocks
 from groundwire.ingest.adapters.readers.html_encoding import decode_html
 from groundwire.ingest.adapters.readers.libraries import load
 from groundwire.ingest.adapters.readers.refusing import over_limit
-from groundwire.ingest.domain.source_properties import source_properties
+from groundwire.ingest.domain.source_properties import SourceProperties, source_properties
 from groundwire.ingest.domain.source_text import SourceText
-from groundwire.kernel.document import DocumentFields, DocumentFormat
+from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
 
@@ -40,7 +40,8 @@ def read_html(data: bytes, field: str) -> SourceText:
     if not text:
         raise EmptyDocumentError([FieldViolation(field, "is a page without text")])
     outline = blocks.builder.outline()
-    return SourceText(DocumentFormat.HTML, text, outline, properties=_properties(page))
+    told = _properties(page)
+    return SourceText(DocumentFormat.HTML, text, outline, properties=told.fields, warnings=told.warnings)
 
 
 def _refuse_deep(source: str, field: str) -> None:
@@ -72,7 +73,7 @@ def _walk(root: Any, blocks: HtmlBlocks) -> None:
         node = None if node is None else node.next
 
 
-def _properties(page: Any) -> DocumentFields:
+def _properties(page: Any) -> SourceProperties:
     title = page.css_first("head > title")
     root = page.css_first("html")
     named: dict[str, list[str]] = {}

@@ -10,10 +10,10 @@ from groundwire.ingest.adapters.readers.pdf_headings import Bookmark, find_headi
 from groundwire.ingest.adapters.readers.refusing import malformed, over_limit
 from groundwire.ingest.domain.outline import Outline
 from groundwire.ingest.domain.reading_limits import ReadingLimits
-from groundwire.ingest.domain.source_properties import source_properties
+from groundwire.ingest.domain.source_properties import SourceProperties, source_properties
 from groundwire.ingest.domain.source_text import SourceText, SourceWarning
 from groundwire.ingest.domain.text_building import clean
-from groundwire.kernel.document import DocumentFields, DocumentFormat
+from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import DocumentEncryptedError, DocumentWithoutTextError
 from groundwire.kernel.errors import FieldViolation
 from groundwire.kernel.pages import PageSpan
@@ -54,9 +54,9 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
         properties = _properties(pdf)
     finally:
         pdf.close()
-    warnings = {SourceWarning.PAGE_WITHOUT_TEXT: blank} if blank else {}
+    warnings = {**properties.warnings, **({SourceWarning.PAGE_WITHOUT_TEXT: blank} if blank else {})}
     outline = Outline(tuple(headings))
-    return SourceText(DocumentFormat.PDF, text, outline, pages=pages, properties=properties, warnings=warnings)
+    return SourceText(DocumentFormat.PDF, text, outline, pages=pages, properties=properties.fields, warnings=warnings)
 
 
 def _open(data: bytes, field: str) -> Any:
@@ -116,7 +116,7 @@ def _bookmarks(pdf: Any) -> list[Bookmark]:
     return found
 
 
-def _properties(pdf: Any) -> DocumentFields:
+def _properties(pdf: Any) -> SourceProperties:
     told = {key: value for key, value in pdf.get_metadata_dict().items() if value.lower() not in _PLACEHOLDERS}
     return source_properties(
         title=told.get("Title"),

@@ -10,7 +10,7 @@ from groundwire.ingest.adapters.readers.pdf_reader import read_pdf
 from groundwire.ingest.adapters.readers.record_readers import read_csv, read_jsonl
 from groundwire.ingest.adapters.readers.rst_outline import rst_outline
 from groundwire.ingest.domain.decoding import checked_text
-from groundwire.ingest.domain.front_matter import fields_of, read_front_matter
+from groundwire.ingest.domain.front_matter import read_front_matter
 from groundwire.ingest.domain.parsing import ParseRules
 from groundwire.ingest.domain.reading_limits import ReadingLimits
 from groundwire.ingest.domain.source_text import SourceText
@@ -67,5 +67,6 @@ def _read_markdown(text: str) -> SourceText:
         text=text,
         outline=markdown_outline(text, front_matter.end),
         body_start=front_matter.end,
-        properties=fields_of(front_matter),
+        properties=front_matter.properties.fields,
+        warnings=front_matter.properties.warnings,
     )
