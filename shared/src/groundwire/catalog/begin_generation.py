@@ -121,7 +121,7 @@ def _refuse_taken_ids(connection: Connection, pending: PendingGeneration, docume
     )
     found = connection.execute(taken.limit(1)).scalar()
     if found is not None:
-        raise AlreadyExistsError(f"chunk id {found!r} belongs to another document", resource=found)
+        raise AlreadyExistsError(f"the chunk id {found!r} is taken", resource=found)
 
 
 def _collection_key(connection: Connection, collection: Collection) -> int:
@@ -142,7 +142,7 @@ def _document_row(
     statement = select(*(documents.c[name] for name in columns)).where(*of_this)
     row = connection.execute(statement).first()
     if row is not None and row.collection_key != collection_key:
-        message = f"document {pending.document_id!r} exists in another collection"
+        message = f"the id {pending.document_id!r} is taken"
         raise AlreadyExistsError(message, resource=pending.document_id)
     if row is not None and row.deleted_generation and row.source_path != source_uri:
         message = f"document {pending.document_id!r} was deleted and can be restored; its source is another one"

@@ -275,7 +275,7 @@ class Documents:
 
     def _embedding_times(self, collection: Collection, draft: GenerationDraft) -> dict[str, int]:
         with self._database.read() as connection:
-            return embedding_times(connection, collection.identity, [chunk.embedding_hash for chunk in draft.chunks])
+            return embedding_times(connection, collection, [chunk.embedding_hash for chunk in draft.chunks])
 
     def _number(self, tenant: str, collection: Collection, draft: GenerationDraft, now: datetime) -> PendingGeneration:
         document_id = draft.document_id or self._hidden_id(collection, draft.source_uri) or new_document_id()

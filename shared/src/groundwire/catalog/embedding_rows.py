@@ -3,20 +3,31 @@
 import json
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Select, delete, exists, func, select
+from sqlalchemy import Connection, Select, delete, exists, func, literal_column, select
 
 from groundwire.catalog.bookkeeping_tables import embeddings
-from groundwire.catalog.tables import chunks
-from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.catalog.generation_keys import key_of
+from groundwire.catalog.tables import chunks, generations
+from groundwire.kernel.collection import Collection
 
 
-def embedding_times(
-    connection: Connection, identity: EmbeddingIdentity, embedding_hashes: Sequence[str]
-) -> dict[str, int]:
-    """Return when the known ones of some vectors were made, in milliseconds since 1970, by embedding hash."""
+def embedding_times(connection: Connection, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int]:
+    """Return when those of some vectors that a collection uses were made, in milliseconds since 1970, by hash.
+
+    Vectors are stored once for all collections. What callers are told leaves out those that only others use, because
+    it would tell what texts these hold.
+    """
     given = func.json_each(json.dumps(list(embedding_hashes))).table_valued("value")
+    of_collection = (
+        exists()
+        .where(chunks.c.embedding_hash == embeddings.c.embedding_hash)
+        .where(chunks.c.generation_key == generations.c.generation_key)
+        .where(generations.c.collection_key == key_of(collection), generations.c.state != literal_column("'PENDING'"))
+    )
     statement = select(embeddings.c.embedding_hash, embeddings.c.created_time).where(
-        embeddings.c.identity_digest == identity.digest, embeddings.c.embedding_hash.in_(select(given.c.value))
+        embeddings.c.identity_digest == collection.identity.digest,
+        embeddings.c.embedding_hash.in_(select(given.c.value)),
+        of_collection,
     )
     return {row.embedding_hash: row.created_time for row in connection.execute(statement)}
 

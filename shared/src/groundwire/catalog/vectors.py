@@ -27,6 +27,7 @@ from groundwire.catalog.bookkeeping_tables import embeddings
 from groundwire.catalog.bulk_insert import insert_rows
 from groundwire.catalog.chunk_rows import OWN_COLUMNS, to_chunk, to_payload
 from groundwire.catalog.database import Database
+from groundwire.catalog.embedding_rows import embedding_times
 from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
 from groundwire.catalog.generations import GenerationState
 from groundwire.catalog.tables import chunks, collections, documents, generations
@@ -71,6 +72,11 @@ class VectorCache:
         )
         with self._database.read() as connection:
             return {row.embedding_hash: _vector(row.vector) for row in connection.execute(statement)}
+
+    def used_by(self, collection: Collection, embedding_hashes: Sequence[str]) -> set[str]:
+        """Return the hashes of those vectors that chunks of the collection have already."""
+        with self._database.read() as connection:
+            return set(embedding_times(connection, collection, embedding_hashes))
 
     def put(self, identity_digest: str, embedding_hashes: Sequence[str], vectors: Vectors) -> None:
         """Store vectors, row i for hash i: float32, shape (len(embedding_hashes), dimensions); known ones stay."""

@@ -8,6 +8,7 @@ import numpy as np
 from groundwire.catalog.vectors import NewVectors, VectorCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import LEAD_CHARS, Chunk
+from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.embedding_text import embedding_text
 
@@ -40,11 +41,6 @@ class EmbeddingNeeds:
     known: dict[str, Vectors]
     missing: dict[str, list[int]]
     tokens: Sequence[int]
-
-    @property
-    def missing_tokens(self) -> int:
-        """Return the number of tokens to be embedded."""
-        return sum(self.tokens[rows[0]] for rows in self.missing.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ class EmbedChunks:
             done += sum(len(needs.missing[name]) for name in batch)
             report(done)
         vectors = np.stack([needs.known[name] for name in needs.hashes])
-        return EmbeddedChunks(vectors, len(needs.missing), self.beyond_model(needs), unstored)
+        return EmbeddedChunks(vectors, len(needs.missing), self.beyond_model(chunks), unstored)
 
     def needs(self, chunks: Sequence[Chunk]) -> EmbeddingNeeds:
         """Return what has to be embedded for the chunks; embeds nothing."""
@@ -106,12 +102,27 @@ class EmbedChunks:
                 missing.setdefault(name, []).append(row)
         return EmbeddingNeeds(hashes, known, missing, self._tokens(chunks))
 
-    def beyond_model(self, needs: EmbeddingNeeds) -> int:
+    def new_texts(self, collection: Collection, chunks: Sequence[Chunk]) -> dict[str, int]:
+        """Return the texts that the collection does not have: the tokens of each by its embedding hash.
+
+        That is what callers are told of embedding. How many texts the model really reads depends on what other
+        collections hold, which is nobody's business. Texts with a vector of the caller are left out.
+        """
+        hashes = [chunk.embedding_hash for chunk in chunks]
+        known: set[str] = set()
+        for start in range(0, len(hashes), _LOOK_UP_BATCH):
+            known |= self.cache.used_by(collection, hashes[start : start + _LOOK_UP_BATCH])
+        rows = zip(chunks, hashes, self._tokens(chunks), strict=True)
+        return {
+            name: tokens for chunk, name, tokens in rows if name not in known and chunk.given_embedding_hash is None
+        }
+
+    def beyond_model(self, chunks: Sequence[Chunk]) -> int:
         """Return how many chunks are longer than what the model reads."""
         identity = self.embedder.identity
         if identity.provider.endswith("+windows"):
             return 0  # such a model reads a long text in windows
-        return sum(tokens > identity.max_tokens for tokens in needs.tokens)
+        return sum(tokens > identity.max_tokens for tokens in self._tokens(chunks))
 
     def _tokens(self, chunks: Sequence[Chunk]) -> list[int]:
         """Count the tokens of each embedded text; the headings of a section are counted once."""

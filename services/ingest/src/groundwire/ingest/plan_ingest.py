@@ -45,15 +45,15 @@ class PlanIngest:
         existing = under_way.existing
         prepared = self.prepare.drafted(under_way, self.prepare.parsed(under_way, budget))
         new = self.skip_duplicates(under_way.collection, prepared.draft.document_id, prepared.draft.chunks)
-        needs = self.embed_chunks.needs(new)
+        new_texts = self.embed_chunks.new_texts(under_way.collection, new)
         return IngestPlan(
             outcome=IngestOutcome.REPLACED if existing else IngestOutcome.CREATED,
             current=existing,
             chunks=compare(self._stored(under_way.request, existing) if existing else [], new),
-            embedded=len(needs.missing),
-            embedded_tokens=needs.missing_tokens,
+            embedded=len(new_texts),
+            embedded_tokens=sum(new_texts.values()),
             undersized=sum(chunk.undersized for chunk in new),
-            beyond_model=self.embed_chunks.beyond_model(needs),
+            beyond_model=self.embed_chunks.beyond_model(new),
             warnings=prepared.warnings,
         )
 

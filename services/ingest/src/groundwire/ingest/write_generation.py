@@ -73,6 +73,7 @@ class WriteGeneration:
     ) -> IngestResult:
         chunks = self.skip_duplicates(collection, draft.document_id, draft.chunks)
         draft = replace(draft, chunks=chunks, tokenizer=self.tokenizer)
+        new_texts = len(self.embed_chunks.new_texts(collection, chunks))  # before its own chunks are there
         pending = self.documents.begin(collection.tenant, collection, draft)
         try:
             total = len(draft.chunks)
@@ -81,11 +82,11 @@ class WriteGeneration:
             )
             for _ in range(MAX_INDEX_MOVES - 1):
                 try:
-                    return self._make_visible(pending, draft, embedded, budget, report, receipt)
+                    return self._make_visible(pending, draft, embedded, new_texts, budget, report, receipt)
                 except (IndexMovedError, CollectionNotFoundError):
                     moved = self.builds.follow(pending.collection)
                     pending = replace(pending, collection=_same_model(moved, collection))
-            return self._make_visible(pending, draft, embedded, budget, report, receipt)
+            return self._make_visible(pending, draft, embedded, new_texts, budget, report, receipt)
         except BaseException:
             self._abandon(pending)
             raise
@@ -95,13 +96,14 @@ class WriteGeneration:
         pending: PendingGeneration,
         draft: GenerationDraft,
         embedded: EmbeddedChunks,
+        new_texts: int,
         budget: Budget,
         report: Report,
         receipt: Callable[[IngestResult], Receipt] | None,
     ) -> IngestResult:
         self._upsert(pending, draft, embedded, budget, report)
         budget.check()
-        return self._publish(pending, draft, embedded, receipt)
+        return self._publish(pending, draft, embedded, new_texts, receipt)
 
     def _abandon(self, pending: PendingGeneration) -> None:
         try:
@@ -135,14 +137,15 @@ class WriteGeneration:
         pending: PendingGeneration,
         draft: GenerationDraft,
         embedded: EmbeddedChunks,
+        new_texts: int,
         receipt: Callable[[IngestResult], Receipt] | None,
     ) -> IngestResult:
         def result_of(document: Document) -> IngestResult:
             return IngestResult(
                 document=document,
                 outcome=IngestOutcome.REPLACED if pending.expected_generation else IngestOutcome.CREATED,
-                embedded=embedded.embedded,
-                reused=len(draft.chunks) - embedded.embedded,
+                embedded=new_texts,
+                reused=len(draft.chunks) - new_texts,
                 undersized=sum(chunk.undersized for chunk in draft.chunks),
                 beyond_model=embedded.beyond_model,
                 skipped=sum(not (chunk.indexed or chunk.upper) for chunk in draft.chunks),

@@ -365,9 +365,11 @@ class IngestCounts(_message.Message):
     chunk_count: _builtins.int
     """Output only. Chunks of the live generation."""
     embedded_count: _builtins.int
-    """Output only. Chunks that were embedded by this call."""
+    """Output only. Texts that were new to the collection and have a vector now. Whether the model read them or the
+    server knew their vectors from elsewhere is not told, because that would tell what other collections hold.
+    """
     reused_embedding_count: _builtins.int
-    """Output only. Chunks whose vector was known already."""
+    """Output only. The other chunks: the collection had their text, or they brought a vector of their own."""
     skipped_duplicate_count: _builtins.int
     """Output only. Chunks that were not indexed because of the duplicate chunk policy."""
     def __init__(

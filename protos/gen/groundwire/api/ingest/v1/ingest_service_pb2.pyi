@@ -866,9 +866,9 @@ class PlanIngestResponse(_message.Message):
     removed_count: _builtins.int
     """Output only. Chunks that would go."""
     embedded_count: _builtins.int
-    """Output only. Chunks that would be embedded."""
+    """Output only. Texts that are new to the collection; see `IngestCounts.embedded_count`."""
     embedded_token_count: _builtins.int
-    """Output only. Tokens that would be embedded."""
+    """Output only. Tokens of these texts."""
     @_builtins.property
     def chunks(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlannedChunk]:
         """Output only. The chunks, in the order of the text, removed ones last; at most 1,000."""
