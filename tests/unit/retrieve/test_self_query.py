@@ -118,6 +118,13 @@ def test_numbers_that_are_no_times_stay_what_they_are(text: str) -> None:
     assert find_date_range(text, _TODAY) is None
 
 
+@pytest.mark.parametrize("number", ["9" * 24, "-" + "9" * 24, "9" * 5000, "9" * 400 + ".5"])
+@pytest.mark.parametrize("name", ["importance", "rating"])
+def test_numbers_that_no_field_holds_make_no_filter(name: str, number: str) -> None:
+    assert _where(f"{name} at least {number} reports") is None
+    assert _where(f"{name} at least 12 reports") == {name: {"$gte": 12}}
+
+
 def test_days_that_no_calendar_has_do_no_harm() -> None:
     assert find_date_range("the last 9999 years", _TODAY) is None
     assert find_date_range("last month", date(2025, 1, 31)) == find_date_range("last month", date(2025, 1, 1))

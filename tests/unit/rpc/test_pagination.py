@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import InvalidPageTokenError, InvalidRequestError
+from groundwire.kernel.errors import InvalidPageTokenError, InvalidRequestError, PreconditionError
 from groundwire.rpc.pagination import PageTokens, load_key, page_size
 
 TOKENS = PageTokens(b"k" * 32)
@@ -89,3 +89,27 @@ def test_everyone_who_opens_the_key_file_gets_the_same_key(tmp_path: Path) -> No
     assert len(key) == 32
     assert path.stat().st_mode & 0o777 == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.key"]
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"k" * 31, b"k" * 33, bytes(32), b"x" * 4096])
+def test_what_cannot_be_a_key_is_replaced_by_one(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "page.key"
+    path.write_bytes(content)
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(load_key, [path] * 32))
+
+    (key,) = keys
+    assert len(key) == 32
+    assert key != content
+    assert path.read_bytes() == key
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.key"]
+
+
+def test_a_key_that_cannot_be_read_is_named_without_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "page.key"
+    path.mkdir()
+
+    with pytest.raises(PreconditionError, match=r"page\.key") as caught:
+        load_key(path)
+    assert str(tmp_path) not in caught.value.message

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from datetime import UTC
 from typing import assert_never
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -30,6 +29,7 @@ from groundwire.kernel.filters import (
     Scalar,
 )
 from groundwire.rpc.metadata_messages import to_value
+from groundwire.rpc.times import parse_timestamp
 
 _COMPARATORS = {
     pb.COMPARISON_OPERATOR_EQ: Comparator.EQ,
@@ -177,10 +177,7 @@ def _parse_value(message: metadata_value_pb2.MetadataValue, place: str) -> Scala
 
 
 def _milliseconds(time: Timestamp, place: str) -> int:
-    try:
-        return epoch_ms(time.ToDatetime(UTC))
-    except (ValueError, OverflowError):
-        raise InvalidFilterError.of(place, "is not a time between the years 1 and 9999") from None
+    return epoch_ms(parse_timestamp(time, place, InvalidFilterError))
 
 
 def _to_clauses(clauses: Iterable[Filter]) -> pb.FilterClauses:

@@ -7,13 +7,15 @@ import hmac
 import json
 import os
 import secrets
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+import structlog
 from google.protobuf.message import Message
 
-from groundwire.kernel.errors import FieldViolation, InvalidPageTokenError, InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidPageTokenError, InvalidRequestError, PreconditionError
 
 Position: TypeAlias = tuple[str | int, ...]
 """Where the next page begins: the sort key of the last row of this one."""
@@ -21,6 +23,9 @@ Position: TypeAlias = tuple[str | int, ...]
 _KEY_BYTES = 32
 _MAC_BYTES = 16
 _MAX_TOKEN_CHARS = 8192
+# A data folder has one owner process, so that no other one makes a key anew at the same time.
+_loading = threading.Lock()
+_log = structlog.get_logger(__name__)
 _PAGING_FIELDS = ("page_size", "page_token")
 
 
@@ -77,18 +82,48 @@ def page_size(requested: int, *, default: int, maximum: int, field: str = "page_
 
 
 def load_key(path: Path) -> bytes:
-    """Return the 32-byte key stored in a file that only its owner can read; make it at the first use."""
-    if not path.exists():
-        draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(_KEY_BYTES))
-        try:
-            path.hardlink_to(draft)  # fails when somebody else was first, unlike a rename
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
+    """Return the 32-byte key stored in a file that only its owner can read; make it at the first use.
+
+    A file that cannot be a key, as after a power cut or a full disk, gets a new one: with an empty key everybody could
+    sign tokens. Tokens given out before are refused then.
+
+    Raises:
+        PreconditionError: the file cannot be read or made.
+    """
+    try:
+        with _loading:
+            key = _stored_key(path)
+            if key is None:
+                _log.warning("the key of page tokens is damaged; a new one is made", file=path.name)
+                path.unlink()
+        return key or _new_key(path)
+    except OSError as error:
+        raise PreconditionError(f"cannot read or make {path.name} in the data folder: {error.strerror}") from error
+
+
+def _stored_key(path: Path) -> bytes | None:
+    """Return the key in a file, no bytes without a file, None if it holds no key."""
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    return key if len(key) == _KEY_BYTES and len(set(key)) > 1 else None
+
+
+def _new_key(path: Path) -> bytes:
+    """Make the file, or let somebody else be first, and return what is in it."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(secrets.token_bytes(_KEY_BYTES))
+        file.flush()
+        os.fsync(file.fileno())  # else a power cut may leave the name without the bytes
+    try:
+        path.hardlink_to(draft)  # fails when somebody else was first, unlike a rename
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
     return path.read_bytes()
 
 

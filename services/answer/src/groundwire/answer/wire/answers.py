@@ -14,10 +14,11 @@ from groundwire.answer.domain.answer import (
     Timings,
 )
 from groundwire.answer.wire.citations import parse_citation, to_citation
-from groundwire.answer.wire.spans import parse_duration, parse_span, parse_time, to_duration, to_time
+from groundwire.answer.wire.spans import parse_span
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.rpc.chunk_messages import to_span
+from groundwire.rpc.times import parse_timestamp, to_duration, to_timestamp
 
 
 def to_answer(answer: Answer) -> answer_pb2.Answer:
@@ -34,7 +35,7 @@ def to_answer(answer: Answer) -> answer_pb2.Answer:
         claims=[_to_claim(claim) for claim in answer.claims],
         refusal_reason=to_refusal(answer.refusal),
         finish_reason=answer_pb2.FinishReason.Value(f"FINISH_REASON_{answer.finish.value}"),
-        answer_time=to_time(answer.answer_time),
+        answer_time=to_timestamp(answer.answer_time),
         topic_shift=answer.topic_shift,
         hits=answer.search.hits,
         timings=_to_timings(answer.timings),
@@ -60,7 +61,7 @@ def parse_answer(message: answer_pb2.Answer) -> Answer:
         message_id=message.message_id,
         related_message_id=message.related_message_id,
         collection=message.collection,
-        answer_time=parse_time(message.answer_time),
+        answer_time=parse_timestamp(message.answer_time, "answer_time"),
         generator=message.generator,
         search=SearchReport(
             search_text=message.search_text,
@@ -135,8 +136,8 @@ def _to_timings(timings: Timings) -> answer_pb2.AnswerTimings:
 
 def _parse_timings(message: answer_pb2.AnswerTimings) -> Timings:
     return Timings(
-        retrieval_s=parse_duration(message.retrieval_time).total_seconds(),
-        generation_s=parse_duration(message.generation_time).total_seconds(),
-        verification_s=parse_duration(message.verification_time).total_seconds(),
-        total_s=parse_duration(message.total_time).total_seconds(),
+        retrieval_s=message.retrieval_time.ToTimedelta().total_seconds(),
+        generation_s=message.generation_time.ToTimedelta().total_seconds(),
+        verification_s=message.verification_time.ToTimedelta().total_seconds(),
+        total_s=message.total_time.ToTimedelta().total_seconds(),
     )

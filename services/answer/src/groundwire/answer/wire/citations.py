@@ -2,11 +2,12 @@
 
 from groundwire.answer.domain.answer import Citation
 from groundwire.answer.domain.verifying import ClaimedCitation, Verification
-from groundwire.answer.wire.spans import parse_span, parse_time, to_time
+from groundwire.answer.wire.spans import parse_span
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.chunk_messages import to_span
+from groundwire.rpc.times import parse_timestamp, to_timestamp
 
 MAX_CITATIONS = 1000
 """Most citations of one VerifyCitations call."""
@@ -31,7 +32,7 @@ def to_citation(citation: Citation) -> citation_pb2.Citation:
         page_numbers=citation.page_numbers,
         title=citation.title,
         creators=citation.creators,
-        date_created=to_time(citation.date_created) if citation.date_created else None,
+        date_created=to_timestamp(citation.date_created) if citation.date_created else None,
         collection=citation.collection,
         answer_spans=[to_span(span) for span in citation.answer_spans],
         verdict=citation_pb2.CITATION_VERDICT_EXACT,
@@ -60,7 +61,9 @@ def parse_citation(message: citation_pb2.Citation) -> Citation:
         title=message.title,
         page_numbers=tuple(message.page_numbers),
         creators=tuple(message.creators),
-        date_created=parse_time(message.date_created) if message.HasField("date_created") else None,
+        date_created=parse_timestamp(message.date_created, "date_created")
+        if message.HasField("date_created")
+        else None,
         doi=message.doi,
         url=message.url,
         answer_spans=tuple(parse_span(span) for span in message.answer_spans),

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from groundwire.answer.domain.session import Message, NewSession, Role, Session, SessionFilter, SessionState, Transition
 from groundwire.answer.wire.answers import to_refusal
 from groundwire.answer.wire.citations import to_citation
-from groundwire.answer.wire.spans import parse_duration, to_duration, to_time
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2
 from groundwire.api.common.v1 import record_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
 from groundwire.kernel.identifiers import parse_collection_name, parse_uuid
+from groundwire.rpc.times import parse_duration, to_duration, to_timestamp
 
 _SHORTEST_IDLE = timedelta(seconds=1)
 _LONGEST_IDLE = timedelta(days=30)
@@ -26,9 +26,9 @@ def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
         InvalidRequestError: naming the field that breaks a rule.
         NotAvailableError: recording under a conversation, and sessions that start by themselves.
     """
-    idle = parse_duration(request.idle_timeout) if request.HasField("idle_timeout") else None
-    if idle is not None and not _SHORTEST_IDLE <= idle <= _LONGEST_IDLE:
-        raise InvalidRequestError.of("idle_timeout", "must be 1 second to 30 days")
+    idle = None
+    if request.HasField("idle_timeout"):
+        idle = parse_duration(request.idle_timeout, "idle_timeout", _SHORTEST_IDLE, _LONGEST_IDLE)
     if request.conversation_id:
         raise NotAvailableError("recording a conversation is not available in this version", feature="conversation_id")
     if request.auto_new_session:
@@ -80,12 +80,12 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
         session_id=session.session_id,
         collection=session.collection,
         state=_to_state(session.state),
-        created_time=to_time(session.created_time),
-        last_activity_time=to_time(session.last_activity),
+        created_time=to_timestamp(session.created_time),
+        last_activity_time=to_timestamp(session.last_activity),
         messages=[] if brief else [_to_message(message) for message in session.messages],
         head=session.head,
         conversation_id=session.conversation_id,
-        expire_time=to_time(session.expire_time),
+        expire_time=to_timestamp(session.expire_time),
         transitions=[] if brief else [_to_transition(transition) for transition in session.transitions],
         message_count=session.message_count,
         idle_timeout=to_duration(session.idle_timeout.total_seconds()),
@@ -101,7 +101,7 @@ def _to_transition(transition: Transition) -> session_pb2.SessionTransition:
     return session_pb2.SessionTransition(
         from_state=_to_state(transition.before),
         to_state=_to_state(transition.after),
-        transition_time=to_time(transition.time),
+        transition_time=to_timestamp(transition.time),
     )
 
 
@@ -111,7 +111,7 @@ def _to_message(message: Message) -> session_pb2.Message:
         message_id=message.message_id,
         role=_ROLES[message.role],
         content=message.content,
-        message_time=to_time(message.time),
+        message_time=to_timestamp(message.time),
         citations=[to_citation(citation) for citation in answer.citations] if answer else [],
         related_message_id=message.related_message_id,
         is_from_book=answer.grounded if answer else False,

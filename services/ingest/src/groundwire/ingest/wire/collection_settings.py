@@ -22,6 +22,7 @@ from groundwire.kernel.collection import (
 )
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_source_uri
+from groundwire.rpc.times import parse_duration
 
 T = TypeVar("T")
 _MODES: dict[int, SearchMode] = {
@@ -63,7 +64,9 @@ class SettingsReader:
             retrieval=_parse_retrieval(message.retrieval, profile.retrieval),
             limits=self._limits(message.limits, profile.limits),
             approved_source_prefixes=_parse_prefixes(message.approved_source_prefixes),
-            generation_retention=_parse_retention(message.generation_retention),
+            generation_retention=parse_duration(
+                message.generation_retention, "settings.generation_retention", timedelta(0), _MAX_RETENTION
+            ),
             duplicate_chunks=_known(_DUPLICATES, duplicates, profile.duplicate_chunks, "duplicate_chunk_policy"),
             content_description=_parse_text(message.content_description, "content_description"),
             field_descriptions=_parse_fields(message.field_descriptions),
@@ -112,17 +115,6 @@ def _parse_prefixes(values: Sequence[str]) -> tuple[str, ...]:
     for number, value in enumerate(values):
         parse_source_uri(value, f"settings.approved_source_prefixes[{number}]")
     return tuple(dict.fromkeys(values))
-
-
-def _parse_retention(message: Duration) -> timedelta:
-    field, said = "settings.generation_retention", f"must be 0 to {_MAX_RETENTION.days} days"
-    try:
-        retention = message.ToTimedelta()
-    except (OverflowError, ValueError):
-        raise InvalidRequestError.of(field, said) from None
-    if not timedelta(0) <= retention <= _MAX_RETENTION:
-        raise InvalidRequestError.of(field, said)
-    return retention
 
 
 def _parse_text(value: str, field: str) -> str:

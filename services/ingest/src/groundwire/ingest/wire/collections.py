@@ -3,9 +3,9 @@
 from groundwire.api.ingest.v1 import collection_pb2 as pb
 from groundwire.ingest.domain.reading import CollectionFigures
 from groundwire.ingest.wire.collection_settings import to_settings_message
-from groundwire.ingest.wire.fields import to_timestamp
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.rpc.times import to_timestamp
 
 _PROFILE_MODELS = {
     ProfileName.CONVERSATIONS: 768,

@@ -4,7 +4,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -17,6 +17,7 @@ from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
 from groundwire.kernel.filters import Scalar, Value
 from groundwire.kernel.languages import ISO_639_1
 from groundwire.rpc.metadata_messages import to_metadata
+from groundwire.rpc.times import parse_timestamp, to_timestamp
 
 _MAX_LIST = 256
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -66,9 +67,9 @@ class _Checks:
     def time(self, field: str, value: Timestamp) -> datetime | None:
         """Return the aware UTC time, to the millisecond."""
         try:
-            moment = value.ToDatetime(UTC)
-        except (ValueError, OverflowError):
-            self.refuse(field, "is not a time between the years 1 and 9999")
+            moment = parse_timestamp(value, field)
+        except InvalidRequestError as error:
+            self.violations.extend(error.violations)
             return None
         return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
@@ -179,10 +180,3 @@ def to_fields_message(fields: DocumentFields) -> document_pb2.DocumentFields:
         project=fields.project or "",
         metadata=to_metadata(fields.metadata),
     )
-
-
-def to_timestamp(moment: datetime) -> Timestamp:
-    """Return the message of an aware time."""
-    message = Timestamp()
-    message.FromDatetime(moment)
-    return message

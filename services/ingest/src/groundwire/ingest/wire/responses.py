@@ -9,10 +9,11 @@ from groundwire.ingest.domain.deletions import Deletion
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress
 from groundwire.ingest.domain.reading import ChunkWithVector, TextSlice
 from groundwire.ingest.domain.source_text import SourceWarning
-from groundwire.ingest.wire.fields import to_fields_message, to_timestamp
+from groundwire.ingest.wire.fields import to_fields_message
 from groundwire.kernel.document import Document
 from groundwire.rpc.chunk_messages import to_span, to_text_of_chunk
 from groundwire.rpc.metadata_messages import to_metadata
+from groundwire.rpc.times import to_timestamp
 
 _WARNINGS = {
     "CHUNK_UNDERSIZED": "chunks are shorter than the minimum and could not be merged",

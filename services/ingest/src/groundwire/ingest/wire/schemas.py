@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from datetime import UTC
 from typing import Any
 
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
@@ -11,6 +10,7 @@ from groundwire.ingest.get_stats import Stats
 from groundwire.ingest.wire.collections import to_identity_message
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.metadata_messages import to_metadata
+from groundwire.rpc.times import parse_timestamp
 from groundwire.schemas import OWN_KEYS, Schema
 
 _PREFIX = f"{OWN_KEYS}."
@@ -81,9 +81,6 @@ def _plain(key: str, message: MetadataValue) -> Any:
     if kind is None:
         raise InvalidRequestError.of(place, "must have a value")
     if kind == "timestamp_value":
-        try:
-            return message.timestamp_value.ToDatetime(UTC)
-        except (ValueError, OverflowError) as error:
-            raise InvalidRequestError.of(place, "is not a time between the years 1 and 9999") from error
+        return parse_timestamp(message.timestamp_value, place)
     held = getattr(message, kind)
     return list(held.values) if kind.endswith("_list") else held

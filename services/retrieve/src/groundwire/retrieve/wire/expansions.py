@@ -7,9 +7,9 @@ from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.domain.expanding import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
 from groundwire.retrieve.expand_chunks import Passage
-from groundwire.retrieve.wire.times import to_timestamp
 from groundwire.rpc.chunk_messages import to_span, to_text_of_chunk
 from groundwire.rpc.metadata_messages import to_metadata
+from groundwire.rpc.times import to_timestamp
 
 _MODES = {
     pb.EXPAND_MODE_WINDOW: ExpandMode.WINDOW,

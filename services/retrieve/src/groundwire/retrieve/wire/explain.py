@@ -15,7 +15,7 @@ from groundwire.retrieve.domain.searching import (
     StageKind,
     StageTrace,
 )
-from groundwire.retrieve.wire.times import to_duration
+from groundwire.rpc.times import to_duration
 
 _PATHS = {
     DensePath.EXACT: pb.SEARCH_PATH_EXACT,

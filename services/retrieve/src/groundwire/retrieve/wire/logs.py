@@ -1,20 +1,18 @@
 """Requests and responses of the query log and of the pipeline's figures."""
 
-from datetime import UTC, datetime, timedelta
-
-from google.protobuf.timestamp_pb2 import Timestamp
+from datetime import datetime, timedelta
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import query_log_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.query_log import LoggedQuery
 from groundwire.retrieve.domain.latencies import Latencies
 from groundwire.retrieve.domain.pipeline import LONGEST_WINDOW_S, PipelineFigures
 from groundwire.retrieve.list_query_logs import LogQuery
 from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
-from groundwire.retrieve.wire.times import to_duration, to_timestamp
+from groundwire.rpc.times import parse_timestamp, to_duration, to_timestamp
 
 
 def parse_log_query(request: pb.ListQueryLogsRequest, tenant: str) -> LogQuery:
@@ -23,8 +21,8 @@ def parse_log_query(request: pb.ListQueryLogsRequest, tenant: str) -> LogQuery:
     Raises:
         InvalidRequestError: naming the fields that break a rule.
     """
-    start = _time(request.start_time, "start_time") if request.HasField("start_time") else None
-    end = _time(request.end_time, "end_time") if request.HasField("end_time") else None
+    start = parse_timestamp(request.start_time, "start_time") if request.HasField("start_time") else None
+    end = parse_timestamp(request.end_time, "end_time") if request.HasField("end_time") else None
     if start is not None and end is not None and end < start:
         raise InvalidRequestError.of("end_time", "must not be before start_time")
     return LogQuery(tenant, _collection(request.collection), start, end)
@@ -87,13 +85,6 @@ def stats_begin(started: datetime, now: datetime, window_s: float | None) -> dat
 
 def _collection(name: str) -> str | None:
     return parse_collection_name(name) if name else None
-
-
-def _time(message: Timestamp, field: str) -> datetime:
-    try:
-        return message.ToDatetime(UTC)
-    except (ValueError, OverflowError) as error:
-        raise InvalidRequestError([FieldViolation(field, "is not a valid time")]) from error
 
 
 def _latency(latencies: Latencies) -> query_log_pb2.LatencySummary:

@@ -1,6 +1,6 @@
 """Requests and responses of ParseQuery."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
@@ -9,6 +9,7 @@ from groundwire.retrieve.domain.self_query.question import ParsedQuestion
 from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
 from groundwire.retrieve.wire.requests import check_query
 from groundwire.rpc.filter_messages import to_filter_message
+from groundwire.rpc.times import parse_timestamp
 
 
 def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
@@ -35,10 +36,7 @@ def question_time(request: pb.ParseQueryRequest, now: datetime) -> datetime:
     """
     if not request.HasField("question_time"):
         return now
-    try:
-        return request.question_time.ToDatetime(UTC)
-    except (ValueError, OverflowError) as error:
-        raise InvalidRequestError([FieldViolation("question_time", "is not a valid time")]) from error
+    return parse_timestamp(request.question_time, "question_time")
 
 
 def to_parse_response(parsed: ParsedQuestion) -> pb.ParseQueryResponse:

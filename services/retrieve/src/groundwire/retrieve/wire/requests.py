@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from groundwire.kernel.identifiers import GLOBAL_SCOPE, parse_collection_name, p
 from groundwire.retrieve.domain.searching import ResultOrder, SearchRequest
 from groundwire.retrieve.wire.query_types import QUERY_TYPES
 from groundwire.rpc.filter_messages import parse_filter_message
+from groundwire.rpc.times import parse_timestamp
 
 MODES = {
     search_mode_pb2.SEARCH_MODE_UNSPECIFIED: None,
@@ -85,7 +86,7 @@ def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) 
         query_types=tuple(QUERY_TYPES[kind] for kind in options.query_types),
         self_query=options.self_query,
         top_down=options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN,
-        asked=message.query_time.ToDatetime(UTC) if message.HasField("query_time") else None,
+        asked=parse_timestamp(message.query_time, "query_time") if message.HasField("query_time") else None,
         exact=options.exact,
         snapshot=options.snapshot if options.HasField("snapshot") else None,
         diversity=options.diversity,
@@ -180,9 +181,9 @@ def _check_query_time(message: pb.RetrieveRequest, now: datetime) -> list[FieldV
     if not message.HasField("query_time"):
         return []
     try:
-        asked = message.query_time.ToDatetime(UTC)
-    except (ValueError, OverflowError):
-        return [FieldViolation("query_time", "is not a valid time")]
+        asked = parse_timestamp(message.query_time, "query_time")
+    except InvalidRequestError as error:
+        return list(error.violations)
     if asked > now + _CLOCK_SKEW:
         return [FieldViolation("query_time", "must not be in the future")]
     return []

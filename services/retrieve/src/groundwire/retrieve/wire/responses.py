@@ -13,9 +13,9 @@ from groundwire.retrieve.domain.flat_view import flat_view
 from groundwire.retrieve.domain.searching import ResultOrder, SearchHit, SearchResult, SearchState, SearchTimes
 from groundwire.retrieve.wire.explain import to_explain_plan
 from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
-from groundwire.retrieve.wire.times import to_duration, to_timestamp
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.metadata_messages import to_metadata
+from groundwire.rpc.times import parse_timestamp, to_duration, to_timestamp
 
 _MODES = {
     SearchMode.HYBRID: search_mode_pb2.SEARCH_MODE_HYBRID,
@@ -79,7 +79,7 @@ def set_times(response: pb.RetrieveResponse, request: pb.RetrieveRequest, times:
 
 
 def _asked(request: pb.RetrieveRequest, received: datetime) -> datetime:
-    return request.query_time.ToDatetime(received.tzinfo) if request.HasField("query_time") else received
+    return parse_timestamp(request.query_time, "query_time") if request.HasField("query_time") else received
 
 
 def _to_hit(hit: SearchHit, mode: SearchMode) -> Hit:

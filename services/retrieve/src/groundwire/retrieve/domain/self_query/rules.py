@@ -31,6 +31,8 @@ _PAGES = re.compile(
     r"(?:\s*(?:-|–|to|through|and)\s*(?P<last>\d{1,6}))?",
     re.IGNORECASE,
 )
+# Digits that always fit into the 64 bits of a filter's number.
+_LONGEST_NUMBER = 18
 _COMPARED = {
     Comparator.GTE: r">=|at\s+least|from|minimum|or\s+more\s+than",
     Comparator.LTE: r"<=|at\s+most|up\s+to|maximum",
@@ -214,6 +216,8 @@ def _numbers(question: Question) -> Iterator[Finding]:
             match = re.search(pattern, question.text, re.IGNORECASE)
             if match is None or (field.type is FieldType.INTEGER and "." in match["number"]):
                 continue
+            if len(match["number"]) > _LONGEST_NUMBER:
+                continue  # no field holds such a number
             number = float(match["number"]) if "." in match["number"] else int(match["number"])
             yield Finding(field.name, Comparison(field.name, comparator, number), match.start(), match.span())
             break

@@ -1,0 +1,58 @@
+"""Times and durations as messages, and back."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from groundwire.kernel.errors import InvalidRequestError
+
+_SECOND_NS = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def to_timestamp(moment: datetime) -> Timestamp:
+    """Return the message of an aware time; a response has a dozen, and the library takes its time."""
+    since = moment - _EPOCH
+    return Timestamp(seconds=since.days * 86_400 + since.seconds, nanos=since.microseconds * 1000)
+
+
+def parse_timestamp(message: Timestamp, field: str, kind: type[InvalidRequestError] = InvalidRequestError) -> datetime:
+    """Return the aware UTC time of a message, to the microsecond.
+
+    Raises:
+        InvalidRequestError: it is outside the years 1 to 9999, or its fields contradict the format; of class `kind`.
+    """
+    if 0 <= message.nanos < _SECOND_NS:  # the library takes others too
+        with suppress(ValueError, OverflowError):
+            return message.ToDatetime(UTC)
+    raise kind.of(field, "is not a time between the years 1 and 9999")
+
+
+def to_duration(seconds: float) -> Duration:
+    """Return the message of a duration of at least 0, to the microsecond."""
+    whole, microseconds = divmod(round(seconds * 1e6), 1_000_000)
+    return Duration(seconds=whole, nanos=microseconds * 1000)
+
+
+def parse_duration(message: Duration, field: str, shortest: timedelta, longest: timedelta) -> timedelta:
+    """Return the duration of a message, to the microsecond.
+
+    Raises:
+        InvalidRequestError: it is not in the range from `shortest` to `longest`.
+    """
+    duration = None
+    if abs(message.nanos) < _SECOND_NS and message.nanos * message.seconds >= 0:
+        with suppress(ValueError, OverflowError):
+            duration = message.ToTimedelta()
+    if duration is None or not shortest <= duration <= longest:
+        raise InvalidRequestError.of(field, f"must be {_shown(shortest)} to {_shown(longest)}")
+    return duration
+
+
+def _shown(duration: timedelta) -> str:
+    days, seconds = duration.days, duration.total_seconds()
+    if days and duration == timedelta(days=days):
+        return "1 day" if days == 1 else f"{days} days"
+    return "1 second" if seconds == 1 else f"{seconds:g} seconds"

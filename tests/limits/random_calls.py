@@ -1,0 +1,302 @@
+"""Calls built at random from the descriptors of the contract, with extreme values in every field.
+
+Half of what is built is plausible, with names and ids that exist, so that calls get deep; the rest is not.
+"""
+
+import random
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from google.protobuf import message_factory
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, MethodDescriptor
+from google.protobuf.message import Message
+
+from groundwire.api.answer.v1 import answer_service_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2
+
+METHODS: Final[Sequence[MethodDescriptor]] = [
+    method
+    for module in (ingest_service_pb2, retrieve_service_pb2, answer_service_pb2)
+    for service in module.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+]
+
+_INTEGERS: Final = {
+    FieldDescriptor.CPPTYPE_INT32: (-(2**31), -1, 0, 1, 2, 10, 1000, 2**31 - 1),
+    FieldDescriptor.CPPTYPE_INT64: (-(2**63), -1, 0, 1, 2, 10, 1000, 2**53 + 1, 2**62, 2**63 - 1),
+    FieldDescriptor.CPPTYPE_UINT32: (0, 1, 2, 10, 1000, 2**31, 2**32 - 1),
+    FieldDescriptor.CPPTYPE_UINT64: (0, 1, 2, 10, 1000, 2**53 + 1, 2**63, 2**64 - 1),
+}
+_FLOATS: Final = (0.0, -0.0, 0.5, 1.0, -1.0, 5e-324, 3e38, -3e38, float("inf"), float("-inf"), float("nan"))
+_ENUM_NUMBERS: Final = (-(2**31), -1, 99, 2**31 - 1)
+_SECONDS: Final = (
+    -(2**63),
+    -62_135_596_801,
+    -62_135_596_800,
+    -1,
+    0,
+    1,
+    1_700_000_000,
+    253_402_300_799,
+    2**62,
+    2**63 - 1,
+)
+_NANOS: Final = (-(2**31), -1, 0, 1, 999_999_999, 1_000_000_000, 2**31 - 1)
+_TEXTS: Final = (
+    "",
+    " ",
+    "a",
+    "\x00",
+    "a\x00b",
+    "\x1b]52;c;aGk=\x07\x1b[2J\r",
+    "\ufeff\ufffe\uffff",
+    "\u202egnp.exe\u202c مرحبا",
+    "e" + "\u0301" * 200,
+    "👩‍👩‍👧‍👦" * 20,
+    "\u2028\u2029\x85",
+    "../../../../etc/passwd",
+    "%s%n%d{}{0}${x}",
+    "'; DROP TABLE documents; --",
+    '"\\*()^:NEAR AND OR NOT',
+    "9" * 24,
+    "-" + "9" * 400,
+    "1e999",
+    "0001-01-01T00:00:00+14:00",
+    "9999-12-31T23:59:59-14:00",
+    "2024-13-45",
+    "NaN",
+    "[" * 3000,
+    "`" * 3000,
+    "(" * 500 + ")" * 500,
+    "a " * 5000,
+    "ä" * 8193,
+    "x" * 70_000,
+    "chapter 999999999999999999999999 page 999999999999999999999999",
+    "What is in chapter 12 since 2020-01-01 by author:Ada?",
+)
+_FRONT: Final = "---\ntitle: {0}\nlanguage: xx\ndate: 0001-01-01T00:00:00+14:00\ntags: [{0}, 1, ~]\n---\n"
+_CONTENTS: Final = (
+    b"# Title\n\nA sentence. Another one.\n\n## Part\n\nMore words here.\n",
+    _FRONT.format("Title").encode() + b"# Title\n\nText.",
+    b"\xff\xfe\x00\x01",
+    b"%PDF-1.7\n%%EOF",
+    b"PK\x03\x04 broken",
+    b"<html><body>" + b"<div>" * 2000 + b"deep",
+    b"# T\n\nA sentence.\n" + b".<!--" * 150 + b" " * 20_000,
+    b"a,b\n1,2\n3\n",
+    b'{"a": 1e999}\n{"b": ',
+    b"",
+)
+
+
+@dataclass
+class Known:
+    """What exists: values by the name of the field that takes them."""
+
+    values: dict[str, list[Any]] = field(default_factory=dict)
+
+    def learn(self, name: str, value: Any) -> None:
+        """Keep a value, and not too many of them."""
+        kept = self.values.setdefault(name, [])
+        if value and value not in kept:
+            kept.append(value)
+            del kept[:-40]
+
+
+_PLAUSIBLE: Final[Mapping[str, Sequence[Any]]] = {
+    "query": ["words", "What is in chapter 1?", "another sentence"],
+    "question": ["What does the sentence say?", "Which words?"],
+    "field": ["title", "tags", "language", "chapter", "page_numbers", "created_at", "custom.x", "level"],
+    "pattern": ["%a%", "_", "\\", "%" * 50],
+    "doc_type": ["document", "chunk"],
+    "embedder": ["hashing:64"],
+    "language": ["en", "de"],
+    "paths": ["settings.title", "title", "tags", "fields.title", "*", ""],
+}
+
+
+class Builder:
+    """Builds requests of the contract; equal seeds build equal requests as long as the same things are known."""
+
+    def __init__(self, seed: int, known: Known) -> None:
+        self._random = random.Random(seed)
+        self._known = known
+        self._methods = list(METHODS)
+        self._wildness = 1.0
+
+    def method(self) -> MethodDescriptor:
+        """Choose a method."""
+        return self._random.choice(self._methods)
+
+    def avoid(self, method: MethodDescriptor) -> None:
+        """Choose a method no more, because the server does not offer it."""
+        if method in self._methods:
+            self._methods.remove(method)
+
+    def requests(self, method: MethodDescriptor) -> list[bytes]:
+        """Return the serialized messages of one call; one unless the method streams them."""
+        self._wildness = self._random.choice((0.02, 0.1, 0.5, 1.0))
+        count = self._random.choice((0, 1, 2, 2, 3)) if _streams_requests(method) else 1
+        return [self._serialized(method.input_type) for _ in range(count)]
+
+    def _serialized(self, kind: Descriptor) -> bytes:
+        if self._random.random() < 0.03 * self._wildness:
+            return self._random.randbytes(self._random.choice((1, 2, 10, 200)))
+        raw = self._message(kind, 0).SerializeToString()
+        if raw and self._random.random() < 0.1 * self._wildness:
+            place = self._random.randrange(len(raw))
+            raw = raw[:place] + self._random.randbytes(1) + raw[place + 1 :]
+        return raw
+
+    def _message(self, kind: Descriptor, depth: int) -> Message:
+        made: Any = message_factory.GetMessageClass(kind)()
+        if kind.full_name in {"google.protobuf.Timestamp", "google.protobuf.Duration"}:
+            if self._random.random() < self._wildness:
+                made.seconds, made.nanos = self._random.choice(_SECONDS), self._random.choice(_NANOS)
+            else:
+                made.seconds = self._random.choice((1, 60, 1_700_000_000))
+            return made  # type: ignore[no-any-return]
+        share = self._random.choice((0.15, 0.4, 0.8)) / (1 + depth / 2)
+        for each in kind.fields:
+            # What a call cannot do without is almost always there.
+            is_needed = depth == 0 and each.name in {
+                "collection",
+                "query",
+                "question",
+                "content",
+                "header",
+                "source_uri",
+            }
+            if self._random.random() < (0.97 if is_needed else share):
+                self._fill(made, each, depth)
+        return made  # type: ignore[no-any-return]
+
+    def _fill(self, made: Any, each: FieldDescriptor, depth: int) -> None:
+        kind = each.message_type
+        if kind is not None and kind.GetOptions().map_entry:
+            for _ in range(self._random.choice((0, 1, 3))):
+                self._entry(getattr(made, each.name), kind, depth)
+        elif each.is_repeated:
+            many = 1 if depth > 3 else self._random.choice((1, 1, 2, 3, 30 if kind is None or depth < 2 else 3))
+            target = getattr(made, each.name)
+            for _ in range(many):
+                if kind is None:
+                    target.append(self._scalar(each))
+                elif depth < _DEEPEST:
+                    target.add().CopyFrom(self._message(kind, depth + 1))
+        elif kind is None:
+            setattr(made, each.name, self._scalar(each))
+        elif depth < _DEEPEST:
+            target = getattr(made, each.name)
+            target.SetInParent()
+            target.CopyFrom(self._message(kind, depth + 1))
+
+    def _entry(self, target: Any, kind: Descriptor, depth: int) -> None:
+        key = self._scalar(kind.fields_by_name["key"])
+        value = kind.fields_by_name["value"]
+        if value.message_type is None:
+            target[key] = self._scalar(value)
+        else:
+            target[key].CopyFrom(self._message(value.message_type, depth + 1))
+
+    def _scalar(self, each: FieldDescriptor) -> Any:
+        known = [*self._known.values.get(each.name, ()), *_PLAUSIBLE.get(each.name, ())]
+        is_wild = self._random.random() < self._wildness
+        if each.name == "request_id" and not is_wild:
+            return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        if known and (not is_wild or self._random.random() < 0.5):
+            return self._random.choice(known)
+        if not is_wild:
+            return self._gentle(each)
+        match each.cpp_type:
+            case FieldDescriptor.CPPTYPE_BOOL:
+                return self._random.random() < 0.5
+            case FieldDescriptor.CPPTYPE_ENUM:
+                numbers = [value.number for value in _enum(each).values]
+                return self._random.choice([*numbers, *numbers, *_ENUM_NUMBERS])
+            case FieldDescriptor.CPPTYPE_FLOAT | FieldDescriptor.CPPTYPE_DOUBLE:
+                return self._random.choice(_FLOATS)
+            case FieldDescriptor.CPPTYPE_STRING if each.type == FieldDescriptor.TYPE_BYTES:
+                return self._random.choice(_CONTENTS)
+            case FieldDescriptor.CPPTYPE_STRING:
+                return self._random.choice(_TEXTS)
+            case _:
+                return self._random.choice(_INTEGERS[each.cpp_type])
+
+    def _gentle(self, each: FieldDescriptor) -> Any:
+        match each.cpp_type:
+            case FieldDescriptor.CPPTYPE_BOOL:
+                return self._random.random() < 0.5
+            case FieldDescriptor.CPPTYPE_ENUM:
+                return self._random.choice(_enum(each).values).number
+            case FieldDescriptor.CPPTYPE_FLOAT | FieldDescriptor.CPPTYPE_DOUBLE:
+                return self._random.choice((0.0, 0.25, 0.5, 1.0))
+            case FieldDescriptor.CPPTYPE_STRING if each.type == FieldDescriptor.TYPE_BYTES:
+                return _CONTENTS[0]
+            case FieldDescriptor.CPPTYPE_STRING:
+                return self._random.choice(("words", "a sentence", "en", "x-1"))
+            case _:
+                return self._random.choice((0, 1, 2, 3, 10))
+
+
+def _enum(each: FieldDescriptor) -> EnumDescriptor:
+    assert each.enum_type is not None
+    return each.enum_type
+
+
+_NEEDED: Final = frozenset(
+    [
+        "ask",
+        "chunks",
+        "collection",
+        "content",
+        "doc_type",
+        "document_id",
+        "fields",
+        "header",
+        "options",
+        "query",
+        "question",
+        "requests",
+        "source_uri",
+    ]
+)
+_SELDOM: Final = frozenset(
+    ["conversation_id", "page_token", "record", "record_types", "resume_after_sequence", "source_hash", "upload_id"]
+)
+_DEEPEST: Final = 40
+"""Messages in messages: more than any rule of the contract allows."""
+
+
+def _streams_requests(method: MethodDescriptor) -> bool:
+    return bool(method.client_streaming)
+
+
+def facts(message: Message) -> Iterator[tuple[str, Any]]:
+    """Yield names and ids that a response tells, by the name of the field that takes them in a request."""
+    for each, value in message.ListFields():
+        if each.message_type is not None and each.message_type.GetOptions().map_entry:
+            continue
+        values = list(value)[:5] if each.is_repeated else [value]
+        for one in values:
+            if isinstance(one, Message):
+                yield from facts(one)
+            elif each.name in _TOLD:
+                yield _TOLD[each.name], one
+
+
+_TOLD: Final = {
+    "chunk_id": "chunk_id",
+    "chunk_ids": "chunk_id",
+    "chunk_number": "chunk_number",
+    "consistency_token": "consistency_token",
+    "document_id": "document_id",
+    "message_id": "message_id",
+    "next_page_token": "page_token",
+    "session_id": "session_id",
+    "source_uri": "source_uri",
+    "upload_id": "upload_id",
+}
