@@ -12,6 +12,8 @@ from sqlalchemy import Column, Connection, Integer, MetaData, Table, insert, sel
 from groundwire.catalog.column_types import BinaryJson
 from groundwire.catalog.connections import writing_engine
 from groundwire.catalog.filters_sql import to_sql
+from groundwire.catalog.generation_keys import key_of
+from groundwire.catalog.view_filters import matching_among
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError
@@ -33,7 +35,7 @@ from groundwire.kernel.filters import (
     Value,
 )
 from tests.conformance.filters import random_filter, random_payload
-from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
+from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft
 
 PAYLOADS = Table("payloads", MetaData(), Column("id", Integer, primary_key=True), Column("payload", BinaryJson))
 HUGE = (2**63, -(2**63) - 1, 2**64, 2**70 + 1, 10**400, -(10**400))
@@ -168,6 +170,33 @@ def test_matching_finds_the_live_chunks_that_the_reference_finds(catalog: Catalo
         expected = sorted(number for number, payload in payloads.items() if matches(condition, payload))
         assert catalog.chunks.matching(TENANT, "docs", condition, None) == expected, condition
         assert catalog.chunks.matching(TENANT, "docs", condition, 3) == expected[:3]
+
+
+def test_of_given_chunks_those_of_the_collection_match_that_are_visible_and_indexed(
+    catalog: Catalog, docs: Collection
+) -> None:
+    replaced, old = catalog.put(docs, make_draft("tide one", source="a.md"))
+    draft = make_draft(
+        "tide two", "tide three", "tide four", source="a.md", document_id=replaced.document_id, expected=1
+    )
+    unindexed = replace(draft, chunks=[*draft.chunks[:2], replace(draft.chunks[2], indexed=False)])
+    _, new = catalog.put(docs, unindexed)
+    other = catalog.collections.create(make_collection("other"))
+    _, elsewhere = catalog.put(other, make_draft("tide five"))
+    pending = catalog.documents.begin(TENANT, docs, make_draft("tide six", source="pending.md"))
+    given = [*old.numbers, *new.numbers, *elsewhere.numbers, *pending.numbers, 999_999]
+    first = Comparison("sequence_num", Comparator.EQ, 0)
+    with catalog.database.read() as connection:
+
+        def among(collection: Collection, where: Filter | None) -> set[int]:
+            key = connection.execute(select(key_of(collection))).scalar_one()
+            return matching_among(connection, key, where, None, given)
+
+        assert among(docs, None) == set(new.numbers[:2])
+        assert among(docs, first) == {new.numbers[0]}
+        assert among(other, None) == set(elsewhere.numbers)
+    assert list(catalog.chunks.live(TENANT, "other", given)) == list(elsewhere.numbers)
+    assert list(catalog.chunks.live(TENANT, "docs", given)) == list(new.numbers)
 
 
 def test_matching_in_an_unknown_collection_is_an_error(catalog: Catalog) -> None:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
-from tests.integration.retrieve.library import Library
+from tests.integration.retrieve.library import DIMENSIONS, Library
 from tests.integration.retrieve.reading_room import ReadingRoom
 from tests.integration.retrieve.serving import refused, serving
 
@@ -112,6 +113,28 @@ async def test_texts_without_headings_and_empty_collections_work_as_well(library
     response = await stub.Retrieve(_request("alpha", "docs"))
     assert response.results[0].content == "alpha one"
     assert [list(section.hierarchy_path) for section in response.chosen_sections] == [["Chapter 1"]]
+
+
+@pytest.mark.requirement("S1-48")
+async def test_the_best_three_chapters_are_searched_by_themselves_and_their_best_section(
+    library: Library, stub: "Stub"
+) -> None:
+    # Similarities to the question of a chapter's own text and of its one section.
+    chapters = {"Ants": (0.3, 0.35), "Bees": (0.5, 0.5), "Cats": (0.5, 0.5), "Dogs": (0.2, 0.7), "Elks": (0.1, 1.0)}
+    similarities = [similarity for both in chapters.values() for similarity in both]
+    places = [(name, section) for name in chapters for section in (None, f"On {name}")]
+    toward, across = np.eye(DIMENSIONS, dtype=np.float32)[:2]
+    vectors = np.outer(similarities, toward) + np.outer(np.sqrt(1.0 - np.square(similarities)), across)
+    texts = [f"text {number}" for number in range(len(places))]
+    library.put("a.md", texts, places=places, vectors=vectors.astype(np.float32))
+    request = _request("zzz", "docs", top_k=20, mode=search_mode_pb2.SEARCH_MODE_VECTOR)
+    request.query_vector.extend(toward.tolist())
+    response = await stub.Retrieve(request)
+    # Dogs have a better section than bees and cats, but on the whole the chapter comes fourth.
+    expected = [["Elks", "On Elks"], ["Bees"], ["Bees", "On Bees"], ["Cats"], ["Cats", "On Cats"]]
+    assert [list(section.hierarchy_path) for section in response.chosen_sections] == expected
+    assert {(hit.chapter, hit.section) for hit in response.results} >= {("Elks", "On Elks"), ("Bees", "On Bees")}
+    assert {hit.chapter for hit in response.results} == {"Elks", "Bees", "Cats"}
 
 
 async def test_the_choice_follows_changes_of_the_collection(library: Library, stub: "Stub") -> None:

@@ -54,7 +54,6 @@ def matching_among(
             IS_INDEXED,
             generations.c.collection_key == collection_key,
             visible_at(snapshot),
-            IS_INDEXED,
             true() if where is None else to_sql(where, chunks.c.payload),
         )
     )
