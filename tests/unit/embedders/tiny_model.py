@@ -43,3 +43,13 @@ def save_tiny_model(
         modules = [Transformer(str(transformer), max_seq_length=MAX_TOKENS), Pooling(dimensions)]
         SentenceTransformer(modules=modules, prompts=prompts, device="cpu").save(str(folder / "tiny"))
     return folder / "tiny"
+
+
+def save_in_cache(hub: Path, name: str, dimensions: int, *, seed: int = 0) -> None:
+    """Save a tiny model where the Hugging Face cache keeps the model of that name of the library's authors."""
+    repository = hub / f"models--sentence-transformers--{name}"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("0123456789abcdef")
+    saved = save_tiny_model(hub / f"made-{name}", dimensions, seed=seed)
+    (repository / "snapshots").mkdir()
+    saved.rename(repository / "snapshots" / "0123456789abcdef")

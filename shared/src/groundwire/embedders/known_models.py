@@ -11,6 +11,9 @@ class KnownModel:
     dimensions: int
     max_tokens: int
 
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dimensions} dimensions, {self.max_tokens} tokens)"
+
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 

@@ -57,7 +57,8 @@ def find_model(name: str) -> ModelFiles:
     raise InvalidRequestError.of(
         "embedder",
         f"model {name!r} is not on this machine: no folder {str(folder)!r} with a modules.json, and nothing in the "
-        f"Hugging Face cache {str(_cache_root())!r}; models are never downloaded (known: {', '.join(KNOWN_MODELS)})",
+        f"Hugging Face cache {str(_cache_root())!r}; models are never downloaded; known are "
+        + ", ".join(map(str, KNOWN_MODELS.values())),
         model=name,
     )
 

@@ -1,0 +1,80 @@
+"""Servers with the default model, and with models of the operator's choice."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
+from groundwire.client import GroundwireClient
+from groundwire.embedders.factory import open_embedder
+from groundwire.kernel.budget import Budget
+from tests.e2e.server import ServerProcess, groundwire
+from tests.unit.embedders.tiny_model import save_in_cache
+
+TEXTS = ["moss and fern", "iron, rust, salt", "a clock ticks 12 times", "x", "quick brown foxes", "zzz 999"]
+
+
+@pytest.mark.requirement("S1-88")
+@pytest.mark.requirement("S1-90")
+def test_the_default_model_is_minilm_with_384_dimensions(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", ())
+    try:
+        with GroundwireClient(server.address) as client:
+            client.create_collection(collection="docs")
+            client.ingest_document(collection="docs", source_uri="a.txt", text="The moon causes the tides of the sea.")
+            [stats] = client.stats(collection="docs").collections
+            [chunk] = client.list_chunks(collection="docs", include_embedding=True).chunks
+    finally:
+        assert server.stop() == 0
+    embedding = stats.embedding
+    assert embedding.model_name == chunk.embedding_model == "sentence-transformers/all-MiniLM-L6-v2"
+    assert (embedding.dimensions, embedding.max_sequence_tokens) == (384, 256)
+    assert len(chunk.embedding) == 384
+
+
+@pytest.mark.requirement("S1-89")
+@pytest.mark.requirement("S1-93")
+def test_results_follow_the_model_that_was_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, dimensions, hub = "all-mpnet-base-v2", 768, tmp_path / "hub"
+    save_in_cache(hub, name, dimensions, seed=dimensions)
+    url = f"sentence-transformers:{name}?engine=torch"
+    monkeypatch.setenv("HF_HUB_CACHE", str(hub))
+    model = open_embedder(url, cache_dir=tmp_path / "cache")
+    server = ServerProcess(tmp_path / "data", ("--embedder", url))
+    try:
+        with GroundwireClient(server.address) as client:
+            client.create_collection(collection="docs")
+            for number, text in enumerate(TEXTS):
+                client.ingest_document(collection="docs", source_uri=f"{number}.txt", text=text)
+            options = RetrievalOptions(top_k=20, mode=search_mode_pb2.SEARCH_MODE_VECTOR)
+            found = client.retrieve(collection="docs", query="a brown clock", options=options).results
+            chunks = client.list_chunks(collection="docs", include_embedding=True).chunks
+            [stats] = client.stats(collection="docs").collections
+    finally:
+        assert server.stop() == 0
+    assert (stats.embedding.model_name, stats.embedding.dimensions) == (f"sentence-transformers/{name}", dimensions)
+    # The vectors of the server are those that the model makes of the stored texts, all of them in one call.
+    query = model.embed_query("a brown clock", Budget())
+    similarities = {chunk.chunk_id: float(np.array(chunk.embedding) @ query) for chunk in chunks}
+    assert len(similarities) == len(TEXTS)
+    assert [hit.chunk_id for hit in found] == sorted(similarities, key=lambda chunk_id: -similarities[chunk_id])
+    scores = [hit.relevance_score for hit in found]
+    assert scores == pytest.approx(sorted(similarities.values(), reverse=True), abs=1e-4)
+    model.close()
+
+
+@pytest.mark.requirement("S1-89")
+def test_a_model_that_is_not_there_is_refused_with_those_that_are_known_and_their_sizes(tmp_path: Path) -> None:
+    refused = groundwire("serve", "--data", str(tmp_path / "data"), "--embedder", "sentence-transformers:nonesuch")
+    assert refused.returncode != 0
+    message = " ".join((refused.stdout + refused.stderr).split())
+    for known in (
+        "sentence-transformers/all-MiniLM-L6-v2 (384 dimensions, 256 tokens)",
+        "sentence-transformers/all-MiniLM-L12-v2 (384 dimensions, 128 tokens)",
+        "sentence-transformers/paraphrase-MiniLM-L3-v2 (384 dimensions, 128 tokens)",
+        "sentence-transformers/sentence-t5-base (768 dimensions, 256 tokens)",
+        "sentence-transformers/all-mpnet-base-v2 (768 dimensions, 384 tokens)",
+    ):
+        assert known in message
