@@ -12,6 +12,15 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
+def engine_pids(owner: int) -> list[int]:
+    """Return the processes that run the engines of an owner, without those that watch over them."""
+
+    def is_engine(pid: int) -> bool:
+        return b"engine_main" in Path(f"/proc/{pid}/cmdline").read_bytes() and not descendants(pid)
+
+    return [pid for pid in descendants(owner) if is_engine(pid)]
+
+
 def is_running(pid: int) -> bool:
     """Tell whether a process exists and is no zombie."""
     try:

@@ -29,7 +29,7 @@ from groundwire.kernel.errors import (
     UnavailableError,
 )
 from groundwire.rpc.healthcheck import status_of
-from tests.conformance.processes import descendants
+from tests.conformance.processes import engine_pids
 from tests.e2e.server import ServerProcess
 
 pytestmark = [pytest.mark.limits, pytest.mark.timeout(300)]
@@ -54,13 +54,8 @@ def word(number: int) -> str:
 
 
 def engine_pid(server: ServerProcess) -> int:
-    """Return the process that runs the engine: the one below that which watches over it."""
-
-    def is_engine(pid: int) -> bool:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        return b"engine_main" in command and not descendants(pid)
-
-    (pid,) = (pid for pid in descendants(server.process.pid) if is_engine(pid))
+    """Return the process that runs the engine."""
+    (pid,) = engine_pids(server.process.pid)
     return pid
 
 

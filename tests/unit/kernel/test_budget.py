@@ -67,3 +67,30 @@ def test_what_already_holds_is_not_waited_for_even_with_a_spent_budget() -> None
     condition = threading.Condition()
     with condition:
         assert Budget(0).wait_for(condition, lambda: True)
+
+
+def test_a_lock_is_waited_for_as_long_as_the_budget_lasts() -> None:
+    lock = threading.Lock()
+    with Budget().holding(lock):
+        assert lock.locked()
+        with pytest.raises(DeadlineError), Budget(0.1).holding(lock):
+            raise AssertionError("nobody else may get in")
+    assert not lock.locked()
+    with pytest.raises(ValueError, match="inside"), Budget().holding(lock):
+        raise ValueError("inside")
+    assert not lock.locked()
+
+
+def test_a_cancelled_call_stops_waiting_for_a_lock() -> None:
+    lock, budget = threading.Lock(), Budget()
+
+    def wait() -> None:
+        with budget.holding(lock):
+            raise AssertionError("nobody else may get in")
+
+    with lock, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(wait)
+        time.sleep(0.05)
+        budget.cancel()
+        with pytest.raises(CallCancelledError):
+            waiting.result(10)

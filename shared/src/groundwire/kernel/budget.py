@@ -2,9 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from groundwire.kernel.errors import CallCancelledError, DeadlineError
+
+_LOOK_S = 0.05
 
 
 class Budget:
@@ -72,3 +75,18 @@ class Budget:
         finally:
             with self._lock:
                 self._waited_on.remove(condition)
+
+    @contextmanager
+    def holding(self, lock: threading.Lock) -> Iterator[None]:
+        """Hold a lock, having waited for it no longer than the budget lasts.
+
+        Raises:
+            CallCancelledError: `cancel()` was called while waiting.
+            DeadlineError: the deadline passed while waiting.
+        """
+        while not lock.acquire(timeout=_LOOK_S):
+            self.check()
+        try:
+            yield
+        finally:
+            lock.release()

@@ -46,11 +46,14 @@ class OwnedEngine:
         """
         budget.check()
         with self._changed:
-            has_engine = budget.wait_for(self._changed, lambda: self._live() is not None or self._is_closed, _WAIT_S)
+            # Not for an engine that has failed to start: it will be tried again, but not for this call.
+            budget.wait_for(
+                self._changed, lambda: self._live() is not None or self._is_closed or bool(self._failure), _WAIT_S
+            )
             if self._is_closed:
                 raise StoreUnavailableError("the vector store is closed")
             engine = self._live()
-            if not has_engine or engine is None:
+            if engine is None:
                 raise StoreUnavailableError(f"the vector engine does not start: {self._reason()}")
             return engine
 
@@ -105,7 +108,9 @@ class OwnedEngine:
                 started = self._start()
             except Exception as error:  # noqa: BLE001 - whatever it is, it may go away
                 _log.error("the vector engine does not start", error=str(error), attempt=attempt)
-                self._failure = str(error)
+                with self._changed:
+                    self._failure = str(error)
+                    self._changed.notify_all()
                 continue
             with self._changed:
                 self._engine, self._failure = started, ""

@@ -71,7 +71,7 @@ class ChromaVectorStore:
         """Make a collection; see the port."""
         checked_name(collection)
         checked_dimensions(dimensions)
-        with self._lock:
+        with budget.holding(self._lock):
             existing = self._dimensions.get(collection)
             if existing is None:
                 facts = self._engine.live(budget).write(budget, "create", collection, dimensions)
@@ -87,7 +87,7 @@ class ChromaVectorStore:
     def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection, record by record first; see the port."""
         budget.check()
-        with self._lock, self._writing:
+        with budget.holding(self._lock), budget.holding(self._writing):
             dimensions = self._dimensions.pop(collection, None)
             if dimensions is None:
                 return
@@ -100,7 +100,7 @@ class ChromaVectorStore:
     def collections(self, budget: Budget) -> list[str]:
         """Return the names of all collections, sorted."""
         budget.check()
-        with self._lock:
+        with budget.holding(self._lock):
             return sorted(self._dimensions)
 
     def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
@@ -108,7 +108,7 @@ class ChromaVectorStore:
         check_points(points, self._dimensions_of(collection))
         for part in slices(points, _BATCH):
             stored = [stored_fields(payload) for payload in part.payloads]
-            with self._writing:
+            with budget.holding(self._writing):
                 self._dimensions_of(collection)
                 self._engine.live(budget).write(
                     budget, "upsert", collection, as_ints(part.numbers), part.vectors, stored
@@ -118,7 +118,7 @@ class ChromaVectorStore:
         """Remove points; see the port."""
         self._dimensions_of(collection)
         for batch in batches(numbers, _BATCH):
-            with self._writing:
+            with budget.holding(self._writing):
                 self._dimensions_of(collection)
                 self._engine.live(budget).write(budget, "delete", collection, as_ints(batch))
 
@@ -152,7 +152,7 @@ class ChromaVectorStore:
     def numbers(self, collection: str, budget: Budget) -> Iterator[int]:
         """Iterate over the numbers of all points, ascending."""
         self._dimensions_of(collection)
-        with self._writing:
+        with budget.holding(self._writing):
             return iter(self._read(budget, "numbers", collection))
 
     def count(self, collection: str, budget: Budget) -> int:
@@ -166,9 +166,8 @@ class ChromaVectorStore:
 
     def close(self) -> None:
         """End the engine and let others own the folder; idempotent."""
-        with self._lock, self._writing:
-            self._engine.close()
-            self._owner.release()
+        self._engine.close()
+        self._owner.release()
 
     def _read(self, budget: Budget, method: str, collection: str, *arguments: Any) -> Any:
         try:

@@ -113,7 +113,7 @@ class Rebuild:
             self._transfer(recorded, self._serving)
             recorded = self._collection.take_recorded()
         self._serving.read(self._budget, "count", str(self._copy))  # opens it, before writers have to wait
-        with self._collection.writing():
+        with self._collection.writing(self._budget):
             self._check()
             self._transfer(recorded | self._collection.take_recorded_within_write(), self._serving)
             publish(self._copy, self._collection.dimensions, is_complete=self._collection.is_complete)

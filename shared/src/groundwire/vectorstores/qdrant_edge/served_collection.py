@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CollectionNotFoundError
 
 
@@ -52,13 +53,15 @@ class ServedCollection:
                 self._changed.notify_all()
 
     @contextmanager
-    def writing(self, numbers: Iterable[int] = ()) -> Iterator[str]:
+    def writing(self, budget: Budget, numbers: Iterable[int] = ()) -> Iterator[str]:
         """Hold the current copy alone among writers and yield its path; `numbers` are those about to change.
 
         Raises:
             CollectionNotFoundError: it has been dropped.
+            DeadlineError: another writer was at work for as long as the budget lasts.
+            CallCancelledError: the budget was cancelled meanwhile.
         """
-        with self._writing:
+        with budget.holding(self._writing):
             self._check_exists()
             if self._touched is not None:
                 self._touched.update(numbers)

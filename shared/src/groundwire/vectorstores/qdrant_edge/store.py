@@ -120,7 +120,7 @@ class QdrantEdgeVectorStore:
         """Make a collection; see the port."""
         checked_name(collection)
         checked_dimensions(dimensions)
-        with self._lock:
+        with budget.holding(self._lock):
             existing = self._collections.get(collection)
             if existing is None:
                 # One whose files are gone has to be filled before it can be searched.
@@ -138,7 +138,7 @@ class QdrantEdgeVectorStore:
     def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection, stopping a rebuild of it; see the port."""
         budget.check()
-        with self._lock:
+        with budget.holding(self._lock):
             served = self._collections.get(collection)
             if served is None:
                 return
@@ -154,7 +154,7 @@ class QdrantEdgeVectorStore:
     def collections(self, budget: Budget) -> list[str]:
         """Return the names of all collections, sorted."""
         budget.check()
-        with self._lock:
+        with budget.holding(self._lock):
             return sorted(self._collections)
 
     def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
@@ -265,10 +265,10 @@ class QdrantEdgeVectorStore:
     def mark_verified(self, collection: str, budget: Budget) -> None:
         """Take note that a collection is as the catalog says; see the port."""
         budget.check()
-        with self._lock:
+        with budget.holding(self._lock):
             served = self._collections.get(collection)
             if served is not None and not served.is_complete:
-                with served.writing() as copy:
+                with served.writing(budget) as copy:
                     publish(Path(copy), served.dimensions)
                     served.is_complete = True
             self._unverified.discard(collection)
@@ -306,24 +306,25 @@ class QdrantEdgeVectorStore:
                 return self._engine.live(budget).read(budget, method, path, *arguments)
             except StoreUnavailableError as error:
                 failure = error
-        raise self._explained(served, Path(path), failure)
+        raise self._explained(served, Path(path), failure, budget)
 
     def _write(self, served: ServedCollection, budget: Budget, method: str, numbers: list[int], *rest: Any) -> None:
-        with served.writing(numbers) as path:
+        with served.writing(budget, numbers) as path:
             try:
                 self._engine.live(budget).write(budget, method, path, numbers, *rest)
             except StoreUnavailableError as error:
                 failure = error
             else:
                 return
-        raise self._explained(served, Path(path), failure)
+        raise self._explained(served, Path(path), failure, budget)
 
-    def _explained(self, served: ServedCollection, copy: Path, failure: StoreUnavailableError) -> StoreUnavailableError:
+    def _explained(
+        self, served: ServedCollection, copy: Path, failure: StoreUnavailableError, budget: Budget
+    ) -> StoreUnavailableError:
         """Return a failure of a request as its caller should see it; a damaged copy gives way to an empty one.
 
         A copy that ends the engine whenever it is opened is damaged too.
         """
-        budget = Budget(_START_S)
         try:
             engine = self._engine.live(budget)
         except GroundwireError:
@@ -338,17 +339,19 @@ class QdrantEdgeVectorStore:
             return failure
         if not damage:
             return failure
-        with self._lock:
+        # Whatever the call has left: every other call waits for the empty copy.
+        own = Budget(_START_S)
+        with own.holding(self._lock):
             if served.serves(copy) and not served.is_dropped.is_set():
                 _log.error("the files of a collection are damaged", collection=served.folder.name, damage=damage)
-                self._replace(served, budget)
+                self._replace(served, own)
                 self._unverified.add(served.folder.name)
         return _being_rebuilt()
 
     def _replace(self, served: ServedCollection, budget: Budget) -> None:
         """Let an empty copy, to be filled from the catalog, take the place of the serving one."""
         made = self._create(served.folder, served.dimensions, budget, is_complete=False)
-        with made.reading() as copy, served.writing():
+        with made.reading() as copy, served.writing(budget):
             served.is_complete = False
             old = served.switch(Path(copy))
         served.wait_unread(old)
