@@ -34,8 +34,8 @@ CALLS = {
         CreateCollection GetCollection ListCollections UpdateCollection DeleteCollection IngestDocument UploadDocument
         PlanIngest GetDocument ListDocuments GetDocumentText UpdateDocument DeleteDocument RestoreDocument GetChunk
         ListChunks UpdateChunk PutChunks UpsertRecord UpsertTurn CreateMemory UpdateMemory DeleteMemory RestoreMemory
-        ListMemories AddLink RemoveLink ExportVault ImportVault GetSchema ValidateMetadata GetStats Reindex Reembed
-        CheckStore GetHousekeeping""",
+        ListMemories AddLink RemoveLink ExportVault ImportVault GetSchema ValidateMetadata GetStats GetHousekeeping
+        Reindex Reembed CheckStore""",
     "RetrieveService": """
         Retrieve BatchRetrieve RetrieveContext RetrieveMemories Expand ParseQuery ListQueryLogs GetPipelineStats""",
     "AnswerService": """

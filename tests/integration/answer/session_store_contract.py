@@ -2,12 +2,14 @@
 
 import asyncio
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from groundwire.answer.domain.session import Message, Role, Session, SessionState, start_session
 from groundwire.answer.ports import SessionStore
+from groundwire.answer.wire.sessions import parse_position, to_position
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     SessionExpiredError,
@@ -123,3 +125,35 @@ class SessionStoreContract:
         assert [session.session_id for session in first] == made[:0:-1]
         rest = await store.page(TENANT, (first[-1].last_activity, first[-1].session_id), 3)
         assert [session.session_id for session in rest] == made[:1]
+
+    async def test_sessions_of_one_millisecond_are_all_on_the_pages(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        """Whatever else a page is cut at: what a token holds tells all sessions apart."""
+        clock.advance(microseconds=100)
+        made = set()
+        for _ in range(5):
+            made.add((await self._create(store, clock)).session_id)
+            clock.advance(microseconds=150)
+        seen, after = list[str](), None
+        while page := await store.page(TENANT, after, 2):
+            seen += [session.session_id for session in page]
+            after = parse_position(to_position(page[-1]))
+        assert len(seen) == 5
+        assert set(seen) == made
+
+    async def test_an_id_of_a_message_in_the_window_is_used_once(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        made = await self._create(store, clock)
+        await store.append(TENANT, made.session_id, "", self._exchange(clock, "one"))
+        question, answer = self._exchange(clock, "two")
+        taken = replace(question, message_id="one-a")
+        with pytest.raises(AlreadyExistsError):
+            await store.append(TENANT, made.session_id, "one-a", (taken, answer))
+        same = replace(question, message_id=answer.message_id)
+        with pytest.raises(AlreadyExistsError):
+            await store.append(TENANT, made.session_id, "one-a", (same, answer))
+        found = await store.get(TENANT, made.session_id)
+        assert [message.message_id for message in found.messages] == ["one-q", "one-a"]
+        assert found.head == "one-a"

@@ -1,5 +1,6 @@
 """Memory keeps sessions as promised and forgets them with the process."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,14 @@ from tests.integration.answer.rig import FOXES, Rig, SettableClock
 from tests.integration.answer.session_store_contract import TENANT, SessionStoreContract
 
 
+async def none_gone(_tenant: str, _document_ids: Sequence[str]) -> Sequence[str]:
+    return []
+
+
 class TestMemorySessions(SessionStoreContract):
     @pytest.fixture
     def store(self, clock: SettableClock) -> SessionStore:
-        return MemorySessions(clock)
+        return MemorySessions(clock, none_gone)
 
 
 @pytest.mark.requirement("S4-38")
@@ -45,14 +50,14 @@ async def test_a_session_in_memory_does_not_survive_a_restart_and_one_in_the_cat
 
 async def test_another_process_does_not_know_them() -> None:
     contract, clock = SessionStoreContract(), SettableClock()
-    made = await contract._create(MemorySessions(clock), clock)
+    made = await contract._create(MemorySessions(clock, none_gone), clock)
     with pytest.raises(SessionNotFoundError):
-        await MemorySessions(clock).get(TENANT, made.session_id)
+        await MemorySessions(clock, none_gone).get(TENANT, made.session_id)
 
 
 async def test_sessions_that_closed_long_ago_are_forgotten() -> None:
     contract, clock = SessionStoreContract(), SettableClock()
-    store = MemorySessions(clock)
+    store = MemorySessions(clock, none_gone)
     made = await contract._create(store, clock)
     clock.advance(hours=25)
     await contract._create(store, clock)

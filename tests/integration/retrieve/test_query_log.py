@@ -243,7 +243,7 @@ class _Clock:
 
 def _entry(number: int) -> LoggedQuery:
     return LoggedQuery(
-        f"id{number}", "default", "docs", "q", None, 0, 0.0, 0.1, datetime(2026, 1, 1, tzinfo=UTC), "", None, "X"
+        f"id{number}", "default", "docs", "", "q", None, 0, 0.0, 0.1, datetime(2026, 1, 1, tzinfo=UTC), "", None, "X"
     )
 
 

@@ -25,8 +25,11 @@ requests = Table(
     words("method"),
     words("body_digest"),
     Column("response", LargeBinary, nullable=False),
+    words("document_id", default=""),
     number("created_time"),
 )
+"""Answers of calls; that of a call about a document is emptied when the document is deleted for good."""
+Index("requests_document", requests.c.tenant, requests.c.document_id)
 Index("requests_created_time", requests.c.created_time)
 
 uploads = Table(
@@ -94,6 +97,7 @@ query_logs = Table(
     words("log_id"),
     words("tenant"),
     words("collection"),
+    words("collection_uid"),
     words("query_text"),
     words("query_type", nullable=True),
     number("results_count"),
@@ -110,7 +114,8 @@ query_logs = Table(
     CheckConstraint("query_type IN ('conceptual', 'factual', 'section-based')"),
     sqlite_autoincrement=True,
 )
-"""Queries that were served or failed; names of collections stay after these are gone."""
+"""Queries that were served or failed; those of a collection, by its uid, go with it."""
+Index("query_logs_collection", query_logs.c.collection_uid)
 Index("query_logs_time", query_logs.c.tenant, query_logs.c.log_time, query_logs.c.id)
 Index("query_logs_age", query_logs.c.log_time)
 

@@ -22,6 +22,8 @@ _WRITE_SETTINGS = (
     *_READ_SETTINGS,
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
+    # What is deleted is overwritten, not only unlinked.
+    "PRAGMA secure_delete = ON",
     "PRAGMA cache_size = -32768",
     # Four times the default: pages that many small documents touch are copied back once.
     "PRAGMA wal_autocheckpoint = 4000",

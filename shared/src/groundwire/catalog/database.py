@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +18,15 @@ from groundwire.catalog.failures import translated_failures
 from groundwire.catalog.migrating import migrate
 from groundwire.catalog.owner_lock import OwnerLock
 from groundwire.catalog.writer import Writer
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DrainingError, InvalidRequestError
 
 T = TypeVar("T")
 
 READ_CONNECTIONS = 16
 POSITION = "position"
+_SCRUB_S = 2.0
+_SCRUB_PAUSE_S = 0.05
 
 
 class Database:
@@ -80,6 +84,21 @@ class Database:
         is to be `alone`: that is for work which reads through `read` too, or may be interrupted.
         """
         return self._writer.run(work, alone=alone)
+
+    def scrub(self, budget: Budget) -> bool:
+        """Empty the write-ahead log, which holds what was deleted until it is written over; tell whether it is empty.
+
+        Deleted rows are overwritten in the file itself when the log is folded into it. That waits for readers of
+        earlier states, for `budget` and no longer than two seconds.
+        """
+        ends_at = time.monotonic() + _SCRUB_S
+        while True:
+            if self._writer.checkpoint():
+                return True
+            budget.check()
+            if time.monotonic() > ends_at:
+                return False
+            time.sleep(_SCRUB_PAUSE_S)
 
     @property
     def latest_position(self) -> int:

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select
 
+from groundwire.catalog.bookkeeping_tables import query_logs
 from groundwire.catalog.deletion_traces import DeletionTraces, trace_collection
 from groundwire.catalog.embedding_rows import forget_embeddings
 from groundwire.catalog.generation_keys import key_of
+from groundwire.catalog.ledger import redact_answers
 from groundwire.catalog.outbox import queue_dropped_collection
 from groundwire.catalog.positions import advance_position
-from groundwire.catalog.quoting_messages import forget_quoting_messages
+from groundwire.catalog.quoting_messages import redact_messages
 from groundwire.catalog.tables import collections
 from groundwire.kernel.collection import Collection
 
@@ -32,19 +34,21 @@ class DeletedCollection:
 
 
 def delete_collection(connection: Connection, collection: Collection) -> DeletedCollection:
-    """Remove rows, texts and unused vectors; queue the engine collection to be dropped."""
+    """Remove rows, texts, unused vectors and logged queries; queue the engine collection to be dropped."""
     key = connection.execute(select(key_of(collection))).scalar_one()
     traces = trace_collection(connection, key, collection)
     task = queue_dropped_collection(connection, collection)
     connection.execute(delete(collections).where(collections.c.collection_key == key))
+    connection.execute(delete(query_logs).where(query_logs.c.collection_uid == collection.uid))
     advance_position(connection, key)
+    redact_answers(connection, collection.tenant, traces.document_ids)
     return DeletedCollection(
         collection=collection,
         documents=len(traces.document_keys),
         chunks=len(traces.numbers),
         generations=len(traces.generation_keys),
         embeddings=forget_embeddings(connection, collection.identity.digest, traces.embedding_hashes),
-        messages=forget_quoting_messages(connection, collection.tenant, traces.document_ids),
+        messages=redact_messages(connection, collection.tenant, traces.document_ids),
         traces=traces,
         tasks=(task,),
     )

@@ -7,10 +7,11 @@ from groundwire.catalog.deletion_traces import trace_document
 from groundwire.catalog.document_rows import field_values
 from groundwire.catalog.embedding_rows import forget_embeddings
 from groundwire.catalog.generations import DeletedCounts, GenerationState
+from groundwire.catalog.ledger import redact_answers
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.publish_generation import drop_empty_document
-from groundwire.catalog.quoting_messages import forget_quoting_messages
+from groundwire.catalog.quoting_messages import redact_messages
 from groundwire.catalog.tables import (
     document_aliases,
     document_tags,
@@ -41,6 +42,7 @@ def delete_document(connection: Connection, tenant: str, collection: str, docume
     connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving)))
     _hide(connection, key)
     drop_empty_document(connection, key)
+    redact_answers(connection, tenant, [document_id])
     return DeletedCounts(
         document_id=document_id,
         source_uri=row["source_path"],
@@ -50,7 +52,7 @@ def delete_document(connection: Connection, tenant: str, collection: str, docume
         total_chars=row["total_chars"],
         traces=traces,
         embeddings=forget_embeddings(connection, row["identity_digest"], traces.embedding_hashes),
-        messages=forget_quoting_messages(connection, tenant, [document_id]),
+        messages=redact_messages(connection, tenant, [document_id]),
         tasks=tuple(tasks),
     )
 

@@ -25,6 +25,7 @@ from groundwire.catalog.embedding_rows import unneeded_embeddings
 from groundwire.catalog.generation_keys import count_indexed, numbers_of
 from groundwire.catalog.quoting_messages import count_quoting_messages
 from groundwire.catalog.tables import chunks, documents, generations, text_segments
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 
 _PER_QUERY = 5000
@@ -103,6 +104,10 @@ class Leftovers:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def scrub(self, budget: Budget) -> bool:
+        """Let the files of the catalog hold nothing of what was deleted; tell whether that is so."""
+        return self._database.scrub(budget)
 
     def count(self, traces: DeletionTraces) -> dict[str, int]:
         """Return how many entries are left, by store: all but the vector engine."""

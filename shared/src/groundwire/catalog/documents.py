@@ -262,7 +262,9 @@ class Documents:
     def _conclude(
         self, connection: Connection, tenant: str, action: str, resource: str, receipt: Receipted[Any], result: Any
     ) -> None:
-        request_id = settle(connection, self._clock, tenant, receipt, result)
+        # The receipt of a deletion holds no text, and outlives the document.
+        told = "" if action == "delete_document" else resource
+        request_id = settle(connection, self._clock, tenant, receipt, result, told)
         append_audit(connection, self._clock, tenant, action, resource, request_id)
 
     def _hidden_id(self, collection: Collection, source_uri: str) -> str | None:

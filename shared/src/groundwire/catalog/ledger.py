@@ -1,16 +1,18 @@
 """Answers of finished calls by request id, so that a repeated call has one effect and one answer."""
 
+import json
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TypeVar
 
-from sqlalchemy import Connection, RowMapping, delete, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.bookkeeping_tables import requests
 from groundwire.catalog.database import Database
 from groundwire.catalog.generations import Receipt, Receipted
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
-from groundwire.kernel.errors import ConflictError, RequestIdReusedError
+from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError
 
 T = TypeVar("T")
 
@@ -30,12 +32,15 @@ class Ledger:
 
         Raises:
             RequestIdReusedError: the id was used for another method or body.
+            DocumentNotFoundError: the answer told of a document that was deleted for good since then.
         """
         with self._database.read() as connection:
             return _find(connection, self._clock, tenant, request_id, method, body_digest)
 
-    def record(self, tenant: str, receipt: Receipt) -> bytes:
+    def record(self, tenant: str, receipt: Receipt, document_id: str = "") -> bytes:
         """Remember the answer of a call that wrote nothing else; return the answer that counts, the first one.
+
+        `document_id` names the document that the answer tells of, if any.
 
         Raises:
             RequestIdReusedError: the id was used for another method or body.
@@ -44,7 +49,7 @@ class Ledger:
         def work(connection: Connection) -> bytes:
             earlier = _find(connection, self._clock, tenant, receipt.request_id, receipt.method, receipt.body_digest)
             if earlier is None:
-                _store(connection, self._clock, tenant, receipt)
+                _store(connection, self._clock, tenant, receipt, document_id)
             return receipt.response if earlier is None else earlier
 
         return self._database.write(work)
@@ -68,8 +73,12 @@ class Ledger:
         return self._database.write(work)
 
 
-def settle(connection: Connection, clock: Clock, tenant: str, receipt: Receipted[T], result: T) -> str:
+def settle(
+    connection: Connection, clock: Clock, tenant: str, receipt: Receipted[T], result: T, document_id: str = ""
+) -> str:
     """Remember the answer in the transaction of the effect; return the request id, empty without receipt.
+
+    An answer that tells of a document names it, so that its texts go with it.
 
     Raises:
         ConflictError: the same call finished meanwhile; its answer is in the ledger, this effect rolls back.
@@ -80,8 +89,15 @@ def settle(connection: Connection, clock: Clock, tenant: str, receipt: Receipted
         return ""
     if _find(connection, clock, tenant, made.request_id, made.method, made.body_digest) is not None:
         raise ConflictError("the same request was completed meanwhile", request_id=made.request_id)
-    _store(connection, clock, tenant, made)
+    _store(connection, clock, tenant, made, document_id)
     return made.request_id
+
+
+def redact_answers(connection: Connection, tenant: str, document_ids: Sequence[str]) -> None:
+    """Empty the answers that tell of documents which are being deleted; their request ids stay used."""
+    given = select(func.json_each(json.dumps(list(document_ids))).table_valued("value").c.value)
+    concerned = requests.c.tenant == tenant, requests.c.document_id.in_(given)
+    connection.execute(update(requests).where(*concerned).values(response=b""))
 
 
 def _find(
@@ -101,6 +117,8 @@ def _find(
     if row is None:
         return None
     _refuse_reuse(row, request_id, method, body_digest)
+    if not row["response"]:
+        raise DocumentNotFoundError(row["document_id"])
     return bytes(row["response"])
 
 
@@ -109,11 +127,12 @@ def _refuse_reuse(row: RowMapping, request_id: str, method: str, body_digest: st
         raise RequestIdReusedError("the request id was used before with another body", request_id=request_id)
 
 
-def _store(connection: Connection, clock: Clock, tenant: str, receipt: Receipt) -> None:
+def _store(connection: Connection, clock: Clock, tenant: str, receipt: Receipt, document_id: str = "") -> None:
     values = {
         "method": receipt.method,
         "body_digest": receipt.body_digest,
         "response": receipt.response,
+        "document_id": document_id,
         "created_time": epoch_ms(clock.now()),
     }
     statement = insert(requests).values(tenant=tenant, request_id=receipt.request_id, **values)

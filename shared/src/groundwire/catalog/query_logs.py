@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, select, tuple_
+from sqlalchemy import Connection, Select, delete, func, select, tuple_
 
 from groundwire.catalog.bookkeeping_tables import query_logs
 from groundwire.catalog.bulk_insert import insert_rows
 from groundwire.catalog.database import Database
+from groundwire.catalog.tables import collections
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.query_log import LoggedQuery, QueryType
@@ -18,6 +19,7 @@ _COLUMNS = (
     "log_id",
     "tenant",
     "collection",
+    "collection_uid",
     "query_text",
     "query_type",
     "results_count",
@@ -45,10 +47,14 @@ class QueryLogs:
         self._database = database
 
     def append(self, entries: Sequence[LoggedQuery]) -> None:
-        """Store entries in one transaction; one that is stored already, by its id, stays."""
-        rows = [_values(entry) for entry in entries]
+        """Store entries in one transaction; one that is stored already, by its id, stays.
+
+        Those of a collection that was deleted meanwhile are left out.
+        """
 
         def work(connection: Connection) -> None:
+            there = {"", *connection.execute(select(collections.c.uid)).scalars()}
+            rows = [_values(entry) for entry in entries if entry.collection_uid in there]
             insert_rows(connection, query_logs, _COLUMNS, rows, skip_existing=True)
 
         self._database.write(work)
@@ -67,7 +73,8 @@ class QueryLogs:
 
         Args:
             tenant: whose entries.
-            collection: only entries that name this collection.
+            collection: only entries of the collection that has this name now; of a name that no collection has, the
+                searches that failed for it.
             start: only entries received at or after this time.
             end: only entries received before this time.
             after: `next_position` of the page before.
@@ -75,7 +82,11 @@ class QueryLogs:
         """
         statement = _between(select(query_logs).where(query_logs.c.tenant == tenant), start, end)
         if collection is not None:
-            statement = statement.where(query_logs.c.collection == collection)
+            of_tenant = collections.c.tenant == tenant, collections.c.name == collection
+            uid = select(collections.c.uid).where(*of_tenant).scalar_subquery()
+            statement = statement.where(
+                query_logs.c.collection == collection, query_logs.c.collection_uid == func.coalesce(uid, "")
+            )
         if after is not None:
             statement = statement.where(tuple_(query_logs.c.log_time, query_logs.c.id) < tuple_(*after))
         statement = statement.order_by(query_logs.c.log_time.desc(), query_logs.c.id.desc()).limit(limit + 1)
@@ -104,6 +115,7 @@ def _values(entry: LoggedQuery) -> tuple[Any, ...]:
         entry.log_id,
         entry.tenant,
         entry.collection,
+        entry.collection_uid,
         entry.query,
         entry.query_type and entry.query_type.value,
         entry.results_count,
@@ -121,6 +133,7 @@ def _entry(row: Any) -> LoggedQuery:
         log_id=row.log_id,
         tenant=row.tenant,
         collection=row.collection,
+        collection_uid=row.collection_uid,
         query=row.query_text,
         query_type=row.query_type and QueryType(row.query_type),
         results_count=row.results_count,

@@ -30,6 +30,7 @@ class MessageState(StrEnum):
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETE = "COMPLETE"
     INTERRUPTED = "INTERRUPTED"
+    REDACTED = "REDACTED"
 
 
 class MessageRole(StrEnum):
@@ -85,6 +86,8 @@ class NewMessage:
     """A message to be added.
 
     `answer` is the serialised answer as it was given, for replays, `cited` the ids of the documents that it quotes.
+    `found` is the serialised rest of it, which holds texts of further documents, `shown`. REDACTED messages have lost
+    content and answer because a document that they quoted was deleted.
     """
 
     message_id: str
@@ -95,6 +98,8 @@ class NewMessage:
     state: MessageState = MessageState.COMPLETE
     answer: bytes | None = None
     cited: tuple[str, ...] = ()
+    found: bytes | None = None
+    shown: tuple[str, ...] = ()
 
     def values(self, session: Session, session_key: int, sequence: int) -> dict[str, Any]:
         """Return the columns of the message at a place of a session."""
@@ -109,7 +114,7 @@ class NewMessage:
             "content": self.content,
             "time": epoch_ms(self.time),
             "answer": self.answer,
-            "cited": list(self.cited),
+            "found": self.found,
         }
 
 
@@ -209,6 +214,6 @@ def to_message(row: RowMapping) -> SessionMessage:
         related_message_id=row["related_message_id"],
         state=MessageState(row["state"]),
         answer=row["answer"],
-        cited=tuple(row["cited"]),
+        found=row["found"],
         sequence=row["sequence"],
     )

@@ -44,10 +44,22 @@ messages = Table(
     words("content"),
     number("time"),
     Column("answer", LargeBinary, nullable=True),
-    json_text("cited"),
+    Column("found", LargeBinary, nullable=True),
     UniqueConstraint("session_key", "sequence"),
     UniqueConstraint("session_key", "message_id"),
     CheckConstraint("role IN ('user', 'assistant')"),
-    CheckConstraint("state IN ('IN_PROGRESS', 'COMPLETE', 'INTERRUPTED')"),
+    CheckConstraint("state IN ('IN_PROGRESS', 'COMPLETE', 'INTERRUPTED', 'REDACTED')"),
     sqlite_autoincrement=True,
 )
+
+message_documents = Table(
+    "message_documents",
+    metadata,
+    belongs_to("messages.message_key", primary_key=True),
+    words("document_id", primary_key=True),
+    words("tenant"),
+    number("cited"),
+    sqlite_with_rowid=False,
+)
+"""The documents whose text a message holds: in its content and answer (`cited`), or only in what was found for it."""
+Index("message_documents_document", message_documents.c.tenant, message_documents.c.document_id)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Select, delete, insert, select, tuple_, updat
 from groundwire.catalog.database import Database
 from groundwire.catalog.generations import Receipted
 from groundwire.catalog.ledger import settle
+from groundwire.catalog.quoting_messages import gone_documents, note_documents
 from groundwire.catalog.session_rows import (
     NewMessage,
     Session,
@@ -123,6 +124,7 @@ class Sessions:
             SessionNotFoundError: the tenant has none of this id.
             SessionExpiredError: it was idle for too long or was ended.
             SessionHeadMovedError: there are newer messages; `find_answer` tells whether this one was answered.
+            AlreadyExistsError: a message in the window, or another new one, has one of the ids.
         """
 
         def work(connection: Connection) -> Session:
@@ -149,6 +151,11 @@ class Sessions:
             statement = _window(key).where(messages.c.related_message_id == message_id)
             row = connection.execute(statement).mappings().first()
             return None if row is None else to_message(row)
+
+    def gone(self, tenant: str, document_ids: Sequence[str]) -> list[str]:
+        """Return those of the documents that were deleted for good."""
+        with self._database.read() as connection:
+            return gone_documents(connection, tenant, document_ids)
 
     def end(self, tenant: str, session_id: str, receipt: Receipted[Session] = None) -> Session:
         """End a session; ending it again changes nothing.
@@ -206,10 +213,21 @@ def _append(connection: Connection, session: Session, key: int, new: Sequence[Ne
         session = moved(moved(session, SessionState.PRUNING, now), SessionState.ACTIVE, now)
     session = session.extended(new, now)
     _store(connection, key, session)
+    _refuse_used_ids(connection, key, new)
     first = session.message_count - len(new) + 1
-    if rows := [message.values(session, key, first + place) for place, message in enumerate(new)]:
-        connection.execute(insert(messages), rows)
+    for place, message in enumerate(new):
+        statement = insert(messages).values(message.values(session, key, first + place))
+        message_key = connection.execute(statement.returning(messages.c.message_key)).scalar_one()
+        note_documents(connection, session.tenant, message_key, message.cited, message.shown)
     return session
+
+
+def _refuse_used_ids(connection: Connection, key: int, new: Sequence[NewMessage]) -> None:
+    ids = [message.message_id for message in new]
+    used = select(messages.c.message_id).where(messages.c.session_key == key, messages.c.message_id.in_(ids))
+    found = connection.execute(used.limit(1)).scalar()
+    if found is not None or len(set(ids)) < len(ids):
+        raise AlreadyExistsError("the session has a message of this id", message_id=found or ids[0])
 
 
 def _prune(connection: Connection, key: int, coming: int) -> bool:

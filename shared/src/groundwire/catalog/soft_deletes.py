@@ -100,7 +100,7 @@ class SoftDeletes:
             connection.execute(delete(outbox).where(outbox.c.id.in_(returning.tasks)))
             given = {"tenant": tenant, "collection": name, "wanted": returning.document_id}
             document = to_document(connection.execute(SELECT_VISIBLE_DOCUMENT, given).one())
-            request_id = settle(connection, self._clock, tenant, receipt, document)
+            request_id = settle(connection, self._clock, tenant, receipt, document, document.document_id)
             append_audit(connection, self._clock, tenant, "restore_document", document.document_id, request_id)
             return document
 

@@ -10,11 +10,13 @@ from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 
+from groundwire.catalog.connections import BUSY_TIMEOUT_MS
 from groundwire.catalog.failures import translated_failures
 from groundwire.kernel.errors import DrainingError
 
 T = TypeVar("T")
 
+_CHECKPOINT_WAIT_MS: Final = 50
 GROUP_UNITS: Final = 32
 GROUP_S: Final = 0.02
 """Units that wait already share a transaction, and with it one flush to disk, as long as it is younger than this."""
@@ -79,6 +81,29 @@ class Writer:
             if self._withdrawn(unit):
                 raise DrainingError("the catalog is closed") from error
         return cast("T", unit.told.result())
+
+    def checkpoint(self) -> bool:
+        """Fold the write-ahead log into the file and empty it; False while readers need what is in it.
+
+        Raises:
+            DrainingError: the database is closed.
+        """
+        try:
+            return self._thread.submit(self._checkpoint).result()
+        except RuntimeError as error:
+            raise DrainingError("the catalog is closed") from error
+
+    def _checkpoint(self) -> bool:
+        connection = self._engine.raw_connection()
+        try:
+            cursor = connection.cursor()
+            # Other writes wait behind this one: better to come again than to wait for readers here.
+            cursor.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
+            busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        finally:
+            connection.close()
+        return not busy
 
     def close(self) -> None:
         """Finish the work that was handed in, then stop; idempotent."""

@@ -32,3 +32,8 @@ def epoch_ms(moment: datetime) -> int:
 def from_epoch_ms(milliseconds: int) -> datetime:
     """Return the aware UTC datetime of milliseconds since 1970-01-01T00:00Z."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def whole_milliseconds(moment: datetime) -> datetime:
+    """Return the moment, rounded down to what `epoch_ms` keeps of it."""
+    return from_epoch_ms(epoch_ms(moment))

@@ -19,7 +19,8 @@ class QueryType(StrEnum):
 class LoggedQuery:
     """An entry of the query log.
 
-    `query` is empty where texts are not logged. `avg_relevance` is in [0, 1], 0.0 without results.
+    `collection_uid` is empty when there was no collection of the name. `query` is empty where texts are not logged.
+    `avg_relevance` is in [0, 1], 0.0 without results.
     `processing_s` >= 0. `query_type` and `mode` are None when the query failed before they were known.
     `error_reason` is empty for a query that was served.
     """
@@ -27,6 +28,7 @@ class LoggedQuery:
     log_id: str
     tenant: str
     collection: str
+    collection_uid: str
     query: str
     query_type: QueryType | None
     results_count: int

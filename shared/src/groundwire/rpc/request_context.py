@@ -12,8 +12,8 @@ class RequestContext:
     """Facts of one call.
 
     `request_id` is the tracing id of metadata `x-request-id` (not the field of mutating requests that makes
-    retries safe). `tenant` comes from the credential, never from a request. `user_agent` is what the peer
-    calls itself; libraries always send something, so it is never a proof of anything.
+    retries safe). `tenant` never comes from a request: without credentials it is `default`. `user_agent` is what
+    the peer calls itself; libraries always send something, so it is never a proof of anything.
     """
 
     request_id: str

@@ -98,12 +98,17 @@ class AskInSession:
 
 def _stored_answer(session: Session, ask: AskedQuestion) -> Answer | None:
     """Return the answer that the session holds for the message id, None when it was not asked."""
-    question = next((m for m in session.messages if m.role is Role.USER and m.message_id == ask.message_id), None)
-    if question is None:
+    used = next((message for message in session.messages if message.message_id == ask.message_id), None)
+    if used is None:
         return None
-    if question.content != ask.question:
+    if used.role is not Role.USER:
+        raise AlreadyExistsError("the message id is that of an answer of the session", message_id=ask.message_id)
+    if used.content != ask.question:
         raise AlreadyExistsError("the message id was used with another question", message_id=ask.message_id)
-    return next((m.answer for m in session.messages if m.related_message_id == ask.message_id), None)
+    reply = next((each for each in session.messages if each.related_message_id == ask.message_id), None)
+    if reply is None or reply.answer is None:
+        raise AlreadyExistsError("the answer is gone with a document that it quoted", message_id=ask.message_id)
+    return reply.answer
 
 
 def _refuse_unfit(session: Session, ask: AskedQuestion, expected_head: str | None) -> None:

@@ -9,6 +9,7 @@ from groundwire.answer.adapters.catalog_texts import CatalogTexts
 from groundwire.answer.adapters.extractive_generator import ExtractiveGenerator
 from groundwire.answer.adapters.memory_sessions import MemorySessions
 from groundwire.answer.adapters.retrieve_client import RetrieveClient, RetrieveStub
+from groundwire.answer.adapters.sessions_by_profile import SessionsByProfile
 from groundwire.answer.ask_in_session import AskInSession
 from groundwire.answer.ask_question import AskQuestion
 from groundwire.answer.create_session import CreateSession
@@ -66,7 +67,7 @@ def build(
         clock=time,
         rag_enabled=settings.rag_enabled,
     )
-    sessions = _session_store(settings, catalog, workers, time)
+    sessions = _session_store(settings, catalog, texts, workers, time)
     # Page tokens of sessions live as long as the process: after a restart a listing starts anew.
     page_tokens = PageTokens(secrets.token_bytes(_KEY_BYTES))
     servicer = AnswerServicer(  # type: ignore[abstract]  # calls it does not define answer NotAvailableError
@@ -92,10 +93,18 @@ def _use_cases(
     )
 
 
-def _session_store(settings: AnswerSettings, catalog: Database, workers: Workers, clock: Clock) -> SessionStore:
-    if settings.session_store is SessionStoreName.MEMORY:
-        return MemorySessions(clock)
-    return CatalogSessions(catalog, workers, clock)
+def _session_store(
+    settings: AnswerSettings, catalog: Database, texts: CatalogTexts, workers: Workers, clock: Clock
+) -> SessionStore:
+    stored = CatalogSessions(catalog, workers, clock)
+    memory = MemorySessions(clock, stored.gone)
+    match settings.session_store:
+        case SessionStoreName.MEMORY:
+            return memory
+        case SessionStoreName.CATALOG:
+            return stored
+        case SessionStoreName.AUTO:
+            return SessionsByProfile(stored, memory, texts)
 
 
 def _extractive(embedder: Embedder, workers: Workers, settings: AnswerSettings) -> ExtractiveGenerator:

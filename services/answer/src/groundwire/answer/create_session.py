@@ -31,7 +31,7 @@ class CreateSession:
             CollectionNotFoundError: there is no such collection.
             RequestIdReusedError: the request id made a session with other settings.
         """
-        await self._collections.require(tenant, new.collection)
+        await self._collections.profile_of(tenant, new.collection)
         session_id = uuid.uuid5(_NAMESPACE, f"{tenant}\0{new.request_id}") if new.request_id else uuid.uuid4()
         timeout = new.idle_timeout or self._idle_timeout
         session = start_session(str(session_id), new.collection, timeout, self._clock.now())

@@ -24,5 +24,5 @@ class ListSessions:
             found += [session for session in page if wanted.admits(session)]
             if len(page) < _READ_AHEAD:
                 break
-            after = (page[-1].last_activity, page[-1].session_id)
+            after = page[-1].recency
         return found[:limit]

@@ -10,6 +10,7 @@ from groundwire.answer.domain.citing import StoredChunkText
 from groundwire.answer.domain.draft import Source, Statement
 from groundwire.answer.domain.passage import Passage
 from groundwire.answer.domain.session import Message, Session
+from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.spans import Span
 
 
@@ -138,7 +139,10 @@ class SessionStore(Protocol):
         ...
 
     async def get(self, tenant: str, session_id: str) -> Session:
-        """Return a session with the messages of its window, oldest first."""
+        """Return a session with the messages of its window, oldest first.
+
+        No message holds text of a document that was deleted for good.
+        """
         ...
 
     async def page(self, tenant: str, after: tuple[datetime, str] | None, limit: int) -> list[Session]:
@@ -156,6 +160,7 @@ class SessionStore(Protocol):
         Raises:
             SessionExpiredError: it was idle for too long or was ended.
             SessionHeadMovedError: another message is the newest.
+            AlreadyExistsError: a message in the window has one of the ids.
         """
         ...
 
@@ -167,10 +172,10 @@ class SessionStore(Protocol):
 class CollectionDirectory(Protocol):
     """Knows which collections there are."""
 
-    async def require(self, tenant: str, collection: str) -> None:
-        """Return if the collection exists.
+    async def profile_of(self, tenant: str, collection: str) -> ProfileName:
+        """Return the profile of a collection.
 
         Raises:
-            CollectionNotFoundError: it does not.
+            CollectionNotFoundError: there is no such collection.
         """
         ...

@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar
 from groundwire.catalog.generations import Receipt
 from groundwire.catalog.ledger import Ledger
 from groundwire.ingest.domain.changing import RequestKey
+from groundwire.ingest.domain.ingesting import IngestResult
 from groundwire.kernel.errors import ConflictError
 
 T = TypeVar("T")
@@ -58,4 +59,7 @@ class RememberRequest:
             if earlier is None:
                 raise
             return earlier
-        return made[-1].response if made else self.ledger.record(tenant, receipt_of(result))
+        if made:
+            return made[-1].response
+        document_id = result.document.document_id if isinstance(result, IngestResult) else ""
+        return self.ledger.record(tenant, receipt_of(result), document_id)

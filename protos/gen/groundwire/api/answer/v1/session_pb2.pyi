@@ -78,6 +78,8 @@ class _MessageStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageS
     """Whole."""
     MESSAGE_STATE_INTERRUPTED: _MessageState.ValueType  # 3
     """An answer that broke off; `content` is what was checked until then."""
+    MESSAGE_STATE_REDACTED: _MessageState.ValueType  # 4
+    """An answer that quoted a document which was deleted for good: without content and citations since then."""
 
 class MessageState(_MessageState, metaclass=_MessageStateEnumTypeWrapper):
     """How far a message is."""
@@ -90,6 +92,8 @@ MESSAGE_STATE_COMPLETE: MessageState.ValueType  # 2
 """Whole."""
 MESSAGE_STATE_INTERRUPTED: MessageState.ValueType  # 3
 """An answer that broke off; `content` is what was checked until then."""
+MESSAGE_STATE_REDACTED: MessageState.ValueType  # 4
+"""An answer that quoted a document which was deleted for good: without content and citations since then."""
 Global___MessageState: _TypeAlias = MessageState  # noqa: Y015
 
 @_typing.final

@@ -51,6 +51,10 @@ class CatalogSessions:
         """End a session; see `groundwire.answer.ports.SessionStore`."""
         return await self._run(self._end, tenant, session_id)
 
+    async def gone(self, tenant: str, document_ids: Sequence[str]) -> list[str]:
+        """Return those of the documents that were deleted for good."""
+        return await self._run(self._sessions.gone, tenant, document_ids)
+
     async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
         return await self._workers.run(request_context.current().budget, fn, *args, **kwargs)
 
@@ -85,20 +89,42 @@ def _to_transition(row: session_rows.SessionTransition) -> Transition:
 
 
 def _to_message(row: session_rows.NewMessage) -> Message:
-    message = Message(row.message_id, Role(row.role.value), row.content, row.time, row.related_message_id)
+    message = Message(
+        row.message_id,
+        Role(row.role.value),
+        row.content,
+        row.time,
+        row.related_message_id,
+        redacted=row.state is session_rows.MessageState.REDACTED,
+    )
     if row.answer is None:
         return message
-    return replace(message, answer=parse_answer(answer_pb2.Answer.FromString(row.answer)))
+    stored = answer_pb2.Answer.FromString(row.answer)
+    stored.MergeFromString(row.found or b"")
+    return replace(message, answer=parse_answer(stored))
 
 
 def _to_row(message: Message) -> session_rows.NewMessage:
-    citations = () if message.answer is None else message.answer.citations
-    return session_rows.NewMessage(
+    row = session_rows.NewMessage(
         message_id=message.message_id,
         role=session_rows.MessageRole(message.role.value),
         content=message.content,
         time=message.time,
         related_message_id=message.related_message_id,
-        answer=None if message.answer is None else to_answer(message.answer).SerializeToString(),
-        cited=tuple(sorted({citation.document_id for citation in citations})),
+    )
+    if message.answer is None:
+        return row
+    answer = to_answer(message.answer)
+    # Apart, because it holds texts of documents that the answer does not quote: those may be deleted one day.
+    found = answer_pb2.Answer(hits=answer.hits)
+    if answer.HasField("explain_plan"):
+        found.explain_plan.CopyFrom(answer.explain_plan)
+    answer.ClearField("hits")
+    answer.ClearField("explain_plan")
+    return replace(
+        row,
+        answer=answer.SerializeToString(),
+        found=found.SerializeToString(),
+        cited=tuple(sorted({citation.document_id for citation in message.answer.citations})),
+        shown=tuple(sorted({hit.document_id for hit in found.hits})),
     )

@@ -13,6 +13,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.sources import Sources
 from groundwire.catalog.texts import Texts
+from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError, NotFoundError
 from groundwire.kernel.hit import StoredChunk
@@ -51,9 +52,9 @@ class CatalogTexts:
         """Return where a live chunk stands; see `groundwire.answer.ports.SourceTexts`."""
         return await self._run(self._chunk_place, tenant, chunk_id, chunk_number)
 
-    async def require(self, tenant: str, collection: str) -> None:
-        """Return if the collection exists; see `groundwire.answer.ports.CollectionDirectory`."""
-        await self._run(self._collections.get, tenant, collection)
+    async def profile_of(self, tenant: str, collection: str) -> ProfileName:
+        """Return the profile of a collection; see `groundwire.answer.ports.CollectionDirectory`."""
+        return (await self._run(self._collections.get, tenant, collection)).profile
 
     async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
         return await self._workers.run(request_context.current().budget, fn, *args, **kwargs)

@@ -1,8 +1,10 @@
 """The SessionStore that forgets with the process: exactly the S4 design (requirement S4-38)."""
 
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from groundwire.answer.domain.session import Message, Session, SessionState, aged, moved, with_exchange
+from groundwire.answer.domain.session import Message, Session, SessionState, aged, most_recent, moved, with_exchange
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -16,10 +18,16 @@ KEPT_CLOSED = timedelta(hours=24)
 
 
 class MemorySessions:
-    """Sessions of one process, lost when it ends. Used from one event loop."""
+    """Sessions of one process, lost when it ends. Used from one event loop.
 
-    def __init__(self, clock: Clock) -> None:
+    Args:
+        clock: for ages.
+        gone: returns those of some documents, by id, that a tenant has deleted for good.
+    """
+
+    def __init__(self, clock: Clock, gone: Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]) -> None:
         self._clock = clock
+        self._gone = gone
         self._sessions: dict[tuple[str, str], Session] = {}
 
     async def create(self, tenant: str, session: Session) -> Session:
@@ -33,13 +41,21 @@ class MemorySessions:
 
     async def get(self, tenant: str, session_id: str) -> Session:
         """Return a session; see `groundwire.answer.ports.SessionStore`."""
-        return self._require(tenant, session_id)
+        held = self._require(tenant, session_id).messages
+        documents = sorted({each for message in held for each in message.cited | message.shown})
+        gone = frozenset(await self._gone(tenant, documents)) if documents else frozenset()
+        session = self._require(tenant, session_id)  # it may have moved on meanwhile
+        messages = tuple(message.without(gone) for message in session.messages)
+        return self._store(tenant, replace(session, messages=messages))
+
+    def has(self, tenant: str, session_id: str) -> bool:
+        """Tell whether the session is held here."""
+        return (tenant, session_id) in self._sessions
 
     async def page(self, tenant: str, after: tuple[datetime, str] | None, limit: int) -> list[Session]:
         """Return sessions; see `groundwire.answer.ports.SessionStore`."""
         mine = [self._require(*key) for key in self._sessions if key[0] == tenant]
-        mine.sort(key=_recency, reverse=True)
-        return [session for session in mine if after is None or _recency(session) < after][:limit]
+        return [session for session in most_recent(mine) if after is None or session.recency < after][:limit]
 
     async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
         """Add an exchange; see `groundwire.answer.ports.SessionStore`."""
@@ -50,6 +66,11 @@ class MemorySessions:
             raise SessionHeadMovedError(
                 "the session has newer messages", expected_head=expected_head, head=session.head
             )
+        used = {message.message_id for message in session.messages}
+        for message in exchange:
+            if message.message_id in used:
+                raise AlreadyExistsError("the session has a message of this id", message_id=message.message_id)
+            used.add(message.message_id)
         self._store(tenant, with_exchange(session, *exchange))
 
     async def end(self, tenant: str, session_id: str) -> Session:
@@ -71,7 +92,3 @@ class MemorySessions:
         oldest = self._clock.now() - KEPT_CLOSED
         for key in [key for key, session in self._sessions.items() if session.expire_time < oldest]:
             del self._sessions[key]
-
-
-def _recency(session: Session) -> tuple[datetime, str]:
-    return (session.last_activity, session.session_id)

@@ -1,11 +1,13 @@
 """Sessions: a window of at most 10 messages, pruned in pairs, that expires when idle (requirements S4-28 to S4-39)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from groundwire.answer.domain.answer import Answer
+from groundwire.kernel.clock import whole_milliseconds
 
 WINDOW_MESSAGES = 10
 """Most messages of a window (requirement S4-30)."""
@@ -37,7 +39,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message; `answer` is what an assistant message was, whole, `related_message_id` the question it answers."""
+    """One message; `answer` is what an assistant message was, whole, `related_message_id` the question it answers.
+
+    A `redacted` message has lost content and answer because a document that it quoted was deleted for good.
+    """
 
     message_id: str
     role: Role
@@ -45,6 +50,26 @@ class Message:
     time: datetime
     related_message_id: str = ""
     answer: Answer | None = None
+    redacted: bool = False
+
+    @property
+    def cited(self) -> frozenset[str]:
+        """Return the ids of the documents that it quotes."""
+        return frozenset(citation.document_id for citation in self.answer.citations) if self.answer else frozenset()
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """Return the ids of the documents of which its search found chunks."""
+        return frozenset(hit.document_id for hit in self.answer.search.hits) if self.answer else frozenset()
+
+    def without(self, gone: AbstractSet[str]) -> "Message":
+        """Return the message without text of documents that were deleted for good."""
+        if self.answer is None or gone.isdisjoint(self.cited | self.shown):
+            return self
+        if not gone.isdisjoint(self.cited):
+            return replace(self, content="", answer=None, redacted=True)
+        search = replace(self.answer.search, hits=(), explain_plan=None)
+        return replace(self, answer=replace(self.answer, search=search))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +104,11 @@ class Session:
         return self.last_activity + self.idle_timeout
 
     @property
+    def recency(self) -> tuple[datetime, str]:
+        """Return what sessions are listed by, and where a page of them goes on."""
+        return (self.last_activity, self.session_id)
+
+    @property
     def is_closed(self) -> bool:
         """Return whether it takes no more questions."""
         return self.state in CLOSED_STATES
@@ -110,8 +140,14 @@ class SessionFilter:
         )
 
 
+def most_recent(sessions: Iterable[Session]) -> list[Session]:
+    """Return sessions in the order of a listing: the most recently active first."""
+    return sorted(sessions, key=lambda session: session.recency, reverse=True)
+
+
 def start_session(session_id: str, collection: str, idle_timeout: timedelta, now: datetime) -> Session:
-    """Make a session without messages."""
+    """Make a session without messages; its times are whole milliseconds, like all that are stored and paged by."""
+    now = whole_milliseconds(now)
     first = Transition(None, SessionState.CREATED, now)
     return Session(session_id, collection, idle_timeout, now, now, transitions=(first,))
 
@@ -121,7 +157,7 @@ def with_exchange(session: Session, question: Message, answer: Message) -> Sessi
 
     At no moment are there more than 10 messages (trap T42).
     """
-    now = answer.time
+    now = whole_milliseconds(answer.time)
     if len(session.messages) + 2 > WINDOW_MESSAGES:
         session = moved(session, SessionState.PRUNING, now)
     messages = (*session.messages[_surplus(session.messages) :], question, answer)

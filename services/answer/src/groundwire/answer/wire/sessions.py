@@ -117,5 +117,5 @@ def _to_message(message: Message) -> session_pb2.Message:
         is_from_book=answer.grounded if answer else False,
         confidence=answer.confidence if answer else None,
         refusal_reason=to_refusal(answer.refusal if answer else None),
-        state=session_pb2.MESSAGE_STATE_COMPLETE,
+        state=session_pb2.MESSAGE_STATE_REDACTED if message.redacted else session_pb2.MESSAGE_STATE_COMPLETE,
     )

@@ -65,11 +65,14 @@ CREATE TABLE outbox (
     CHECK (kind IN ('delete_points', 'drop_collection', 'match_points'))
 )
 
+CREATE INDEX outbox_engine_name ON outbox (engine_name, id)
+
 CREATE TABLE query_logs (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     log_id TEXT NOT NULL,
     tenant TEXT NOT NULL,
     collection TEXT NOT NULL,
+    collection_uid TEXT NOT NULL,
     query_text TEXT NOT NULL,
     query_type TEXT,
     results_count INTEGER NOT NULL,
@@ -88,6 +91,8 @@ CREATE TABLE query_logs (
 
 CREATE INDEX query_logs_age ON query_logs (log_time)
 
+CREATE INDEX query_logs_collection ON query_logs (collection_uid)
+
 CREATE INDEX query_logs_time ON query_logs (tenant, log_time, id)
 
 CREATE TABLE requests (
@@ -96,9 +101,12 @@ CREATE TABLE requests (
     method TEXT NOT NULL,
     body_digest TEXT NOT NULL,
     response BLOB NOT NULL,
+    document_id TEXT DEFAULT '' NOT NULL,
     created_time INTEGER NOT NULL,
     PRIMARY KEY (tenant, request_id)
 )
+
+CREATE INDEX requests_document ON requests (tenant, document_id)
 
 CREATE INDEX requests_created_time ON requests (created_time)
 
@@ -206,13 +214,24 @@ CREATE TABLE messages (
     content TEXT NOT NULL,
     time INTEGER NOT NULL,
     answer BLOB,
-    cited JSON NOT NULL,
+    found BLOB,
     UNIQUE (session_key, sequence),
     UNIQUE (session_key, message_id),
     CHECK (role IN ('user', 'assistant')),
-    CHECK (state IN ('IN_PROGRESS', 'COMPLETE', 'INTERRUPTED')),
+    CHECK (state IN ('IN_PROGRESS', 'COMPLETE', 'INTERRUPTED', 'REDACTED')),
     FOREIGN KEY(session_key) REFERENCES sessions (session_key) ON DELETE CASCADE
 )
+
+CREATE TABLE message_documents (
+    message_key INTEGER NOT NULL,
+    document_id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    cited INTEGER NOT NULL,
+    PRIMARY KEY (message_key, document_id),
+    FOREIGN KEY(message_key) REFERENCES messages (message_key) ON DELETE CASCADE
+) WITHOUT ROWID
+
+CREATE INDEX message_documents_document ON message_documents (tenant, document_id)
 
 CREATE TABLE document_aliases (
     collection_key INTEGER NOT NULL,
@@ -373,6 +392,8 @@ CREATE VIRTUAL TABLE chunks_fts USING fts5 (
     content = 'searchable_chunks', content_rowid = 'search_key',
     tokenize = 'porter unicode61 remove_diacritics 2'
 )
+
+INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('secure-delete', 1)
 
 CREATE TRIGGER generations_become_searchable AFTER UPDATE OF state ON generations
 WHEN NEW.state IN ('LIVE', 'SUPERSEDED') AND OLD.state <> NEW.state

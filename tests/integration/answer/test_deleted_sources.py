@@ -1,0 +1,112 @@
+"""Sessions after a document that their answers quote was deleted for good."""
+
+import uuid
+
+import pytest
+
+from groundwire.answer.settings import AnswerSettings, SessionStoreName
+from groundwire.api.answer.v1 import session_pb2
+from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
+from groundwire.catalog.session_rows import MessageRole, NewMessage
+from groundwire.catalog.sessions import Sessions
+from groundwire.kernel.errors import AlreadyExistsError
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from tests.integration.answer.conftest import MakeRig
+from tests.integration.answer.rig import Rig
+
+WOLVES = ["Grey wolves eat large deer."]
+REDACTED, COMPLETE = session_pb2.MESSAGE_STATE_REDACTED, session_pb2.MESSAGE_STATE_COMPLETE
+
+
+@pytest.fixture(params=[SessionStoreName.CATALOG, SessionStoreName.MEMORY])
+def rig(make_rig: MakeRig, request: pytest.FixtureRequest) -> Rig:
+    return make_rig(settings=AnswerSettings(min_support=0.3, session_store=request.param))
+
+
+def stored(rig: Rig) -> bytes:
+    """Return all that the catalog holds of messages."""
+    with rig.library.database.read() as connection:
+        rows = connection.exec_driver_sql("SELECT content, coalesce(answer, x''), coalesce(found, x'') FROM messages")
+        return b"".join(content.encode() + answer + found for content, answer, found in rows)
+
+
+async def test_what_quotes_it_is_redacted_and_the_session_goes_on(rig: Rig) -> None:
+    wolves = rig.library.put("wolves.txt", WOLVES)
+    session = await rig.session()
+    await rig.ask("What do red foxes eat?", session_id=session)
+    asked = str(uuid.uuid4())
+    assert "deer" in (await rig.ask("What do grey wolves eat?", session_id=session, message_id=asked)).content
+    counts = rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
+    messages = await rig.messages(session)
+    assert [message.state for message in messages] == [COMPLETE, COMPLETE, COMPLETE, REDACTED]
+    assert "mice" in messages[1].content
+    assert messages[1].citations
+    assert (messages[2].message_id, messages[2].content) == (asked, "What do grey wolves eat?")
+    assert (messages[3].content, list(messages[3].citations), messages[3].related_message_id) == ("", [], asked)
+    assert b"deer" not in stored(rig)
+    if stored(rig):
+        assert counts.messages >= 1
+    with pytest.raises(AlreadyExistsError):
+        await rig.ask("What do grey wolves eat?", session_id=session, message_id=asked)
+    assert "mice" in (await rig.ask("What do red foxes eat at night?", session_id=session)).content
+    assert len(await rig.messages(session)) == 6
+    assert BookkeepingInspection(rig.library.database).incomplete_sessions(DEFAULT_TENANT) == []
+
+
+async def test_an_answer_that_quotes_another_document_stays_but_not_what_was_found_beside_it(rig: Rig) -> None:
+    wolves = rig.library.put("wolves.txt", ["Grey wolves eat large deer, and red foxes fear them."])
+    session, asked = await rig.session(), str(uuid.uuid4())
+    question = "What do red foxes eat? Small mice?"
+    answer = await rig.ask(question, session_id=session, message_id=asked)
+    assert {citation.source_uri for citation in answer.citations} == {"foxes.txt"}
+    assert wolves.document_id in {hit.document_id for hit in answer.hits}
+    rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
+    messages = await rig.messages(session)
+    assert [message.state for message in messages] == [COMPLETE, COMPLETE]
+    again = await rig.ask(question, session_id=session, message_id=asked)
+    assert (again.content, list(again.citations)) == (answer.content, list(answer.citations))
+    assert list(again.hits) == []
+    assert b"deer" not in stored(rig)
+
+
+async def test_an_answer_made_while_its_document_is_deleted_is_not_kept(make_rig: MakeRig) -> None:
+    rig = make_rig(settings=AnswerSettings(min_support=0.3, session_store=SessionStoreName.CATALOG))
+    wolves = rig.library.put("wolves.txt", WOLVES)
+    session = await rig.session()
+    # As if it had been answered before the deletion and were stored after it.
+    answer = await rig.ask("What do grey wolves eat?", session_id=await rig.session())
+    rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
+    sessions = Sessions(rig.library.database, rig.clock)
+    question = NewMessage("q", MessageRole.USER, "What do grey wolves eat?", rig.clock.now())
+    reply = NewMessage(
+        "a",
+        MessageRole.ASSISTANT,
+        answer.content,
+        rig.clock.now(),
+        "q",
+        answer=answer.SerializeToString(),
+        cited=(wolves.document_id,),
+    )
+    sessions.append(DEFAULT_TENANT, session, "", [question, reply])
+    assert [message.state for message in await rig.messages(session)] == [COMPLETE, REDACTED]
+    assert b"deer" not in stored(rig)
+
+
+async def test_the_id_of_an_answer_is_no_id_for_a_question(rig: Rig) -> None:
+    session = await rig.session()
+    answer = await rig.ask("What do red foxes eat?", session_id=session)
+    with pytest.raises(AlreadyExistsError):
+        await rig.ask("What is bread made of?", session_id=session, message_id=answer.message_id)
+    assert len(await rig.messages(session)) == 2
+
+
+def test_messages_are_found_by_document_and_not_by_reading_all(make_rig: MakeRig) -> None:
+    rig = make_rig()
+    plan = """EXPLAIN QUERY PLAN SELECT DISTINCT message_key FROM message_documents
+        WHERE tenant = 'default' AND document_id IN (SELECT value FROM json_each('["a"]'))"""
+    with rig.library.database.read() as connection:
+        steps = [row[3] for row in connection.exec_driver_sql(plan)]
+    assert any("SEARCH message_documents USING" in step and "tenant=? AND document_id=?" in step for step in steps), (
+        steps
+    )
+    assert not any(step.startswith("SCAN message") for step in steps), steps
