@@ -1,5 +1,6 @@
 """A real Chroma server on a free port of the loopback, for tests."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -42,6 +43,16 @@ class ChromaServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let it hang for a while."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def _answers(self) -> bool:
         try:

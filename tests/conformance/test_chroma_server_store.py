@@ -1,12 +1,13 @@
 """The store on a real Chroma server against the specifications."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import StoreMismatchError, StoreUnavailableError
+from groundwire.kernel.errors import DeadlineError, StoreMismatchError, StoreUnavailableError
 from groundwire.kernel.filters import Comparator, Comparison, Filter
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.chroma.server_client import close_server, open_server, parse_options
@@ -51,6 +52,31 @@ class TestChromaServerStore(VectorStoreContract, ServerVectorStoreContract):
 
     def is_unsupported_filter(self, condition: Filter) -> bool:
         return super().is_unsupported_filter(condition) or orders_under_negation(condition)
+
+
+def test_a_server_that_hangs_costs_a_call_no_more_than_its_time(tmp_path: Path) -> None:
+    vectors = unit_vectors(20)
+    with chroma_server(tmp_path) as server:
+        store = open_vector_store(server.url, data_dir=Path())
+        store.create_collection(NAME, DIMENSIONS, Budget())
+        store.upsert(NAME, batch(range(1, 21), vectors), Budget())
+        store.check_responding()
+        calls: list[Callable[[], object]] = [
+            lambda: store.count(NAME, Budget(1.0)),
+            lambda: store.search(NAME, vectors[9], 1, Budget(1.0)),
+            lambda: store.upsert(NAME, batch([1], vectors[:1]), Budget(1.0)),
+            lambda: store.create_collection("gw-other", 4, Budget(1.0)),
+            store.check_responding,
+        ]
+        with server.stopped():
+            for call in calls:
+                began_at = time.monotonic()
+                with pytest.raises((DeadlineError, StoreUnavailableError)):
+                    call()
+                assert time.monotonic() - began_at < 5.0
+        store.check_responding()
+        assert store.count(NAME, Budget()) == 20
+        store.close()
 
 
 def test_an_outage_is_unavailable_and_everything_is_there_afterwards(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ The server is the client library's local mode behind the real messages; `GROUNDW
 specifications against a real one (test_given_store.py).
 """
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from qdrant_client import grpc as pb
 from qdrant_client import models
 
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import StoreMismatchError, StoreUnavailableError
+from groundwire.kernel.errors import DeadlineError, StoreMismatchError, StoreUnavailableError
 from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
 from groundwire.kernel.filters import Comparator, Comparison, Filter, Payload
 from groundwire.kernel.vector_store import VectorStore
@@ -153,6 +154,29 @@ def test_a_passing_failure_is_repeated_and_a_lasting_one_is_unavailable(
     assert failed.value.metadata == {"engine": "qdrant"}
     assert "more lines" not in failed.value.message
     assert backend.failures == []
+
+
+def test_a_server_that_hangs_costs_a_read_no_more_than_its_time(
+    opened: Callable[..., VectorStore], backend: Backend
+) -> None:
+    store = opened("?timeout_s=3")
+    store.create_collection(NAME, DIMENSIONS, Budget())
+    store.upsert(NAME, batch([1], unit_vectors(1)), Budget())
+    store.check_responding()
+    calls: list[tuple[float, Callable[[], object]]] = [
+        (1.0, lambda: store.count(NAME, Budget(1.0))),
+        (1.0, lambda: store.search(NAME, unit_vectors(1)[0], 1, Budget(1.0))),
+        (3.0, lambda: store.upsert(NAME, batch([1], unit_vectors(1)), Budget(1.0))),
+        (3.0, store.check_responding),
+    ]
+    with backend.lock:
+        for limit_s, call in calls:
+            began_at = time.monotonic()
+            with pytest.raises((DeadlineError, StoreUnavailableError)):
+                call()
+            assert limit_s - 0.1 < time.monotonic() - began_at < limit_s + 1.5
+    store.check_responding()
+    assert store.count(NAME, Budget()) == 1
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.DEADLINE_EXCEEDED])

@@ -106,6 +106,10 @@ class VectorStoreContract:
         assert books.collections(Budget()) == [NAME]
         assert books.count(NAME, Budget()) == 0
 
+    def test_an_engine_at_work_responds(self, books: VectorStore) -> None:
+        books.upsert(NAME, batch([1], unit_vectors(1)), Budget())
+        books.check_responding()
+
     def test_names_outside_the_allowed_form_are_refused(self, store: VectorStore) -> None:
         for name in ("ab", "-abc", "Abc", "a/b", "../x", "a" * 64, ""):
             with pytest.raises(InvalidRequestError):

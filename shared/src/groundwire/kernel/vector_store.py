@@ -118,7 +118,10 @@ class VectorStore(Protocol):
         ...
 
     def check_responding(self) -> None:
-        """Return if the engine answers; takes no pooled resource, and at most 2 s.
+        """Return if the engine answers; takes nothing that calls wait for.
+
+        Engines of this machine are judged by what is known, without waiting. Servers are asked, which may take as
+        long as one request may.
 
         Raises:
             StoreUnavailableError: it has ended, or has not answered for some seconds; says which.

@@ -211,7 +211,11 @@ class QdrantServerVectorStore:
         )
 
     def _call(self, collection: str, call: Callable[..., T], budget: Budget) -> T:
-        """Make a call on a collection; the library wants whole seconds, so it may last one longer than the budget."""
+        """Make a call on a collection.
+
+        The library wants whole seconds, so it may last one longer than the budget. Writes it lets last as long as
+        the client's own timeout, and tells the server alone of a shorter one.
+        """
         on_collection = partial(call, collection_name=self._options.prefix + collection)
         return self._guarded(collection, lambda seconds: on_collection(timeout=ceil(seconds)), budget)
 
