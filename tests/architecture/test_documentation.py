@@ -27,10 +27,10 @@ def test_every_setting_is_documented() -> None:
 
 def test_every_default_is_documented_as_it_is() -> None:
     rows = dict(re.findall(r"^\| `(GROUNDWIRE_[A-Z_]+)` \| `([^`]*)`", _text("docs/settings.md"), flags=re.MULTILINE))
-    shown = load_settings().shown()
-    for name, default in rows.items():
-        if name in shown and default != "…":
-            assert as_variable(shown[name]) == default, name
+    shown = {name: as_variable(value) for name, value in load_settings().shown().items()}
+    fixed = {name: default for name, default in rows.items() if name in shown and default != "…"}
+    assert len(fixed) > len(shown) // 2
+    assert {name: shown[name] for name in fixed} == fixed
 
 
 def _commands(group: TyperGroup, prefix: str = "groundwire") -> set[str]:

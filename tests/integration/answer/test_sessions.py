@@ -165,7 +165,7 @@ async def test_ten_sessions_at_once_do_not_mix(rig: Rig) -> None:
     for number, session_id in enumerate(sessions):
         messages = await rig.messages(session_id)
         assert len(messages) == 4
-        assert all(f"{number}" in message.content for message in messages)
+        assert all(f"star{number}" in message.content for message in messages)
 
 
 @pytest.mark.requirement("S4-37")

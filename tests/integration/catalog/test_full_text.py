@@ -126,10 +126,9 @@ def test_a_search_sees_every_write_that_was_acknowledged_before_it(catalog: Cata
 
 def test_collections_that_begin_alike_are_kept_apart(catalog: Catalog) -> None:
     made = [catalog.collections.create(make_collection(f"c{number}")) for number in range(12)]
-    for collection in made:
-        catalog.put(collection, make_draft("tide"))
-    for collection in made:
-        assert len(catalog.numbers_for(collection, "tide")) == 1
+    stored = {collection.name: list(catalog.put(collection, make_draft("tide"))[1].numbers) for collection in made}
+    assert {collection.name: catalog.numbers_for(collection, "tide") for collection in made} == stored
+    assert len({number for numbers in stored.values() for number in numbers}) == 12
 
 
 def test_searching_an_unknown_collection_is_an_error(catalog: Catalog) -> None:

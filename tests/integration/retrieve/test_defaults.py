@@ -1,6 +1,5 @@
 """What a request leaves open: the defaults of each profile, and the limits over gRPC."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,9 @@ SIMILARITIES = [0.9, 0.7, 0.5, 0.4, 0.32, 0.28, 0.2, 0.1]
 
 
 @pytest.fixture
-def profiles(tmp_path: Path) -> Iterator[Library]:
+def profiles(engine_library: Library) -> Library:
     """Collections of all profiles with the same eight chunks, whose similarities to the query are known."""
-    opened = Library(tmp_path)
+    opened = engine_library
     for profile in ProfileName:
         collection = opened.create(profile.value, profile_name=profile)
         across = np.sqrt(1.0 - np.square(SIMILARITIES, dtype=np.float32))
@@ -28,8 +27,7 @@ def profiles(tmp_path: Path) -> Iterator[Library]:
         texts = [f"chunk {similarity}" for similarity in SIMILARITIES]
         source = "https://example.org/a"
         opened.put(source, texts, collection=collection, vectors=vectors.astype(np.float32))
-    yield opened
-    opened.close()
+    return opened
 
 
 def _request(collection: str, **options: object) -> pb.RetrieveRequest:
@@ -45,6 +43,7 @@ def _scores(response: pb.RetrieveResponse) -> list[float]:
 
 
 @pytest.mark.requirement("S3-16")
+@pytest.mark.requirement("S3-40")
 async def test_a_web_page_needs_a_relevance_of_three_tenths_unless_the_request_says_otherwise(
     profiles: Library,
 ) -> None:

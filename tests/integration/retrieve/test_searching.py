@@ -33,6 +33,7 @@ _LEXICAL = search_mode_pb2.SEARCH_MODE_LEXICAL
 @pytest.mark.requirement("S3-18")
 @pytest.mark.requirement("S3-22")
 @pytest.mark.requirement("S3-24")
+@pytest.mark.requirement("S3-40")
 def test_results_are_distinct_ranked_from_one_and_fall_in_relevance(engine_library: Library) -> None:
     engine_library.put("a.txt", [f"the borrow checker rule {number}" for number in range(30)])
     engine_library.put("b.txt", [f"bread needs flour {number}" for number in range(30)])
@@ -50,6 +51,7 @@ def test_results_are_distinct_ranked_from_one_and_fall_in_relevance(engine_libra
 @pytest.mark.requirement("S1-28")
 @pytest.mark.requirement("S3-35")
 @pytest.mark.requirement("T05")
+@pytest.mark.requirement("S3-40")
 def test_equal_vectors_score_one_and_opposite_ones_zero(engine_library: Library) -> None:
     axis = np.eye(DIMENSIONS, dtype=np.float32)[0]
     engine_library.put("a.txt", ["same", "across", "opposite"], vectors=np.stack([axis, np.roll(axis, 1), -axis]))
@@ -82,21 +84,23 @@ def test_words_of_a_heading_are_found(library: Library) -> None:
 @pytest.mark.requirement("S3-16")
 @pytest.mark.requirement("S3-23")
 @pytest.mark.requirement("S3-30")
-def test_the_threshold_withholds_and_counts_and_no_result_is_not_an_error(library: Library) -> None:
-    library.put("a.txt", ["alpha beta", "gamma delta"])
-    response = library.retrieve("nothing of the kind", min_relevance=0.99)
+@pytest.mark.requirement("S3-40")
+def test_the_threshold_withholds_and_counts_and_no_result_is_not_an_error(engine_library: Library) -> None:
+    engine_library.put("a.txt", ["alpha beta", "gamma delta"])
+    response = engine_library.retrieve("nothing of the kind", min_relevance=0.99)
     assert response.retrieval_count == 0
     assert not response.results
     assert response.quality.below_threshold_count == 2
     assert response.quality.average_relevance == 0.0
-    assert len(library.retrieve("nothing of the kind", min_relevance=0.0).results) == 2
+    assert len(engine_library.retrieve("nothing of the kind", min_relevance=0.0).results) == 2
 
 
 @pytest.mark.requirement("S3-16")
-def test_what_the_request_leaves_open_comes_from_the_collection(library: Library) -> None:
-    library.put("a.txt", [f"alpha beta {number}" for number in range(9)])
-    result = library.search(SearchRequest("default", "docs", "alpha"))
-    defaults = library.collection.settings.retrieval
+@pytest.mark.requirement("S3-40")
+def test_what_the_request_leaves_open_comes_from_the_collection(engine_library: Library) -> None:
+    engine_library.put("a.txt", [f"alpha beta {number}" for number in range(9)])
+    result = engine_library.search(SearchRequest("default", "docs", "alpha"))
+    defaults = engine_library.collection.settings.retrieval
     assert (result.plan.mode, result.plan.top_k) == (defaults.mode, defaults.top_k)
     weight = defaults.dense_weight + result.plan.strategy.weight_shift
     assert result.plan.min_relevance == defaults.min_relevance
@@ -107,10 +111,11 @@ def test_what_the_request_leaves_open_comes_from_the_collection(library: Library
 @pytest.mark.requirement("S3-20")
 @pytest.mark.requirement("S3-21")
 @pytest.mark.requirement("S3-28")
-def test_the_response_tells_times_states_and_the_query_as_it_was(library: Library) -> None:
-    library.put("a.txt", ["alpha beta"])
+@pytest.mark.requirement("S3-40")
+def test_the_response_tells_times_states_and_the_query_as_it_was(engine_library: Library) -> None:
+    engine_library.put("a.txt", ["alpha beta"])
     query = "  Alpha\tβeta 🦀 "
-    response = library.retrieve(query)
+    response = engine_library.retrieve(query)
     assert response.query_text == query
     assert response.embedding_model == "word-bag"
     parts = response.query_embedding_time.ToTimedelta() + response.search_time.ToTimedelta()
@@ -124,10 +129,11 @@ def test_the_response_tells_times_states_and_the_query_as_it_was(library: Librar
 
 
 @pytest.mark.requirement("S3-05")
-def test_a_query_time_slightly_ahead_is_not_overtaken_by_the_processing_time(library: Library) -> None:
+@pytest.mark.requirement("S3-40")
+def test_a_query_time_slightly_ahead_is_not_overtaken_by_the_processing_time(engine_library: Library) -> None:
     request = pb.RetrieveRequest(collection="docs", query="alpha")
     request.query_time.FromSeconds(int(time.time()) + 30)
-    response = library.service.servicer.search_calls.retrieve(request, time.perf_counter())
+    response = engine_library.service.servicer.search_calls.retrieve(request, time.perf_counter())
     assert response.query_time == request.query_time
     assert response.processed_time.ToNanoseconds() >= response.query_time.ToNanoseconds()
 
@@ -136,7 +142,8 @@ def test_a_query_time_slightly_ahead_is_not_overtaken_by_the_processing_time(lib
 @pytest.mark.requirement("S3-19")
 @pytest.mark.requirement("S3-36")
 @pytest.mark.requirement("T15")
-def test_every_hit_carries_its_own_chunk_and_document(library: Library) -> None:
+@pytest.mark.requirement("S3-40")
+def test_every_hit_carries_its_own_chunk_and_document(engine_library: Library) -> None:
     fields = DocumentFields(
         title="Handbook",
         creators=("Ada", "Bob"),
@@ -148,9 +155,9 @@ def test_every_hit_carries_its_own_chunk_and_document(library: Library) -> None:
         project="atlas",
         metadata={"department": "finance", "pages": 7, "ratio": 0.5, "final": True, "codes": ("a", "b"), "n": (1, 2)},
     )
-    stored = library.put("one.txt", ["alpha one 🦀", "alpha two", "alpha three"], fields=fields)
-    library.put("two.txt", ["alpha four"])
-    response = library.retrieve("alpha", top_k=20)
+    stored = engine_library.put("one.txt", ["alpha one 🦀", "alpha two", "alpha three"], fields=fields)
+    engine_library.put("two.txt", ["alpha four"])
+    response = engine_library.retrieve("alpha", top_k=20)
     assert len(response.results) == 4
     by_content = {hit.content: hit for hit in response.results}
     text = "alpha one 🦀\nalpha two\nalpha three"
@@ -180,9 +187,10 @@ def test_every_hit_carries_its_own_chunk_and_document(library: Library) -> None:
 
 
 @pytest.mark.requirement("S3-38")
-def test_quality_figures_match_the_results(library: Library) -> None:
-    library.put("a.txt", ["alpha beta", "alpha gamma", "delta"])
-    response = library.retrieve("alpha unheard", min_relevance=0.2)
+@pytest.mark.requirement("S3-40")
+def test_quality_figures_match_the_results(engine_library: Library) -> None:
+    engine_library.put("a.txt", ["alpha beta", "alpha gamma", "delta"])
+    response = engine_library.retrieve("alpha unheard", min_relevance=0.2)
     scores = [hit.relevance_score for hit in response.results]
     quality = response.quality
     assert quality.average_relevance == pytest.approx(sum(scores) / len(scores))
@@ -223,10 +231,11 @@ def test_the_filter_that_was_applied_is_told_in_canonical_names(library: Library
 
 
 @pytest.mark.requirement("S3-29")
-def test_a_collection_of_another_model_is_refused_even_with_equal_dimensions(library: Library) -> None:
-    library.create("foreign", dataclasses.replace(IDENTITY, probe_digest="1" * 64))
+@pytest.mark.requirement("S3-40")
+def test_a_collection_of_another_model_is_refused_even_with_equal_dimensions(engine_library: Library) -> None:
+    engine_library.create("foreign", dataclasses.replace(IDENTITY, probe_digest="1" * 64))
     with pytest.raises(EmbeddingMismatchError) as caught:
-        library.retrieve("alpha", collection="foreign")
+        engine_library.retrieve("alpha", collection="foreign")
     assert caught.value.metadata["last_state"] == "EMBEDDING"
     assert caught.value.metadata["expected"] != caught.value.metadata["got"]
 
@@ -243,11 +252,12 @@ def test_an_empty_collection_gives_no_result(engine_library: Library) -> None:
 
 
 @pytest.mark.requirement("S3-33")
-def test_a_vector_of_another_length_is_refused(library: Library) -> None:
-    library.put("a.txt", ["alpha"])
+@pytest.mark.requirement("S3-40")
+def test_a_vector_of_another_length_is_refused(engine_library: Library) -> None:
+    engine_library.put("a.txt", ["alpha"])
     request = pb.RetrieveRequest(collection="docs", query="alpha", query_vector=[1.0] * 3)
     with pytest.raises(DimensionMismatchError) as caught:
-        library.service.servicer.search_calls.retrieve(request, time.perf_counter())
+        engine_library.service.servicer.search_calls.retrieve(request, time.perf_counter())
     assert (caught.value.metadata["got"], caught.value.metadata["expected"]) == ("3", str(DIMENSIONS))
 
 
