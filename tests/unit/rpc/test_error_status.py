@@ -24,9 +24,11 @@ from groundwire.kernel.errors import (
     NotAvailableError,
     NotFoundError,
     PreconditionError,
+    StoreUnavailableError,
     UnavailableError,
 )
 from groundwire.rpc.error_status import code_of, error_of, from_rpc_error, to_status, to_trailer
+from groundwire.rpc.item_errors import to_item_error
 
 
 def all_errors(kind: type[GroundwireError] = GroundwireError) -> Iterator[type[GroundwireError]]:
@@ -159,3 +161,25 @@ def test_reasons_are_unique() -> None:
     reasons = [kind.reason for kind in all_errors() if kind.__module__ == errors.__name__]
 
     assert len(reasons) == len(set(reasons))
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("the engine failed: /srv/data/vectors/ab12/wal: No space left", "the engine failed: … No space left"),
+        ("cannot open '/srv/data/catalog.db'", "cannot open '…'"),
+        ("http://qdrant:6333/collections does not answer", "http://qdrant:6333/collections does not answer"),
+        ("12 of 20/s and/or 3", "12 of 20/s and/or 3"),
+    ],
+)
+def test_paths_of_the_server_stay_there(message: str, told: str) -> None:
+    error = StoreUnavailableError(message, engine="qdrant-edge", where=message)
+    status = to_status(error)
+    assert status.message == told
+    assert to_item_error(error).message == told
+    assert "/srv/data" not in str(status)
+
+
+def test_paths_that_the_caller_named_come_back() -> None:
+    error = InvalidRequestError.of("source_uri", "/home/ada/notes/a.md must not contain spaces")
+    assert "/home/ada/notes/a.md" in to_status(error).message

@@ -5,6 +5,7 @@ A status carries exactly one `google.rpc.ErrorInfo` (domain `groundwire`, reason
 limit, so that everything together stays below 4 kB on the wire.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
@@ -49,6 +50,8 @@ CODES: Final[dict[type[GroundwireError], grpc.StatusCode]] = {
 }
 """Code of each class and, unless it is named itself, of its subclasses."""
 
+# Of at least two parts, which "and/or" and "/" have not, and not in a URL.
+_PATH: Final = re.compile(r"(?<![\w/:.])/[^\s/'\"]+(?:/[^\s/'\"]+)+/?")
 _DETAILS_KEY: Final = "grpc-status-details-bin"
 _MAX_MESSAGE_BYTES: Final = 300
 _MAX_VALUE_BYTES: Final = 200
@@ -74,12 +77,23 @@ def to_status(error: GroundwireError) -> status_pb2.Status:
 
     Long values are cut, and field violations that do not fit are replaced by their number.
     """
-    status = status_pb2.Status(code=code_of(type(error)).value[0], message=_cut(error.message, _MAX_MESSAGE_BYTES))
+    message = public_text(error, error.message)
+    status = status_pb2.Status(code=code_of(type(error)).value[0], message=_cut(message, _MAX_MESSAGE_BYTES))
     for detail in _details(error):
         status.details.add().Pack(detail)
     if isinstance(error, InvalidRequestError):
         _add_violations(status, error)
     return status
+
+
+def public_text(error: GroundwireError, text: str) -> str:
+    """Return a text of an error without paths of the server, which libraries put into what they say.
+
+    What the caller said itself, in requests that are wrong or name what does not exist, is repeated as it is.
+    """
+    if isinstance(error, (InvalidRequestError, NotFoundError, AlreadyExistsError, ConflictError)):
+        return text
+    return _PATH.sub("…", text)
 
 
 def from_rpc_error(error: grpc.RpcError) -> GroundwireError:
@@ -110,7 +124,7 @@ def to_trailer(status: status_pb2.Status) -> tuple[str, bytes]:
 
 
 def _details(error: GroundwireError) -> Iterator[Any]:
-    metadata = {key: _cut(value, _MAX_VALUE_BYTES) for key, value in error.metadata.items()}
+    metadata = {key: _cut(public_text(error, value), _MAX_VALUE_BYTES) for key, value in error.metadata.items()}
     yield error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=metadata)
     if isinstance(error, NotFoundError):
         name = _cut(error.name, _MAX_VALUE_BYTES)

@@ -9,7 +9,7 @@ import grpc
 import structlog
 
 from groundwire.kernel.errors import GroundwireError, InternalError
-from groundwire.rpc.error_status import code_of, to_status, to_trailer
+from groundwire.rpc.error_status import code_of, public_text, to_status, to_trailer
 from groundwire.rpc.interceptors.chain import Call, Proceed
 
 PUSHBACK_KEY = "grpc-retry-pushback-ms"
@@ -52,6 +52,8 @@ async def _abort(context: Any, error: GroundwireError) -> None:
     A client that takes nothing does not take a status either, and one that is gone cannot.
     """
     status = to_status(error)
+    if public_text(error, error.message) != error.message:
+        _log.warning("call failed", error=error.message)  # the caller does not get all of it
     trailers = [*(context.trailing_metadata() or ()), to_trailer(status)]
     if error.retry_after_s is not None:
         trailers.append((PUSHBACK_KEY, str(int(error.retry_after_s * 1000))))
