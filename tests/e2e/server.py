@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 STARTED = "listening on "
+ASKS_ENGINE = {"GROUNDWIRE_RETRIEVE_EXACT_CHUNKS": "0"}
+"""Variables of a server that searches small collections by the engine, too."""
 
 
 class ServerProcess:

@@ -16,7 +16,7 @@ from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.chroma_server import chroma_server
-from tests.e2e.server import ServerProcess, groundwire
+from tests.e2e.server import ASKS_ENGINE, ServerProcess, groundwire
 from tests.unit.ingest.made_files import make_pdf
 
 ENGINES = ("qdrant-edge:", "chroma:", "chroma-server")
@@ -70,7 +70,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def _served(folder: Path, vectors: str) -> Iterator[World]:
-    server = ServerProcess(folder / "data", ("--embedder", "hashing:256", "--vectors", vectors))
+    server = ServerProcess(folder / "data", ("--embedder", "hashing:256", "--vectors", vectors), **ASKS_ENGINE)
     try:
         with GroundwireClient(server.address) as client:
             yield World(client, server.address)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.client import GroundwireClient
-from tests.e2e.server import ServerProcess
+from tests.e2e.server import ASKS_ENGINE, ServerProcess
 from tests.faults.shelf import COLLECTION, Shelf
 
 CLIENTS = 4
@@ -51,7 +51,7 @@ class Life:
     def __init__(self, data: Path, port: int) -> None:
         arguments = ("--embedder", "hashing:64", "--listen", f"127.0.0.1:{port}")
         started = time.monotonic()
-        self.server = ServerProcess(data, arguments, GROUNDWIRE_INGEST_SWEEP_EVERY_S="1")
+        self.server = ServerProcess(data, arguments, GROUNDWIRE_INGEST_SWEEP_EVERY_S="1", **ASKS_ENGINE)
         self.start_s = time.monotonic() - started
         self.client = GroundwireClient(self.server.address, timeout_s=60)
 

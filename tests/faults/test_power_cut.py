@@ -17,7 +17,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import GroundwireError, UnavailableError
-from tests.e2e.server import ServerProcess
+from tests.e2e.server import ASKS_ENGINE, ServerProcess
 from tests.faults.power import CutDisk, unavailable
 
 CUTS = int(os.environ.get("GROUNDWIRE_TEST_CUTS", "20"))
@@ -92,7 +92,7 @@ def test_what_was_acknowledged_is_found_after_a_power_cut(disk: CutDisk, vectors
     arguments = ("--embedder", "hashing:64", "--vectors", vectors)
     lost: list[str] = []
     slowest, made = 0.0, set[str]()
-    server = ServerProcess(data, arguments)
+    server = ServerProcess(data, arguments, **ASKS_ENGINE)
     try:
         for _ in range(cuts):
             before = {name: set(texts) for name, texts in written.texts.items()}
@@ -109,7 +109,7 @@ def test_what_was_acknowledged_is_found_after_a_power_cut(disk: CutDisk, vectors
                 server.kill()
                 writer.join()
             disk.restore()
-            server = ServerProcess(data, arguments)
+            server = ServerProcess(data, arguments, **ASKS_ENGINE)
             serving = time.monotonic()
             new = {
                 name: [marker for marker in texts if marker not in before[name]]

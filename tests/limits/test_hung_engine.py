@@ -30,7 +30,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.rpc.healthcheck import status_of
 from tests.conformance.processes import engine_pids
-from tests.e2e.server import ServerProcess
+from tests.e2e.server import ASKS_ENGINE, ServerProcess
 
 pytestmark = [pytest.mark.limits, pytest.mark.timeout(300)]
 
@@ -110,7 +110,7 @@ def searches_by_vector(client: GroundwireClient) -> bool:
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServerProcess]:
     pytest.importorskip({"qdrant-edge": "qdrant_edge", "chroma": "chromadb"}[request.param])
     arguments = ("--embedder", "hashing:256", "--vectors", f"{request.param}:")
-    running = ServerProcess(tmp_path / "data", arguments)
+    running = ServerProcess(tmp_path / "data", arguments, **ASKS_ENGINE)
     with GroundwireClient(running.address) as client:
         client.create_collection(collection=COLLECTION)
         for number in range(DOCUMENTS):
@@ -190,7 +190,7 @@ def test_a_killed_engine_is_replaced_and_has_lost_nothing(
 
 def test_an_engine_that_stays_stopped_is_replaced(tmp_path: Path) -> None:
     pytest.importorskip("qdrant_edge")
-    server = ServerProcess(tmp_path / "data", GROUNDWIRE_ENGINE_HUNG_AFTER_S="6")
+    server = ServerProcess(tmp_path / "data", GROUNDWIRE_ENGINE_HUNG_AFTER_S="6", **ASKS_ENGINE)
     with GroundwireClient(server.address) as client:
         client.create_collection(collection=COLLECTION)
         for number in range(DOCUMENTS):
@@ -206,7 +206,7 @@ def test_an_engine_that_stays_stopped_is_replaced(tmp_path: Path) -> None:
 def test_a_stopped_engine_does_not_hold_up_the_end_of_the_server(tmp_path: Path) -> None:
     pytest.importorskip("qdrant_edge")
     drain_s = 3.0
-    server = ServerProcess(tmp_path / "data", GROUNDWIRE_DRAIN_S=str(drain_s))
+    server = ServerProcess(tmp_path / "data", GROUNDWIRE_DRAIN_S=str(drain_s), **ASKS_ENGINE)
     with GroundwireClient(server.address) as client, ThreadPoolExecutor(CALLERS) as pool:
         client.create_collection(collection=COLLECTION)
         ingest(client, 1)

@@ -66,17 +66,17 @@ class FullText:
     def search(
         self, tenant: str, collection: str, terms: Sequence[str], phrases: Sequence[str], limit: int
     ) -> Sequence[LexicalMatch]:
-        with self._views.open(tenant, collection) as view:
-            found = view.lexical(terms, phrases, limit)
+        view = self._views.open(tenant, collection)
+        found = view.lexical(terms, phrases, limit)
         return [LexicalMatch(*pair) for pair in zip(found.numbers.tolist(), found.scores.tolist(), strict=True)]
 
     def document_frequencies(self, tenant: str, collection: str, terms: Sequence[str]) -> Mapping[str, int]:
-        with self._views.open(tenant, collection) as view:
-            return view.frequencies(terms)
+        view = self._views.open(tenant, collection)
+        return view.frequencies(terms)
 
     def live_chunks(self, tenant: str, collection: str) -> int:
-        with self._views.open(tenant, collection) as view:
-            return view.chunk_count()
+        view = self._views.open(tenant, collection)
+        return view.chunk_count()
 
 
 @dataclass

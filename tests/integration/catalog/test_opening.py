@@ -1,11 +1,14 @@
 """Opening a catalog file: one owner, one schema, no file made worse."""
 
+import contextvars
 import hashlib
 import stat
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,11 +16,15 @@ import pysqlite3
 import pytest
 from alembic.script import ScriptDirectory
 
+from groundwire.catalog import writer
 from groundwire.catalog.connections import check_sqlite_version
-from groundwire.catalog.database import Database
+from groundwire.catalog.database import READ_CONNECTIONS, Database
 from groundwire.catalog.migrating import HEAD
+from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.errors import (
+    CallCancelledError,
     DataLossError,
+    DeadlineError,
     DrainingError,
     ExhaustedError,
     InvalidRequestError,
@@ -151,8 +158,16 @@ def test_every_connection_has_the_settings_that_durability_needs(tmp_path: Path)
 
     full = 2
     assert database.write(settings) == ("wal", full, 1, 10_000, 0)
-    with database.read() as first, database.read() as second:
-        assert settings(first)[2:] == settings(second)[2:] == (1, 10_000, 1)
+    together = threading.Barrier(2, timeout=10)
+
+    def read() -> tuple[object, ...]:
+        with database.read() as connection:
+            together.wait()  # so that each thread has a connection of its own
+            return settings(connection)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.submit(read), pool.submit(read)
+        assert first.result(10)[2:] == second.result(10)[2:] == (1, 10_000, 1)
     database.close()
 
 
@@ -170,14 +185,88 @@ def test_a_read_is_one_snapshot_and_does_not_wait_for_the_writer(tmp_path: Path)
         assert catalog.database.position(before) == 0
         writer.start()
         inside.wait(10)
-        with catalog.database.read() as during:
-            assert catalog.database.position(during) == 0
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(_position, catalog.database).result(10) == 0
         go_on.set()
         writer.join(10)
         assert catalog.database.position(before) == 0
     with catalog.database.read() as after:
         assert catalog.database.position(after) == 41
     catalog.database.close()
+
+
+def _position(database: Database) -> int:
+    with database.read() as connection:
+        return database.position(connection)
+
+
+def _within(budget: Budget, work: Callable[[], object]) -> object:
+    """Run `work` as a part of a call with this budget."""
+
+    def run() -> object:
+        bind_current_budget(budget)
+        return work()
+
+    return contextvars.copy_context().run(run)
+
+
+def test_a_thread_that_reads_waits_for_the_catalog_neither_to_read_nor_to_write(tmp_path: Path) -> None:
+    database = _open(tmp_path / "catalog.db")
+    with database.read():
+        with pytest.raises(RuntimeError, match="must not wait for it again"):
+            _position(database)
+        with pytest.raises(RuntimeError, match="must not wait for it again"):
+            database.write(lambda _: None)
+    assert _position(database) == 0
+    database.close()
+
+
+def test_waiting_for_a_connection_ends_with_the_call_and_takes_none_away(tmp_path: Path) -> None:
+    database = _open(tmp_path / "catalog.db")
+    go_on, reading = threading.Event(), threading.Semaphore(0)
+
+    def hold() -> None:
+        with database.read():
+            reading.release()
+            go_on.wait(20)
+
+    with ThreadPoolExecutor(READ_CONNECTIONS + 1) as pool:
+        holders = [pool.submit(hold) for _ in range(READ_CONNECTIONS)]
+        for _ in holders:
+            assert reading.acquire(timeout=10)
+        with pytest.raises(DeadlineError):
+            _within(Budget(0.1), lambda: _position(database))
+        cancelled = Budget()
+        waiting = pool.submit(_within, cancelled, lambda: _position(database))
+        time.sleep(0.05)
+        cancelled.cancel()
+        with pytest.raises(CallCancelledError):
+            waiting.result(10)
+        go_on.set()
+        for holder in holders:
+            holder.result(10)
+        again = [pool.submit(_position, database) for _ in range(2 * READ_CONNECTIONS)]
+        assert [future.result(10) for future in again] == [0] * len(again)
+    database.close()
+
+
+def test_a_write_that_could_not_begin_within_its_call_never_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_TIDYING_S", 0.1)
+    database = _open(tmp_path / "catalog.db")
+    go_on, done = threading.Event(), []
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(database.write, lambda _: go_on.wait(20))
+        started = time.monotonic()
+        with pytest.raises(DeadlineError):
+            _within(Budget(0.1), lambda: database.write(lambda _: done.append(1)))
+        assert time.monotonic() - started < 5
+        go_on.set()
+        assert first.result(10)
+    database.write(lambda _: done.append(2))
+    assert done == [2]
+    database.close()
 
 
 def test_a_failing_unit_of_work_rolls_back_and_its_error_comes_through(tmp_path: Path) -> None:
@@ -205,10 +294,10 @@ def test_a_full_disk_is_exhaustion_and_reads_go_on(tmp_path: Path) -> None:
     document, _ = catalog.put(docs, make_draft("tide"))
     catalog.database.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 1"))
     with pytest.raises(ExhaustedError):
-        catalog.put(docs, make_draft("moon" * 100_000, source="b"))
+        catalog.put(docs, make_draft(*["moon" * 1_000] * 100, source="b"))
     assert catalog.documents.page(TENANT, "docs", None, 10) == [document]
     catalog.database.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 1000000"))
-    catalog.put(docs, make_draft("moon" * 100_000, source="b"))
+    catalog.put(docs, make_draft(*["moon" * 1_000] * 100, source="b"))
     assert catalog.integrity.problems() == []
     catalog.database.close()
 

@@ -198,9 +198,9 @@ def test_levels_are_chunks_that_no_search_returns(harness: Harness, collection: 
     parent = by_id(harness, collection, spring[0].parent_chunk_id)
     assert parent.content.startswith("## Spring")
     assert harness.points(collection) == [chunk.chunk_number for chunk in leaves]
-    with SearchViews(harness.catalog).open(DEFAULT_TENANT, collection) as view:
-        found = view.lexical(["tides"], [], 100).numbers.tolist()
-        assert set(view.matching(None).tolist()) == {chunk.chunk_number for chunk in leaves}
+    view = SearchViews(harness.catalog).open(DEFAULT_TENANT, collection)
+    found = view.lexical(["tides"], [], 100).numbers.tolist()
+    assert set(view.matching(None).tolist()) == {chunk.chunk_number for chunk in leaves}
     assert set(found) <= {chunk.chunk_number for chunk in leaves}
     figures = harness.collection_calls.get(pb.GetCollectionRequest(collection=collection)).collection
     assert figures.chunk_count == result.document.chunk_count == len(leaves)

@@ -348,7 +348,7 @@ def test_when_the_indexed_chunk_goes_a_repeated_one_takes_its_place(harness: Har
     harness.delete(collection, first.document.document_id)
     harness.sweep()
     assert numbers_for(harness, collection) == 3
-    with SearchViews(harness.catalog).open(DEFAULT_TENANT, collection) as view:
-        (found,) = view.lexical(["boilerplate"], [], 10).numbers
+    view = SearchViews(harness.catalog).open(DEFAULT_TENANT, collection)
+    (found,) = view.lexical(["boilerplate"], [], 10).numbers
     assert found in harness.points(collection)
     assert Integrity(harness.catalog).problems() == []

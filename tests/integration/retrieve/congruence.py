@@ -83,9 +83,9 @@ def difference(reference: Outcome, other: Outcome) -> str | None:
 
 def oracle(library: Library) -> Callable[[Case], set[int]]:
     """Return what tells the numbers of all chunks that a case's filter keeps, by the reference evaluator."""
-    with library.service.search_chunks.views.open("default", "docs") as view:
-        fields, numbers = view.fields(), view.matching(None)
-        stored = view.chunks([int(number) for number in numbers])
+    view = library.service.search_chunks.views.open("default", "docs")
+    fields, numbers = view.fields(), view.matching(None)
+    stored = view.chunks([int(number) for number in numbers])
     payloads = {number: chunk.payload for number, chunk in stored.items()}
 
     def kept(case: Case) -> set[int]:

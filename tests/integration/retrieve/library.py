@@ -33,6 +33,9 @@ from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.factory import open_vector_store
 
+BY_ENGINE = RetrieveSettings(exact_chunks=0)
+"""Small collections are searched by the engine too, since it is what most tests are about."""
+
 DIMENSIONS = 64
 IDENTITY = EmbeddingIdentity("test", "word-bag", "1", DIMENSIONS, 512, normalized=True, probe_digest="0" * 64)
 
@@ -92,7 +95,7 @@ class Library:
             catalog=self.database,
             vectors=self.vectors,
             embedder=self.embedder,
-            settings=settings or RetrieveSettings(),
+            settings=settings or BY_ENGINE,
             workers=self.workers,
             clock=clock,
         )

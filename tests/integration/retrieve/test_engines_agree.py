@@ -121,9 +121,9 @@ def test_engines_give_the_same_results_and_they_all_match_the_filter(
 
 
 def _expected(library: Library, document: JsonFilter) -> set[str]:
-    with library.service.search_chunks.views.open("default", "docs") as view:
-        where = resolve_filter(parse_filter(document), view.fields())
-        stored = view.chunks(range(1, 500))
+    view = library.service.search_chunks.views.open("default", "docs")
+    where = resolve_filter(parse_filter(document), view.fields())
+    stored = view.chunks(range(1, 500))
     return {
         chunk.chunk.content
         for number, chunk in stored.items()

@@ -95,7 +95,7 @@ def test_stale_points_do_not_change_what_is_found(library: Library) -> None:
 
 
 def test_a_chunk_whose_vector_is_lost_is_still_found_by_its_words(tmp_path_factory: pytest.TempPathFactory) -> None:
-    library = Library(tmp_path_factory.mktemp("lost"), settings=RetrieveSettings(pool_size=1))
+    library = Library(tmp_path_factory.mktemp("lost"), settings=RetrieveSettings(pool_size=1, exact_chunks=0))
     library.put("a.txt", ["alpha one", "beta two"])
     numbers = list(library.vectors.numbers(library.collection.engine_name, Budget()))
     library.vectors.delete(library.collection.engine_name, numbers, Budget())

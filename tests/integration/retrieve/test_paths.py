@@ -92,8 +92,8 @@ def test_filtered_searches_find_what_an_exact_one_finds(
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_both_legs_obey_the_filter(large: Library, shape: str) -> None:
     allowed = {hit for seed in range(3) for hit in _numbers(_ask(large, seed, _SHAPES[shape], exact=True, top_k=20))}
-    with large.service.search_chunks.views.open("default", "docs") as view:
-        matching = set(view.matching(parse_filter(_SHAPES[shape])).tolist())
+    view = large.service.search_chunks.views.open("default", "docs")
+    matching = set(view.matching(parse_filter(_SHAPES[shape])).tolist())
     assert allowed <= matching
     for seed in range(3):
         response = _ask(large, seed, _SHAPES[shape], mode=_HYBRID)
@@ -102,8 +102,8 @@ def test_both_legs_obey_the_filter(large: Library, shape: str) -> None:
 
 
 def test_an_exact_search_compares_with_every_vector(large: Library) -> None:
-    with large.service.search_chunks.views.open("default", "docs") as view:
-        numbers, rows = view.vectors(view.matching(None))
+    view = large.service.search_chunks.views.open("default", "docs")
+    numbers, rows = view.vectors(view.matching(None))
     for seed in range(4):
         vector = np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)
         order = numbers[np.argsort(-(rows @ vector), kind="stable")][:10]

@@ -18,12 +18,14 @@ from groundwire.catalog.failures import translated_failures
 from groundwire.catalog.migrating import migrate
 from groundwire.catalog.owner_lock import OwnerLock
 from groundwire.catalog.writer import Writer
-from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import DrainingError, InvalidRequestError
+from groundwire.kernel.budget import Budget, current_budget
+from groundwire.kernel.errors import DrainingError, InvalidRequestError, StoreUnavailableError
 
 T = TypeVar("T")
 
 READ_CONNECTIONS = 16
+READ_WAIT_S = 10.0
+"""Reads take milliseconds: who waits so long for a connection has met a fault, however much time the call has left."""
 POSITION = "position"
 _SCRUB_S = 2.0
 _SCRUB_PAUSE_S = 0.05
@@ -41,6 +43,7 @@ class Database:
         self._lock = lock
         self._writing = writing
         self._reading = reading
+        self._readers = _Readers(READ_CONNECTIONS)
         self._writer = Writer(writing, self.position)
         self._closing = threading.Lock()
         self._closed = False
@@ -71,18 +74,33 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a connection that sees one snapshot; keep it for one batch, not for a whole stream."""
+        """Give a connection that sees one snapshot; for a few statements, never across a wait for anything else.
+
+        A thread has one at a time, so that threads cannot wait for one another's. Waiting for it ends with the budget
+        of the current call.
+
+        Raises:
+            StoreUnavailableError: none became free in time, or the file cannot be read.
+            RuntimeError: this thread has one already, which is a defect of its code.
+        """
         if self._closed:
             raise DrainingError("the catalog is closed")
-        with translated_failures(), self._reading.connect() as connection, connection.begin():
+        reader = self._readers.one(current_budget())
+        with reader, translated_failures(), self._reading.connect() as connection, connection.begin():
             yield connection
 
     def write(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
         """Run `work` on the writer thread in one transaction and return what it returns, once it is durable.
 
         An exception of `work` rolls back and leaves unchanged. The transaction may hold other work as well, unless it
-        is to be `alone`: that is for work which reads through `read` too, or may be interrupted.
+        is to be `alone`: that is for work which reads through `read` too, or may be interrupted. Work that could not
+        begin when the budget of the current call has ended is taken back.
+
+        Raises:
+            DeadlineError, CallCancelledError: the work was taken back; nothing was written.
+            RuntimeError: this thread has a reading connection, which is a defect of its code.
         """
+        self._readers.refuse_holder()
         return self._writer.run(work, alone=alone)
 
     def scrub(self, budget: Budget) -> bool:
@@ -121,6 +139,41 @@ class Database:
             # The last connection to close folds the write-ahead log into the file.
             self._writing.dispose()
             self._lock.release()
+
+
+class _Readers:
+    """Hands out the right to read, to so many threads at a time and to each thread once."""
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._changed = threading.Condition()
+        self._own = threading.local()
+
+    @contextmanager
+    def one(self, budget: Budget) -> Iterator[None]:
+        self.refuse_holder()
+        with self._changed:
+            try:
+                is_free = budget.wait_for(self._changed, lambda: self._free > 0, READ_WAIT_S)
+            except BaseException:
+                self._changed.notify()  # what woke this thread may have been meant for another
+                raise
+            if not is_free:
+                raise StoreUnavailableError("all read connections of the catalog are in use", engine="catalog")
+            self._free -= 1
+        self._own.reads = True
+        try:
+            yield
+        finally:
+            self._own.reads = False
+            with self._changed:
+                self._free += 1
+                self._changed.notify()
+
+    def refuse_holder(self) -> None:
+        """Raise RuntimeError when this thread reads."""
+        if getattr(self._own, "reads", False):
+            raise RuntimeError("a thread that reads the catalog must not wait for it again")
 
 
 def _parse(url: str) -> Path:

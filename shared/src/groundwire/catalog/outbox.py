@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, exists, func, insert, select, true
+from sqlalchemy import Connection, Row, delete, func, insert, select, true
 
 from groundwire.catalog.bookkeeping_tables import outbox
 from groundwire.catalog.database import Database
@@ -90,12 +90,6 @@ def queue_deleted_points(connection: Connection, tenant: str, engine_name: str, 
 def queue_matched_points(connection: Connection, tenant: str, engine_name: str, numbers: Sequence[int]) -> list[int]:
     """Queue points to be made equal to the catalog, a few thousand in each task; return the ids of the tasks."""
     return _queue(connection, tenant, OutboxKind.MATCH_POINTS, engine_name, numbers)
-
-
-def has_points_to_match(connection: Connection, engine_name: str) -> bool:
-    """Tell whether the filter keys of some points may differ from the catalog."""
-    waiting = exists().where(outbox.c.engine_name == engine_name, outbox.c.kind == OutboxKind.MATCH_POINTS.value)
-    return bool(connection.execute(select(waiting)).scalar_one())
 
 
 def queue_dropped_collection(connection: Connection, collection: Collection) -> int:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, update
 
 from groundwire.catalog.chunk_rows import SELECT_LIVE_CHUNKS, to_stored_chunk
 from groundwire.catalog.connections import encode_json
@@ -41,12 +41,6 @@ def rewrite_payloads(connection: Connection, document: RowMapping, which: Column
     )
     numbers = sorted(stored.chunk_number for stored in found)
     return queue_matched_points(connection, document["tenant"], document["engine_name"], numbers)
-
-
-def last_rewrite(connection: Connection, collection_key: int) -> int:
-    """Return the position of the last change of filter keys in a collection, 0 for none."""
-    statement = select(collections.c.rewritten_position).where(collections.c.collection_key == collection_key)
-    return int(connection.execute(statement).scalar() or 0)
 
 
 def _write(connection: Connection, payloads: Iterable[tuple[int, Payload]]) -> None:

@@ -1,12 +1,9 @@
-"""What a search reads of a collection, all of it on one snapshot of the catalog."""
+"""What a search reads of a collection: many short reads that agree with one another."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +13,6 @@ from groundwire.catalog.chunk_rows import to_stored_chunk
 from groundwire.catalog.chunks import live_chunks
 from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
-from groundwire.catalog.engine_rewrites import EngineRewrites
 from groundwire.catalog.full_text import FullText, LexicalMatches, live_part, superseded_part
 from groundwire.catalog.metadata_fields import metadata_fields
 from groundwire.catalog.snapshots import check_snapshot, oldest_snapshot
@@ -34,8 +30,6 @@ from groundwire.kernel.filter_fields import FieldKind
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
 
-Params = ParamSpec("Params")
-ResultT = TypeVar("ResultT")
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
 _FURTHER = 4
@@ -43,23 +37,12 @@ _FURTHER = 4
 _FIND = text(
     """
     SELECT collection_key, changed_position, readable_from,
-        (SELECT value FROM counters WHERE name = 'position') AS position
+        (SELECT value FROM counters WHERE name = 'position') AS position,
+        EXISTS (SELECT 1 FROM outbox WHERE outbox.engine_name = collections.engine_name AND kind = 'match_points')
     FROM collections WHERE tenant = :tenant AND name = :name
     """
 )
-
-
-def _by_turns(
-    method: Callable[Concatenate["SearchView", Params], ResultT],
-) -> Callable[Concatenate["SearchView", Params], ResultT]:
-    """Let one thread at a time use the connection of a view."""
-
-    @wraps(method)
-    def by_turns(self: "SearchView", /, *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
-        with self.turn:
-            return method(self, *args, **kwargs)
-
-    return by_turns
+_STATE = "SELECT changed_position, readable_from, rewritten_position FROM collections WHERE collection_key = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +54,19 @@ class _Figures:
     collections: BoundedCache[tuple[int, int], Collection]
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One short read: its connection, and what the collection is there.
+
+    `as_of` is the position to read as of, None for now; `rewritten` the position of the last change of filter keys.
+    """
+
+    connection: Connection
+    as_of: int | None
+    changed: int
+    rewritten: int
+
+
 class SearchViews:
     """Opens views; safe to use from many threads."""
 
@@ -80,9 +76,8 @@ class SearchViews:
         self._full_text = FullText()
         self._figures = _Figures(*(BoundedCache(_CACHED_FIGURES) for _ in range(3)))
 
-    @contextmanager
-    def open(self, tenant: str, name: str, snapshot: int | None = None) -> Iterator["SearchView"]:
-        """Give a view of a collection as it is now, or was at a position.
+    def open(self, tenant: str, name: str, snapshot: int | None = None) -> "SearchView":
+        """Return a view of a collection as it is now, or was at a position.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
@@ -93,14 +88,21 @@ class SearchViews:
             row = connection.execute(_FIND, {"tenant": tenant, "name": name}).one_or_none()
             if row is None:
                 raise CollectionNotFoundError(name)
-            key, changed, readable_from, position = row
+            key, changed, readable_from, position, is_behind = row
             collection = self._collection(connection, key, changed)
             if snapshot is not None:
                 oldest = oldest_snapshot(connection, key, readable_from, collection, self._clock.now())
                 check_snapshot(snapshot, oldest, position)
-            rewrites = EngineRewrites(self._database, connection, collection.engine_name, key, position)
-            places = (position, changed)
-            yield SearchView(connection, collection, key, places, snapshot, self._full_text, self._figures, rewrites)
+        return SearchView(
+            self._database,
+            collection,
+            key,
+            (position, changed),
+            snapshot,
+            self._full_text,
+            self._figures,
+            engine_is_behind=bool(is_behind),
+        )
 
     def _collection(self, connection: Connection, key: int, changed: int) -> Collection:
         """Return the collection; every change of its settings moves the position at which it changed."""
@@ -113,126 +115,178 @@ class SearchViews:
 
 
 class SearchView:
-    """One collection at one moment; threads that share it take turns.
+    """One collection at one moment; safe to share by threads.
+
+    Every method takes a connection for its own statements only, so a search holds none while it waits for a model or
+    an engine. Reads agree all the same: each compares the collection's position with that of the view, and once the
+    collection has changed it reads as of the view's position. Only what was deleted or overwritten for good since
+    cannot be read so; then the view reads what is there now, and `has_lost_history` says so.
 
     Attributes:
         collection: the collection.
         position: position of the catalog that is read.
-        changed_position: position at which the collection last changed; equal ones mean equal contents.
-        snapshot: the earlier position that is read, None for now.
-        turn: held while the catalog is read.
+        changed_position: position at which the collection had last changed; equal ones mean equal contents.
+        snapshot: the earlier position that was asked for, None for the moment the view was opened.
+        has_lost_history: some reads may have seen later contents than others.
     """
 
     def __init__(
         self,
-        connection: Connection,
+        database: Database,
         collection: Collection,
         key: int,
         positions: tuple[int, int],
         snapshot: int | None,
         full_text: FullText,
         figures: _Figures,
-        rewrites: EngineRewrites,
+        *,
+        engine_is_behind: bool,
     ) -> None:
         self.collection = collection
         self.position = positions[0] if snapshot is None else snapshot
         self.changed_position = positions[1]
         self.snapshot = None if snapshot is None or snapshot >= positions[1] else snapshot
-        self.turn = threading.RLock()
-        self._connection = connection
+        self.has_lost_history = False
+        self._database = database
         self._key = key
+        self._asked_for_past = snapshot is not None
         self._full_text = full_text
         self._figures = figures
-        self._rewrites = rewrites
+        self._engine_is_behind = engine_is_behind
 
-    @_by_turns
+    @contextmanager
+    def _read(self) -> Iterator[_Read]:
+        """Give a connection for a few statements.
+
+        Raises:
+            CollectionNotFoundError: the collection was deleted meanwhile.
+            SnapshotExpiredError: a snapshot was asked for and is not all kept any more.
+        """
+        with self._database.read() as connection:
+            row = connection.exec_driver_sql(_STATE, (self._key,)).one_or_none()
+            if row is None:
+                raise CollectionNotFoundError(self.collection.name)
+            changed, readable_from, rewritten = row
+            as_of = self.snapshot
+            if changed != self.changed_position:
+                if self._asked_for_past:
+                    check_snapshot(self.position, readable_from, changed)
+                if readable_from <= self.position:
+                    as_of = self.position
+                else:
+                    self.has_lost_history = True
+            yield _Read(connection, as_of, changed, rewritten)
+
     def engine_keeps_up(self) -> bool:
-        """Tell whether the engine, which has just finished a search, filtered by what this view says."""
-        return not self._rewrites.may_show()
+        """Tell whether the engine, which has just finished a search, filtered by what this view says.
 
-    @_by_turns
+        Filter keys are changed in one transaction of the catalog, and in the engine point by point afterwards; the
+        tasks stay in the outbox until the engine has acknowledged them. So the engine may have met other keys if it
+        had not caught up when the view was opened, or if keys have been changed since.
+        """
+        if self._engine_is_behind:
+            return False
+        with self._read() as read:
+            return read.rewritten <= self.position
+
     def chunk_count(self) -> int:
         """Return the number of live chunks, what document frequencies are shares of."""
         known = self._figures.chunk_count.get((self._key, self.changed_position))
-        if known is None:
+        if known is not None:
+            return known
+        with self._read() as read:
             counted = select(func.coalesce(func.sum(documents.c.chunk_count), 0)).where(
                 documents.c.collection_key == self._key, documents.c.live_generation > 0
             )
-            known = int(self._connection.execute(counted).scalar_one())
-            self._figures.chunk_count.put((self._key, self.changed_position), known)
-        return known
+            count = int(read.connection.execute(counted).scalar_one())
+            self._figures.chunk_count.put((self._key, read.changed), count)
+        return count
 
-    @_by_turns
     def fields(self) -> Mapping[str, FieldKind]:
         """Return the metadata fields that visible documents brought along, with what they hold."""
         known = self._figures.fields.get((self._key, self.changed_position))
-        if known is None:
-            known = metadata_fields(self._connection, self._key)
-            self._figures.fields.put((self._key, self.changed_position), known)
-        return known
+        if known is not None:
+            return known
+        with self._read() as read:
+            fields = metadata_fields(read.connection, self._key)
+            self._figures.fields.put((self._key, read.changed), fields)
+        return fields
 
-    @_by_turns
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
         """Return the number of live chunks that contain each term or phrase, 0 for none."""
-        part = live_part(self._key)
-        return self._full_text.frequencies(self._connection, part, self.changed_position, terms)
+        with self._read() as read:
+            return self._full_text.frequencies(read.connection, live_part(self._key), read.changed, terms)
 
-    @_by_turns
     def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
         """Return the best chunks that contain any term or phrase, best first, ties by number."""
-        if self.snapshot is None:
-            return self._full_text.search(self._connection, live_part(self._key), terms, phrases, limit)
-        asked = limit
-        while True:
-            parts = [
-                self._full_text.search(self._connection, part(self._key), terms, phrases, asked)
-                for part in (live_part, superseded_part)
-            ]
-            visible = self._visible(parts)
-            if len(visible.numbers) >= limit or all(len(part.numbers) < asked for part in parts):
-                return LexicalMatches(visible.numbers[:limit], visible.scores[:limit])
-            asked *= _FURTHER
+        with self._read() as read:
+            if read.as_of is None:
+                return self._full_text.search(read.connection, live_part(self._key), terms, phrases, limit)
+            asked = limit
+            while True:
+                parts = [
+                    self._full_text.search(read.connection, part(self._key), terms, phrases, asked)
+                    for part in (live_part, superseded_part)
+                ]
+                visible = self._visible(read, parts)
+                if len(visible.numbers) >= limit or all(len(part.numbers) < asked for part in parts):
+                    return LexicalMatches(visible.numbers[:limit], visible.scores[:limit])
+                asked *= _FURTHER
 
-    def _visible(self, parts: Sequence[LexicalMatches]) -> LexicalMatches:
+    def _visible(self, read: _Read, parts: Sequence[LexicalMatches]) -> LexicalMatches:
         numbers = np.concatenate([part.numbers for part in parts])
         scores = np.concatenate([part.scores for part in parts])
-        kept = np.isin(numbers, list(self.among(None, numbers.tolist())))
+        kept = np.isin(numbers, list(self._among(read, None, numbers.tolist())))
         order = np.lexsort((numbers[kept], -scores[kept]))
         return LexicalMatches(numbers[kept][order], scores[kept][order])
 
-    @_by_turns
     def matching(self, where: Filter | None) -> Numbers:
         """Return the numbers of the visible chunks whose payload matches, ascending; all of them for None."""
-        return matching_numbers(self._connection, self._key, where, self.snapshot)
+        with self._read() as read:
+            return matching_numbers(read.connection, self._key, where, read.as_of)
 
-    @_by_turns
     def among(self, where: Filter | None, numbers: Sequence[int]) -> set[int]:
         """Return those of the chunks that are visible and match."""
-        return matching_among(self._connection, self._key, where, self.snapshot, numbers)
+        with self._read() as read:
+            return self._among(read, where, numbers)
 
-    @_by_turns
+    def _among(self, read: _Read, where: Filter | None, numbers: Sequence[int]) -> set[int]:
+        return matching_among(read.connection, self._key, where, read.as_of, numbers)
+
     def estimated_share(self, where: Filter) -> float:
         """Return the share of live chunks that match, in [0, 1], of a sample of them."""
-        return estimated_share(self._connection, live_part(self._key), where)
+        with self._read() as read:
+            return estimated_share(read.connection, live_part(self._key), where)
 
-    @_by_turns
     def superseded(self, where: Filter | None) -> Numbers:
-        """Return the numbers of the matching chunks that were visible at the snapshot and are not live now."""
-        empty = np.zeros(0, dtype=np.int64)
-        return empty if self.snapshot is None else superseded_numbers(self._connection, self._key, where, self.snapshot)
+        """Return the numbers of the matching chunks that are visible here and not live now."""
+        is_latest = self.snapshot is None and self._database.latest_position == self.position
+        if not is_latest:
+            with self._read() as read:
+                if read.as_of is not None:
+                    return superseded_numbers(read.connection, self._key, where, read.as_of)
+        return np.zeros(0, dtype=np.int64)
 
-    @_by_turns
-    def chunks(self, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
-        """Return those of the chunks that are visible, by number, in the order given; one query."""
-        if self.snapshot is None:
-            return live_chunks(self._connection, self.collection.tenant, self.collection.name, numbers)
-        given = func.json_each(json.dumps(sorted(self.among(None, numbers)))).table_valued("value").c.value
-        statement = select_chunks_then(chunks.c.chunk_number.in_(select(given)))
+    def chunks(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, StoredChunk]:
+        """Return those of the chunks that are visible, by number, in the order given.
+
+        The caller has found that they match `where`. Where that may not hold any more it is looked at again, so that
+        what is returned always matches as it is shown.
+        """
+        with self._read() as read:
+            if self.has_lost_history and where is not None:
+                matching = self._among(read, where, numbers)
+                numbers = [number for number in numbers if number in matching]
+            if read.as_of is None:
+                return live_chunks(read.connection, self.collection.tenant, self.collection.name, numbers)
+            visible = sorted(self._among(read, None, numbers))
+            given = func.json_each(json.dumps(visible)).table_valued("value").c.value
+            rows = read.connection.execute(select_chunks_then(chunks.c.chunk_number.in_(select(given)))).all()
         seen: dict[int, Document] = {}
-        found = {row[0]: to_stored_chunk(row, seen) for row in self._connection.execute(statement)}
+        found = {row[0]: to_stored_chunk(row, seen) for row in rows}
         return {number: found[number] for number in numbers if number in found}
 
-    @_by_turns
     def vectors(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors]:
         """Return the stored vectors of those chunks that have one: numbers, float32 of shape (found, dimensions)."""
-        return vectors_of(self._connection, self.collection.identity, numbers)
+        with self._read() as read:
+            return vectors_of(read.connection, self.collection.identity, numbers)

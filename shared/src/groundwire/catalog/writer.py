@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
@@ -12,7 +13,8 @@ from sqlalchemy import Connection, Engine
 
 from groundwire.catalog.connections import BUSY_TIMEOUT_MS
 from groundwire.catalog.failures import translated_failures
-from groundwire.kernel.errors import DrainingError
+from groundwire.kernel.budget import Budget, current_budget
+from groundwire.kernel.errors import CallCancelledError, DeadlineError, DrainingError
 
 T = TypeVar("T")
 
@@ -20,6 +22,8 @@ _CHECKPOINT_WAIT_MS: Final = 50
 GROUP_UNITS: Final = 32
 GROUP_S: Final = 0.02
 """Units that wait already share a transaction, and with it one flush to disk, as long as it is younger than this."""
+
+_TIDYING_S = 1.0
 
 
 @dataclass(eq=False, slots=True)
@@ -70,6 +74,8 @@ class Writer:
 
         Raises:
             DrainingError: the database is closed.
+            DeadlineError, CallCancelledError: the budget of the current call ended before the work could begin; it
+                never will.
         """
         if getattr(self._inside, "active", False):
             raise RuntimeError("a unit of work must not start another one")
@@ -80,7 +86,7 @@ class Writer:
         except RuntimeError as error:
             if self._withdrawn(unit):
                 raise DrainingError("the catalog is closed") from error
-        return cast("T", unit.told.result())
+        return cast("T", self._outcome(unit, current_budget()))
 
     def checkpoint(self) -> bool:
         """Fold the write-ahead log into the file and empty it; False while readers need what is in it.
@@ -108,6 +114,21 @@ class Writer:
     def close(self) -> None:
         """Finish the work that was handed in, then stop; idempotent."""
         self._thread.shutdown(wait=True)
+
+    def _outcome(self, unit: _Unit, budget: Budget) -> Any:
+        """Wait for a unit until the budget ends, and no longer than that unless it has begun.
+
+        Once begun it ends by itself, at the latest when SQLite gives up a lock of another process. What a call writes
+        to tidy up after its deadline gets some time to begin, too.
+        """
+        try:
+            return budget.result_of(unit.told)
+        except (DeadlineError, CallCancelledError):
+            with suppress(TimeoutError):
+                return unit.told.result(_TIDYING_S)
+            if self._withdrawn(unit):
+                raise
+            return unit.told.result()
 
     def _withdrawn(self, unit: _Unit) -> bool:
         """Take a unit back; False when the thread, that was just ending, has it already."""

@@ -3,10 +3,14 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
 
 from groundwire.kernel.errors import CallCancelledError, DeadlineError
 
+ResultT = TypeVar("ResultT")
 _LOOK_S = 0.05
 
 
@@ -90,3 +94,37 @@ class Budget:
             yield
         finally:
             lock.release()
+
+    def result_of(self, future: Future[ResultT]) -> ResultT:
+        """Wait for the result of a future and return it, or raise its exception.
+
+        Raises:
+            CallCancelledError: `cancel()` was called before it was there.
+            DeadlineError: the deadline passed before it was there.
+        """
+        ready = threading.Condition()
+
+        def wake(_future: Future[ResultT]) -> None:
+            with ready:
+                ready.notify_all()
+
+        future.add_done_callback(wake)
+        with ready:
+            self.wait_for(ready, future.done)
+        return future.result()
+
+
+_current: ContextVar[Budget | None] = ContextVar("groundwire_budget", default=None)
+
+
+def current_budget() -> Budget:
+    """Return the budget of the call that this thread or task works for, one without an end outside of calls.
+
+    For waits of shared resources deep below a use case, such as a connection of the catalog. Ports take a budget.
+    """
+    return _current.get() or Budget()
+
+
+def bind_current_budget(budget: Budget) -> None:
+    """Make `budget` the one that `current_budget()` returns in this context from now on."""
+    _current.set(budget)

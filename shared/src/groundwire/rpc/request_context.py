@@ -3,7 +3,7 @@
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from groundwire.kernel.budget import Budget
+from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 
 
@@ -36,3 +36,4 @@ def bind(context: RequestContext) -> None:
     There is no way back: every call has a task of its own, and the binding ends with it.
     """
     _current.set(context)
+    bind_current_budget(context.budget)

@@ -138,4 +138,5 @@ def _search_chunks(
         companion=companion,
         wait_for_position=WaitForPosition(CollectionPositions(catalog), ConsistencyTokens(_token_key(catalog))),
         clock=clock,
+        exact_chunks=settings.exact_chunks,
     )

@@ -1,10 +1,13 @@
 """A second thread for the leg of a search that can run beside the other."""
 
+import contextvars
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
+
+from groundwire.kernel.budget import Budget
 
 ResultT = TypeVar("ResultT")
 
@@ -23,13 +26,13 @@ class Companion:
         self._free = threading.Semaphore(size)
         self._pool = ThreadPoolExecutor(max(1, size), thread_name_prefix="companion")
 
-    def start(self, work: Callable[[], ResultT]) -> Callable[[], ResultT]:
-        """Return a function that waits for the result of `work`; to be called once, by the same thread."""
+    def start(self, work: Callable[[], ResultT], budget: Budget) -> Callable[[], ResultT]:
+        """Return a function that waits for the result of `work` while the budget lasts; to be called once."""
         if not self._free.acquire(blocking=False):
             return work
-        future: Future[ResultT] = self._pool.submit(work)
+        future: Future[ResultT] = self._pool.submit(contextvars.copy_context().run, work)
         future.add_done_callback(lambda _: self._free.release())
-        return future.result
+        return lambda: budget.result_of(future)
 
     def close(self) -> None:
         """Finish what was started; idempotent."""

@@ -1,5 +1,7 @@
 """Which chunks a search may return: its filter, answered once for all chunks or only for those that turn up."""
 
+import hashlib
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,11 +9,14 @@ from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
 from groundwire.retrieve.domain.comparing import unit_rows
+from groundwire.retrieve.domain.planning import SCANNED_AT_FIRST
 from groundwire.retrieve.ports import Numbers, SearchView
 
 _LOOKED_UP = 400
 """Chunks that are looked up at a time: about a millisecond."""
 _ESTIMATES = 10_000
+_ENTRY_BYTES = 300
+"""What an entry weighs beside its arrays: its key and its place in the cache."""
 _SHIFT = 1.2
 """An estimate holds while the collection has not grown or shrunk by more than this factor."""
 
@@ -24,10 +29,10 @@ class FilterSets:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self.numbers: BoundedCache[tuple[str, int, str], Numbers] = BoundedCache(max_bytes // 4)
-        self.vectors: BoundedCache[tuple[str, int, str], tuple[Numbers, Vectors]] = BoundedCache(3 * max_bytes // 4)
-        self.shares: BoundedCache[tuple[str, str], tuple[int, float]] = BoundedCache(_ESTIMATES)
-        self.asked: BoundedCache[tuple[str, int, str], bool] = BoundedCache(_ESTIMATES)
+        self.numbers: BoundedCache[tuple[str, int, bytes], Numbers] = BoundedCache(max_bytes // 4)
+        self.vectors: BoundedCache[tuple[str, int, bytes], tuple[Numbers, Vectors]] = BoundedCache(3 * max_bytes // 4)
+        self.shares: BoundedCache[tuple[str, bytes], tuple[int, float]] = BoundedCache(_ESTIMATES)
+        self.asked: BoundedCache[tuple[str, int, bytes], bool] = BoundedCache(_ESTIMATES)
 
 
 class FilterGate:
@@ -41,9 +46,9 @@ class FilterGate:
         self.where = where
         self._view = view
         self._sets = sets
-        # Not the filter itself: True == 1 == 1.0 in Python, and not in filters.
-        self._key = (view.collection.uid, view.changed_position, repr(where))
-        self._keeps = view.snapshot is None
+        # Not the filter itself: True == 1 == 1.0 in Python, and not in filters. Not its text: that may be long.
+        digest = hashlib.sha256(repr(where).encode()).digest()
+        self._key = (view.collection.uid, view.changed_position, digest)
         self._numbers: Numbers | None = None
 
     def share(self) -> float:
@@ -64,6 +69,11 @@ class FilterGate:
         return judged[1]
 
     @property
+    def _keeps(self) -> bool:
+        """Return whether what is read belongs to the position that the caches are keyed by."""
+        return self._view.snapshot is None and not self._view.has_lost_history
+
+    @property
     def is_known(self) -> bool:
         """Return whether it is worked out which chunks pass."""
         return self._known() is not None
@@ -74,13 +84,20 @@ class FilterGate:
         return self._work_out() if known is None else known
 
     def vectors(self) -> tuple[Numbers, Vectors]:
-        """Return the stored vectors of all chunks that pass and have one: numbers, float32 rows of length 1."""
+        """Return the stored vectors of all chunks that pass and have one: numbers, float32 rows of length 1.
+
+        Of a small collection all vectors are kept once, not those of each filter.
+        """
+        if self.where is not None and self._view.chunk_count() <= SCANNED_AT_FIRST:
+            every, rows = FilterGate(self._view, None, self._sets).vectors()
+            passes = np.isin(every, self.numbers(), assume_unique=True)
+            return every[passes], rows[passes]
         known = self._sets.vectors.get(self._key) if self._keeps else None
         if known is None:
             numbers, rows = self._view.vectors(self.numbers())
             known = (numbers, unit_rows(rows))
             if self._keeps:
-                self._sets.vectors.put(self._key, known, known[0].nbytes + known[1].nbytes + 1)
+                self._sets.vectors.put(self._key, known, known[0].nbytes + known[1].nbytes + _ENTRY_BYTES)
         return known
 
     def first_passing(self, numbers: Numbers, limit: int) -> NDArray[np.bool_]:
@@ -108,7 +125,7 @@ class FilterGate:
     def _work_out(self) -> Numbers:
         self._numbers = self._view.matching(self.where)
         if self._keeps:
-            self._sets.numbers.put(self._key, self._numbers, self._numbers.nbytes + 1)
+            self._sets.numbers.put(self._key, self._numbers, self._numbers.nbytes + _ENTRY_BYTES)
         return self._numbers
 
 

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
 from groundwire.retrieve.companion import Companion
 from groundwire.retrieve.domain.searching import SearchPlan, StageKind, StageTrace
@@ -29,20 +30,35 @@ class Candidates:
     exhausted: bool
 
 
+class ChangedMeanwhileError(Exception):
+    """Candidates were replaced or deleted for good while the search ran: what took their place may be missing."""
+
+
 class Legs:
     """The legs of one search; belongs to one call.
 
     Args:
         view: what is read of the catalog.
+        where: the filter that candidates match.
         dense: the leg of the vectors.
         lexical: the leg of the words, None when it does not run.
         runs_dense: whether the vectors may find chunks; they score those that words find anyhow.
+        is_last: no further attempt follows, so that a result which may miss something is better than none.
     """
 
     def __init__(
-        self, view: SearchView, dense: SearchVectors, lexical: SearchWords | None, *, runs_dense: bool
+        self,
+        view: SearchView,
+        where: Filter | None,
+        dense: SearchVectors,
+        lexical: SearchWords | None,
+        *,
+        runs_dense: bool,
+        is_last: bool,
     ) -> None:
         self._view = view
+        self._where = where
+        self._is_last = is_last
         self._dense = dense
         self._lexical = lexical
         self._runs_dense = runs_dense
@@ -52,18 +68,13 @@ class Legs:
         self.words: Words | None = None
 
     @contextmanager
-    def looking_up(self, query: str, depth: int, companion: Companion) -> Iterator[None]:
+    def looking_up(self, query: str, depth: int, companion: Companion, budget: Budget) -> Iterator[None]:
         """Look up the words of a query beside what the caller does meanwhile."""
         if self._lexical is None:
             yield
             return
-        wait = companion.start(lambda: self._look_up(query, depth))
-        try:
-            yield
-        except BaseException:
-            with suppress(Exception):  # the first error is the one to tell
-                wait()
-            raise
+        wait = companion.start(lambda: self._look_up(query, depth), budget)
+        yield
         wait()
 
     def prefetch(self, vector: Vectors, depth: int) -> None:
@@ -112,11 +123,17 @@ class Legs:
         return Candidates(pool, len(nearest), matched, found.exhausted), chunks, stale
 
     def join(self, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
-        """Return those of the chunks that are visible, with their documents, in one catalog query."""
+        """Return those of the chunks that are visible, with their documents, in one catalog query.
+
+        Raises:
+            ChangedMeanwhileError: some are not visible any more, and another attempt may find what replaced them.
+        """
         if not numbers:
             return {}
         started = time.perf_counter()
-        found = self._view.chunks(numbers)
+        found = self._view.chunks(numbers, self._where)
+        if self._view.has_lost_history and len(found) < len(numbers) and not self._is_last:
+            raise ChangedMeanwhileError
         self.trace[StageKind.JOIN] = StageTrace(StageKind.JOIN, len(found), time.perf_counter() - started)
         return found
 
@@ -152,7 +169,7 @@ class Legs:
         if not self._runs_dense:
             return {}, True
         if self._near is None or self._near[0] != limit:
-            self._near = (limit, self._timed_vectors(plan.vector, limit))
+            self._near = (limit, self._timed_vectors(_known(plan.vector), limit))
         found = self._near[1]
         return {point.number: point.similarity for point in found.points}, found.is_all
 
@@ -163,7 +180,16 @@ class Legs:
 
         A chunk that has no vector takes the lowest similarity: the catalog is the truth.
         """
+        if plan.vector is None:
+            return Candidates(dict.fromkeys(matches, 0.0), 0, matches, exhausted)
         missing = [number for number in matches if number not in points]
-        known = self._dense.similarities(plan.vector, missing)
+        # Words alone are looked for without the engine, so that such a search does not need it.
+        known = self._dense.similarities(plan.vector, missing, asks_engine=self._runs_dense)
         lowest = min((*points.values(), *known.values()), default=0.0)
         return Candidates(points | dict.fromkeys(missing, lowest) | known, len(points), matches, exhausted)
+
+
+def _known(vector: Vectors | None) -> Vectors:
+    if vector is None:
+        raise RuntimeError("a search by vectors needs the vector of its query")
+    return vector

@@ -35,7 +35,7 @@ class PlanSearch:
         request: SearchRequest,
         collection: Collection,
         where: Filter | None,
-        vector: Vectors,
+        vector: Vectors | None,
         words: Words | None,
     ) -> SearchPlan:
         """Return the plan.

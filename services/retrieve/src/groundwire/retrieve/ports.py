@@ -1,7 +1,6 @@
 """What a search needs from the catalog; `groundwire.catalog` fits these as it is."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -32,7 +31,10 @@ class LexicalMatches(Protocol):
 
 
 class SearchView(Protocol):
-    """One collection on one snapshot of the catalog, now or as of an earlier position; safe to share by threads."""
+    """One collection as of one position of the catalog, the latest or an earlier one; safe to share by threads.
+
+    Holds nothing between two calls of its methods.
+    """
 
     @property
     def collection(self) -> Collection:
@@ -52,6 +54,11 @@ class SearchView(Protocol):
     @property
     def snapshot(self) -> int | None:
         """Return the earlier position that is read, None for now."""
+        ...
+
+    @property
+    def has_lost_history(self) -> bool:
+        """Return whether something was deleted or overwritten for good, so that reads may disagree."""
         ...
 
     def engine_keeps_up(self) -> bool:
@@ -90,8 +97,8 @@ class SearchView(Protocol):
         """Return the numbers of the matching chunks that are visible here and not live now."""
         ...
 
-    def chunks(self, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
-        """Return those of the chunks that are visible, by number, in the order given."""
+    def chunks(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, StoredChunk]:
+        """Return those of the chunks, found to match `where`, that are visible, by number, in the order given."""
         ...
 
     def vectors(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors]:
@@ -102,8 +109,8 @@ class SearchView(Protocol):
 class ViewOpener(Protocol):
     """Opens views of collections."""
 
-    def open(self, tenant: str, name: str, snapshot: int | None = None) -> AbstractContextManager[SearchView]:
-        """Give a view of a collection as it is now, or was at a position.
+    def open(self, tenant: str, name: str, snapshot: int | None = None) -> SearchView:
+        """Return a view of a collection as it is now, or was at a position.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.

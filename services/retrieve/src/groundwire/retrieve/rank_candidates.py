@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.hit import StoredChunk
 from groundwire.retrieve.domain.adjusting import adjust, needs_all_chunks
-from groundwire.retrieve.domain.fusion import FusedScore, fuse
+from groundwire.retrieve.domain.fusion import FusedScore, fuse, fuse_words
 from groundwire.retrieve.domain.ranking import Ranking, rank
 from groundwire.retrieve.domain.screening import Objection
 from groundwire.retrieve.domain.searching import SearchCounts, SearchPlan, StageKind, StageTrace
@@ -69,7 +69,7 @@ class RankCandidates:
                 return found
         while True:
             candidates, live, stale = legs.live(plan, depth, budget)
-            scores = fuse(candidates.similarities, candidates.lexical, plan.dense_weight)
+            scores = _fused(candidates, plan)
             scores = self._order(legs, plan, query, scores, live, budget)
             ranking = rank(scores, live, collapse=collapse, screen=plan.screen)
             if candidates.exhausted or len(ranking.candidates) >= plan.top_k:
@@ -84,7 +84,7 @@ class RankCandidates:
         None when one of them is not live, since then more may be, or when too few are left.
         """
         candidates = legs.candidates(plan, depth)
-        scores = fuse(candidates.similarities, candidates.lexical, plan.dense_weight)
+        scores = _fused(candidates, plan)
         for window in sorted({self._first_window(plan), self._window(plan)}):
             found = self._within(legs, plan, query, candidates, scores, window, budget, collapse=collapse)
             if found is not None:
@@ -142,3 +142,9 @@ class RankCandidates:
         judged = self.rerank.depth if plan.reranks and self.rerank is not None else 0
         diverse = _JOINED_FOR_DIVERSITY if plan.diversity > 0.0 else 0
         return max(_JOINED_AT_LEAST, _JOINED_PER_RESULT * plan.top_k, judged, diverse)
+
+
+def _fused(candidates: Candidates, plan: SearchPlan) -> list[FusedScore]:
+    if plan.vector is None:
+        return fuse_words(candidates.lexical)
+    return fuse(candidates.similarities, candidates.lexical, plan.dense_weight)

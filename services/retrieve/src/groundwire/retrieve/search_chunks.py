@@ -16,6 +16,7 @@ from groundwire.kernel.errors import (
     EmbeddingMismatchError,
     GroundwireError,
     StoreUnavailableError,
+    UnavailableError,
 )
 from groundwire.kernel.filter_resolving import custom_fields, resolve_filter
 from groundwire.kernel.filters import Filter
@@ -37,7 +38,7 @@ from groundwire.retrieve.domain.searching import (
 )
 from groundwire.retrieve.domain.selecting import Selected, select
 from groundwire.retrieve.filter_gate import FilterGate, FilterSets
-from groundwire.retrieve.legs import Legs
+from groundwire.retrieve.legs import ChangedMeanwhileError, Legs
 from groundwire.retrieve.plan_search import PlanSearch
 from groundwire.retrieve.ports import SearchView, ViewOpener
 from groundwire.retrieve.query_vectors import QueryVectors
@@ -47,14 +48,18 @@ from groundwire.retrieve.search_words import SearchWords
 from groundwire.retrieve.state_trail import StateTrail
 from groundwire.retrieve.wait_for_position import WaitForPosition
 
-_INDEX_MOVES = 3
-"""So often a search begins anew when its index was moved; a move takes longer than a search."""
+_ATTEMPTS = 3
+"""So often a search begins anew at most. A move of an index takes longer than a search; candidates that are replaced
+during three searches in a row are left out of the last one."""
 _LOST = "the engine has lost the index of this collection; `groundwire fsck --repair` builds it anew"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchChunks:
-    """Searches; safe to call from many threads at once. `engine` is the name of `vectors`."""
+    """Searches; safe to call from many threads at once.
+
+    `engine` is the name of `vectors`; collections of up to `exact_chunks` chunks are compared one by one.
+    """
 
     views: ViewOpener
     vectors: VectorStore
@@ -66,6 +71,7 @@ class SearchChunks:
     companion: Companion
     wait_for_position: WaitForPosition
     clock: Clock
+    exact_chunks: int
 
     def __call__(self, request: SearchRequest, budget: Budget) -> SearchResult:
         """Return the best chunks.
@@ -94,26 +100,36 @@ class SearchChunks:
     def _search_serving(
         self, request: SearchRequest, budget: Budget, trail: StateTrail, started: float
     ) -> SearchResult:
-        """Search, and again when the index was moved to another engine collection meanwhile and the old one dropped."""
+        """Search, and again when the index was moved meanwhile and the old one dropped, or candidates were replaced."""
         missed = ""
-        for _ in range(_INDEX_MOVES):
-            with self.views.open(request.tenant, request.collection, request.snapshot) as view:
-                try:
-                    return self._search(request, view, budget, trail, started)
-                except CollectionNotFoundError as error:
-                    if error.name != view.collection.engine_name:
-                        raise
-                    if error.name == missed:  # nobody has moved it: it is gone
-                        raise StoreUnavailableError(_LOST, engine=self.engine) from error
-                    missed = error.name
+        for attempt in range(1, _ATTEMPTS + 1):
+            trail.begin_again()
+            view = self.views.open(request.tenant, request.collection, request.snapshot)
+            try:
+                return self._search(request, view, budget, trail, started, is_last=attempt == _ATTEMPTS)
+            except ChangedMeanwhileError:
+                continue
+            except CollectionNotFoundError as error:
+                if error.name != view.collection.engine_name:
+                    raise
+                if error.name == missed:  # nobody has moved it: it is gone
+                    raise StoreUnavailableError(_LOST, engine=self.engine) from error
+                missed = error.name
         raise StoreUnavailableError("the index is being moved; repeat the search", engine=self.engine)
 
     def _search(
-        self, request: SearchRequest, view: SearchView, budget: Budget, trail: StateTrail, started: float
+        self,
+        request: SearchRequest,
+        view: SearchView,
+        budget: Budget,
+        trail: StateTrail,
+        started: float,
+        *,
+        is_last: bool,
     ) -> SearchResult:
         check_query_length(request.query, view.collection, "query")
         gate = FilterGate(view, self._resolve(request, view), self.filter_sets)
-        legs = self._legs(request, view, gate, budget)
+        legs = self._legs(request, view, gate, budget, is_last=is_last)
         trail.enter(SearchState.EMBEDDING)
         vector, embedding_s = self._search_both(request, view.collection, legs, budget, trail)
         plan = self.plan_search(request, view.collection, gate.where, vector, legs.words)
@@ -139,26 +155,42 @@ class SearchChunks:
             return None
         return resolve_filter(request.where, view.fields() if custom_fields(request.where) else {}, "options.filter")
 
-    def _legs(self, request: SearchRequest, view: SearchView, gate: FilterGate, budget: Budget) -> Legs:
+    def _legs(
+        self, request: SearchRequest, view: SearchView, gate: FilterGate, budget: Budget, *, is_last: bool
+    ) -> Legs:
         mode = self.plan_search.mode(request, view.collection)
         return Legs(
             view,
-            SearchVectors(self.vectors, view, gate, budget, exact=request.exact),
+            gate.where,
+            SearchVectors(self.vectors, view, gate, budget, exact=request.exact, exact_chunks=self.exact_chunks),
             None if mode is SearchMode.VECTOR else SearchWords(view, gate, self.plan_search.tuning),
             runs_dense=mode is not SearchMode.LEXICAL,
+            is_last=is_last,
         )
 
     def _search_both(
         self, request: SearchRequest, collection: Collection, legs: Legs, budget: Budget, trail: StateTrail
-    ) -> tuple[Vectors, float]:
-        """Run both legs side by side; return the query's vector and the seconds it took to make."""
-        is_hybrid = self.plan_search.mode(request, collection) is SearchMode.HYBRID
+    ) -> tuple[Vectors | None, float]:
+        """Run both legs side by side; return the query's vector and the seconds it took to make.
+
+        A search by words uses the vector only to bring its scores onto the scale of similarities. So it goes without,
+        None, when the model does not answer.
+        """
+        mode = self.plan_search.mode(request, collection)
+        is_hybrid = mode is SearchMode.HYBRID
         depth = self.rank_candidates.depth(self.plan_search.top_k(request, collection), is_hybrid=is_hybrid)
-        with legs.looking_up(request.query, depth, self.companion):
-            vector, embedding_s = self._embed(request, collection, budget)
+        with legs.looking_up(request.query, depth, self.companion, budget):
+            vector: Vectors | None
+            try:
+                vector, embedding_s = self._embed(request, collection, budget)
+            except UnavailableError:
+                if mode is not SearchMode.LEXICAL:
+                    raise
+                vector, embedding_s = None, 0.0
             budget.check()
             trail.enter(SearchState.SEARCHING)
-            legs.prefetch(vector, depth)
+            if vector is not None:
+                legs.prefetch(vector, depth)
         budget.check()
         return vector, embedding_s
 

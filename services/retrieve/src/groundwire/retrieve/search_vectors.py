@@ -11,7 +11,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import UnsupportedFilterError
 from groundwire.kernel.vector_store import FiltersByIndex, ScoredPoint, VectorStore
 from groundwire.retrieve.domain.comparing import merge, nearest, unit_rows
-from groundwire.retrieve.domain.planning import DensePath, DensePlan, choose_path, neighbours_for
+from groundwire.retrieve.domain.planning import SCANNED_AT_FIRST, DensePath, DensePlan, choose_path, neighbours_for
 from groundwire.retrieve.filter_gate import FilterGate
 from groundwire.retrieve.ports import Numbers, SearchView
 
@@ -36,14 +36,25 @@ class SearchVectors:
         gate: the filter.
         budget: of the search.
         exact: compare with every vector.
+        exact_chunks: a collection of up to so many chunks is compared one by one, whatever the engine.
     """
 
-    def __init__(self, engine: VectorStore, view: SearchView, gate: FilterGate, budget: Budget, *, exact: bool) -> None:
+    def __init__(
+        self,
+        engine: VectorStore,
+        view: SearchView,
+        gate: FilterGate,
+        budget: Budget,
+        *,
+        exact: bool,
+        exact_chunks: int = SCANNED_AT_FIRST,
+    ) -> None:
         self._engine = engine
         self._view = view
         self._gate = gate
         self._budget = budget
         self._exact = exact
+        self._exact_chunks = exact_chunks
         self._name = view.collection.engine_name
         self._unsupported = False
         self.resolved_clause = ""
@@ -52,12 +63,17 @@ class SearchVectors:
         """Return how to find `depth` chunks."""
         if self._exact:
             return DensePlan(DensePath.EXACT, detail="asked for")
+        total = self._view.chunk_count()
+        if total <= self._exact_chunks:
+            # Engines approximate differently, also in what they leave out. Here none of them needs to.
+            path = DensePath.EXACT if self._gate.where is None else DensePath.SCAN
+            return DensePlan(path, detail=f"{total} chunks are compared one by one, on every engine")
         if self._gate.where is None:
             return DensePlan(DensePath.APPROXIMATE)
         if isinstance(self._engine, FiltersByIndex) and not self._unsupported:
             return DensePlan(DensePath.ENGINE_FILTER, detail="the engine has indexes for filters")
         share = self._gate.share()
-        return choose_path(share, self._view.chunk_count(), depth, is_known=self._gate.is_known)
+        return choose_path(share, total, depth, is_known=self._gate.is_known)
 
     def __call__(self, vector: Vectors, limit: int) -> tuple[DenseFound, DensePlan]:
         """Return the `limit` nearest chunks that may be returned, or all, and how they were found.
@@ -73,13 +89,15 @@ class SearchVectors:
             self._unsupported = True
             plan = self.plan(limit)
             found = self._run(plan, vector, limit) or self._scan(vector, limit)
-        return (found if self._view.snapshot is None else self._with_superseded(found, vector, limit)), plan
+        return self._with_superseded(found, vector, limit), plan
 
-    def similarities(self, vector: Vectors, numbers: Sequence[int]) -> dict[int, float]:
-        """Return the similarities of those chunks whose vectors the catalog or the engine has."""
+    def similarities(self, vector: Vectors, numbers: Sequence[int], *, asks_engine: bool) -> dict[int, float]:
+        """Return the similarities of those chunks whose vectors the catalog has, or the engine where it is asked."""
         if not numbers:
             return {}
-        return {point.number: point.similarity for point in self._compare(vector, *self._stored(numbers), len(numbers))}
+        stored, rows, missing = self._stored(numbers)
+        points = self._compare(vector, stored, rows, missing if asks_engine else missing[:0], len(numbers))
+        return {point.number: point.similarity for point in points}
 
     def _run(self, plan: DensePlan, vector: Vectors, limit: int) -> DenseFound | None:
         """Take one path; None when the engine does not know the filter, or not what it is about yet."""
@@ -132,8 +150,10 @@ class SearchVectors:
         return DenseFound(points, len(numbers) <= limit)
 
     def _with_superseded(self, found: DenseFound, vector: Vectors, limit: int) -> DenseFound:
-        """Add what was visible at the snapshot and is not live now; the engine has forgotten it."""
+        """Add what the view still sees and is not live any more; the engine has forgotten it."""
         numbers = self._view.superseded(self._gate.where)
+        if len(numbers) == 0:
+            return found
         known = {point.number for point in found.points}
         left = numbers[~np.isin(numbers, list(known))]
         points = self._compare(vector, *self._stored(left), limit)

@@ -12,8 +12,9 @@ class RetrieveSettings(BaseSettings):
     """Limits of a search, how deep it looks, and what is logged of it.
 
     `max_query_chars` bounds what collections may allow. `approved_source_prefixes` bounds which sources are returned,
-    whatever a collection says. `pool_size` is the number of candidates each leg brings; `dense_weight`, when set,
-    replaces the share of the dense leg that the collection was created with.
+    whatever a collection says. Collections of up to `exact_chunks` chunks are compared one by one. `pool_size` is the
+    number of candidates each leg brings; `dense_weight`, when set, replaces the share of the dense leg that the
+    collection was created with.
     """
 
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_RETRIEVE_", frozen=True, extra="ignore")
@@ -21,6 +22,7 @@ class RetrieveSettings(BaseSettings):
     max_query_chars: int = Field(default=8192, ge=1, le=8192)
     max_top_k: int = Field(default=20, ge=1, le=1000)
     pool_size: int = Field(default=100, ge=1, le=10_000)
+    exact_chunks: int = Field(default=1500, ge=0, le=10_000)
     max_terms: int = Field(default=12, ge=1, le=64)
     max_term_share: float = Field(default=0.25, gt=0, le=1)
     dense_weight: float | None = Field(default=None, ge=0, le=1)

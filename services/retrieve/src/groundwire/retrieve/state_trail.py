@@ -19,6 +19,10 @@ class StateTrail:
         now = self._clock.now()
         self._reached.append((state, max(now, self._reached[-1][1]) if self._reached else now))
 
+    def begin_again(self) -> None:
+        """Forget all but the receipt: the search is made anew."""
+        del self._reached[1:]
+
     @property
     def last(self) -> SearchState:
         """Return the last state that was reached."""

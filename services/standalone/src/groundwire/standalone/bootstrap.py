@@ -34,13 +34,14 @@ ANSWER = "groundwire.api.answer.v1.AnswerService"
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """What the three services share. Ingest has threads of its own: long ingests must not make searches wait."""
+    """What the three services share, and threads of each: ingests do not delay searches, nor searches sessions."""
 
     catalog: Database
     vectors: VectorStore
     embedder: Embedder
     ingest_workers: Workers
     query_workers: Workers
+    answer_workers: Workers
 
 
 def open_engines(
@@ -70,7 +71,9 @@ def open_engines(
     stack.callback(ingest_workers.close)
     query_workers = Workers(settings.workers, "query")
     stack.callback(query_workers.close)
-    return Engines(catalog, vectors, embedder.result(), ingest_workers, query_workers)
+    answer_workers = Workers(settings.workers, "answer")
+    stack.callback(answer_workers.close)
+    return Engines(catalog, vectors, embedder.result(), ingest_workers, query_workers, answer_workers)
 
 
 def build_services(
@@ -137,7 +140,7 @@ def _build_query_services(settings: ProcessSettings, engines: Engines) -> tuple[
         embedder=engines.embedder,
         retriever_stub=InProcessStub(retrieve.servicer),
         settings=settings.answer,
-        workers=engines.query_workers,
+        workers=engines.answer_workers,
     )
     return retrieve, answer
 

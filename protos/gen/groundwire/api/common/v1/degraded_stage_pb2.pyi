@@ -25,7 +25,9 @@ class _DegradedStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Degrade
     DEGRADED_STAGE_UNSPECIFIED: _DegradedStage.ValueType  # 0
     """Never sent."""
     DEGRADED_STAGE_DENSE: _DegradedStage.ValueType  # 1
-    """Search by vectors; results come from words only."""
+    """Comparison of vectors, in a search by words while the model does not answer: relevance is the share of the best
+    lexical score, and the similarities are 0. Searches that find by vectors fail instead.
+    """
     DEGRADED_STAGE_LEXICAL: _DegradedStage.ValueType  # 2
     """Search by words; results come from vectors only."""
     DEGRADED_STAGE_SELF_QUERY: _DegradedStage.ValueType  # 3
@@ -43,7 +45,9 @@ class DegradedStage(_DegradedStage, metaclass=_DegradedStageEnumTypeWrapper):
 DEGRADED_STAGE_UNSPECIFIED: DegradedStage.ValueType  # 0
 """Never sent."""
 DEGRADED_STAGE_DENSE: DegradedStage.ValueType  # 1
-"""Search by vectors; results come from words only."""
+"""Comparison of vectors, in a search by words while the model does not answer: relevance is the share of the best
+lexical score, and the similarities are 0. Searches that find by vectors fail instead.
+"""
 DEGRADED_STAGE_LEXICAL: DegradedStage.ValueType  # 2
 """Search by words; results come from vectors only."""
 DEGRADED_STAGE_SELF_QUERY: DegradedStage.ValueType  # 3

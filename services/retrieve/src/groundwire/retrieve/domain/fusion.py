@@ -24,6 +24,18 @@ class FusedScore:
     rerank: float | None = None
 
 
+def fuse_words(lexical: Mapping[int, float]) -> list[FusedScore]:
+    """Return the scores of a search by words whose query has no vector: the share of the best lexical score.
+
+    Best first, ties by chunk number; the similarities are 0, since nothing was compared.
+    """
+    best = max(lexical.values(), default=1.0)
+    scores = [
+        FusedScore(number, score / best, 0.0, score / best, fused=score / best) for number, score in lexical.items()
+    ]
+    return sorted(scores, key=lambda score: (-score.relevance, score.number))
+
+
 def fuse(similarities: Mapping[int, float], lexical: Mapping[int, float], dense_weight: float) -> list[FusedScore]:
     """Merge two legs by a weighted sum of scores normalised per query.
 

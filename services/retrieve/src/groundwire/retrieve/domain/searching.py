@@ -116,11 +116,11 @@ class SearchPlan:
 
     `terms` and `phrases` are what the lexical leg looks for; both are empty when it does not run. `query_type` is what
     the query was classified as, `applied_type` the one whose `strategy` applies. `reranks` says whether the reranker
-    orders the best.
+    orders the best. `vector` is None when the model did not answer and the words suffice.
     """
 
     collection: Collection
-    vector: Vectors
+    vector: Vectors | None
     where: Filter | None
     mode: SearchMode
     top_k: int

@@ -69,11 +69,11 @@ class ResultCache:
         held = self._held.get(key)
         if held is None:
             return None
-        with self._views.open(tenant, request.collection) as view:
-            is_same = view.collection.uid == held.result.plan.collection.uid
-            if not is_same or view.changed_position != held.changed_position:
-                return None
-            position, uid = view.position, view.collection.uid
+        view = self._views.open(tenant, request.collection)
+        is_same = view.collection.uid == held.result.plan.collection.uid
+        if not is_same or view.changed_position != held.changed_position:
+            return None
+        position, uid = view.position, view.collection.uid
         response = pb.RetrieveResponse()
         response.CopyFrom(held.response)
         response.snapshot = position

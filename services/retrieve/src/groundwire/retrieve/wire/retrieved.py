@@ -9,6 +9,8 @@ def complete_response(response: pb.RetrieveResponse, retrieved: Retrieved, log_i
     """Add what was left out, the sections that were chosen, and the log id; None means that logging failed."""
     if retrieved.self_query_failed:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_SELF_QUERY)
+    if retrieved.result.plan.vector is None:
+        response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_DENSE)
     if log_id is None:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)
     response.log_id = log_id or ""
