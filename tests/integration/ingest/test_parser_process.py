@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -315,3 +316,16 @@ def test_the_process_loads_neither_models_nor_the_transport() -> None:
     loaded = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, check=True).stdout
     for heavy in ("torch", "grpc", "google", "sqlalchemy", "transformers", "pydantic", "structlog"):
         assert f"'{heavy}'" not in loaded
+
+
+def test_a_start_does_not_wait_for_the_process_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_process, "_START", "import time; time.sleep(60)  # instead of {module}")
+    # Longer than what a socket takes while nobody reads.
+    definition = replace(TOKENIZER.definition, content="x" * (8 << 20))
+    parser = ParserProcess(definition, ParserLimits())
+    starting = threading.Thread(target=parser.start, daemon=True)
+    starting.start()
+    starting.join(20)
+    is_waiting = starting.is_alive()
+    parser.close()
+    assert not is_waiting

@@ -179,9 +179,11 @@ class ParserProcess:
                 self._kill()
             try:
                 end = self._end or self._spawn()
-                if end.gettimeout() is None:  # its greeting was not read yet
+                if end.gettimeout() is None:  # nothing was said yet
                     end.settimeout(_POLL_S)
-                    receive_frame(end, _Starting(budget))
+                    starting = _Starting(budget)
+                    send_frame(end, self._hello(), b"", starting)
+                    receive_frame(end, starting)
             except (EOFError, OSError, _Stalled) as error:
                 _log.error("the parser process does not start", exit_code=self._ended(), error=str(error))
             except BaseException:
@@ -193,7 +195,7 @@ class ParserProcess:
         raise UnavailableError("the parser process cannot be started")
 
     def _spawn(self) -> socket.socket:
-        """Start the process and tell it its limits; its greeting is read by `_ready`."""
+        """Start the process; `_ready` talks to it, because it listens only when it has loaded what it needs."""
         end, other = socket.socketpair()
         self._end = end
         with other:
@@ -203,10 +205,11 @@ class ParserProcess:
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
             )
-        limits = {"memory_bytes": self._limits.memory_bytes, "reading": asdict(self._limits.reading)}
-        hello = {"tokenizer": asdict(self._tokenizer), **limits}
-        send_frame(end, hello, b"", lambda: None)
         return end
+
+    def _hello(self) -> Message:
+        limits = {"memory_bytes": self._limits.memory_bytes, "reading": asdict(self._limits.reading)}
+        return {"tokenizer": asdict(self._tokenizer), **limits}
 
     def _parsed(self, answer: Message, body: bytearray, rules: ParseRules) -> ParsedDocument:
         if "refused" in answer:
