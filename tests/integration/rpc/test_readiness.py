@@ -4,15 +4,24 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, cast
 
+import pysqlite3
 import pytest
 import structlog
 
+from groundwire.catalog.database import Database
+from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.rpc.health import HealthBoard
+from groundwire.standalone.bootstrap import ANSWER, INGEST, RETRIEVE, Engines, dependencies_of
 from groundwire.standalone.readiness import Dependency, ReadinessMonitor
+from groundwire.vectorstores.memory import MemoryVectorStore
 
-TELLING_S = 5.0
+TELLING_S = 6.0
+"""5 s, and what a busy machine may add."""
 
 
 class Switch:
@@ -98,3 +107,36 @@ async def test_readiness_never_overrules_draining(*, draining: bool) -> None:
     await board.set_ready("ingest", ready=False)
     await board.set_ready("ingest", ready=True)
     assert board.is_ready is not draining
+
+
+class Model:
+    """An embedder of which only the state is asked."""
+
+    is_responsive = True
+
+
+async def test_every_service_needs_the_model_the_engine_and_the_catalog(tmp_path: Path) -> None:
+    names = [INGEST, RETRIEVE, ANSWER]
+    model, vectors = Model(), MemoryVectorStore()
+    with ExitStack() as stack:
+        catalog = Database.open(f"sqlite:{tmp_path / 'catalog.db'}")
+        stack.callback(catalog.close)
+        workers: Any = None
+        board = Board(names)
+        await board.open()
+        engines = Engines(catalog, vectors, cast("Embedder", model), workers, workers, workers)
+        monitor = ReadinessMonitor(dependencies_of(engines, stack), board)
+        monitor.start()
+        await asyncio.sleep(1.0)
+        assert board.state() == dict.fromkeys(names, True)
+        model.is_responsive = False
+        await until(lambda: board.state() == dict.fromkeys(names, False))
+        model.is_responsive = True
+        await until(lambda: board.state() == dict.fromkeys(names, True))
+        stranger = pysqlite3.connect(str(catalog.path), isolation_level=None)
+        stranger.execute("BEGIN IMMEDIATE")
+        await until(lambda: board.state() == {INGEST: False, RETRIEVE: True, ANSWER: False})
+        stranger.execute("ROLLBACK")
+        stranger.close()
+        await until(lambda: board.state() == dict.fromkeys(names, True))
+        await monitor.stop()

@@ -165,6 +165,31 @@ def test_an_engine_that_was_killed_is_replaced_though_nobody_calls(start: Start)
     owned.close()
 
 
+def test_callers_do_not_wait_for_an_engine_that_fails_to_start(start: Start) -> None:
+    can_start = threading.Event()
+    can_start.set()
+
+    def started() -> EngineProcess:
+        if not can_start.is_set():
+            raise StoreUnavailableError("the folder cannot be opened")
+        return start()
+
+    owned = OwnedEngine(started)
+    first = owned.live(Budget(10.0))
+    can_start.clear()
+    os.kill(first._pid, signal.SIGKILL)
+    eventually(lambda: bool(owned._failure))
+    elapsed_s, error = elapsed_of(lambda: owned.live(Budget(30.0)))
+    assert "the folder cannot be opened" in error.message
+    assert elapsed_s < 2.0
+    with pytest.raises(StoreUnavailableError, match="cannot be opened"):
+        owned.check_responding()
+    can_start.set()
+    eventually(lambda: owned._live() is not None, within_s=20.0)
+    assert owned.live(Budget(10.0)).read(Budget(10.0), "echo", b"back") == b"back"
+    owned.close()
+
+
 def test_the_engine_ends_with_its_parent_process(start: Start) -> None:
     engine = start()
     os.kill(engine._process.pid, signal.SIGKILL)

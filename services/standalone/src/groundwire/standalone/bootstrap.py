@@ -105,11 +105,14 @@ def build_services(
         Service(RETRIEVE, retrieve.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server),
         Service(ANSWER, answer.servicer, answer_service_pb2_grpc.add_AnswerServiceServicer_to_server),
     ]
-    return services, _dependencies(engines, stack)
+    return services, dependencies_of(engines, stack)
 
 
-def _dependencies(engines: Engines, stack: ExitStack) -> list[Dependency]:
-    """Return what the services need; answer needs the engine and the model because it searches."""
+def dependencies_of(engines: Engines, stack: ExitStack) -> list[Dependency]:
+    """Return what the services need, each with a check; `stack` closes what the checks use.
+
+    Answer needs the engine and the model because it searches.
+    """
     every, writing = frozenset({INGEST, RETRIEVE, ANSWER}), frozenset({INGEST, ANSWER})
     reads, writes = CatalogProbe(engines.catalog.path), CatalogProbe(engines.catalog.path)
     stack.callback(reads.close)
