@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.rpc.in_process import InProcessStub
 from tests.integration.retrieve.library import Library
+from tests.manual_clock import ManualClock
 
 FOXES = [
     "Red foxes eat small mice. The red fox hunts at night.",
@@ -24,17 +25,11 @@ FOXES = [
 """Three chunks about three subjects."""
 
 
-class SettableClock:
-    """A clock that stands still until it is set."""
+class SettableClock(ManualClock):
+    """A clock that stands still until it is set, from the beginning of a year on."""
 
     def __init__(self) -> None:
-        self.time = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def advance(self, **parts: float) -> None:
-        self.time += timedelta(**parts)
+        super().__init__(datetime(2026, 1, 1, tzinfo=UTC))
 
 
 class Rig:
@@ -48,8 +43,8 @@ class Rig:
         generator: Generator | None = None,
         retriever_stub: Any = None,
     ) -> None:
-        self.library = Library(folder)
         self.clock = SettableClock()
+        self.library = Library(folder, ages=self.clock)
         self.collections: list[str] = []
         self.service = build(
             catalog=self.library.database,

@@ -157,3 +157,16 @@ class SessionStoreContract:
         found = await store.get(TENANT, made.session_id)
         assert [message.message_id for message in found.messages] == ["one-q", "one-a"]
         assert found.head == "one-a"
+
+    @pytest.mark.parametrize("hours", [-1, 25])
+    async def test_sessions_expire_by_time_that_passes_however_the_clock_is_set(
+        self, store: SessionStore, clock: SettableClock, hours: int
+    ) -> None:
+        made = await self._create(store, clock)
+        clock.jump(hours=hours)
+        clock.advance(minutes=29)
+        assert (await store.get(TENANT, made.session_id)).state is SessionState.CREATED
+        await store.append(TENANT, made.session_id, "", self._exchange(clock, "one"))
+        clock.jump(hours=hours)
+        clock.advance(minutes=31)
+        assert (await store.get(TENANT, made.session_id)).state is SessionState.EXPIRED

@@ -4,7 +4,7 @@ import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -29,24 +29,12 @@ from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.embedding_text import embedding_text
 from groundwire.kernel.spans import OffsetMap
+from tests.manual_clock import ManualClock
 
 TENANT = "default"
 DIMENSIONS = 4
 IDENTITY = EmbeddingIdentity("test", "tiny", "1", DIMENSIONS, 256, normalized=True, probe_digest="0" * 64)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-class ManualClock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.moment = NOON
-
-    def now(self) -> datetime:
-        return self.moment
-
-    def advance(self, **by: float) -> None:
-        self.moment += timedelta(**by)
 
 
 @dataclass(frozen=True)
@@ -94,7 +82,7 @@ class Catalog:
         self.full_text = FullText(self.views)
         self.texts = Texts(self.database)
         self.vectors = VectorCache(self.database, self.clock)
-        self.ledger = Ledger(self.database, self.clock)
+        self.ledger = Ledger(self.database)
         self.outbox = Outbox(self.database)
         self.recovery = Recovery(self.database)
         self.audit = Audit(self.database)
@@ -116,7 +104,8 @@ class Catalog:
 
 
 def open_catalog(path: Path) -> Catalog:
-    return Catalog(Database.open(f"sqlite:{path}"), ManualClock())
+    clock = ManualClock(NOON)
+    return Catalog(Database.open(f"sqlite:{path}", clock), clock)
 
 
 def make_collection(name: str = "docs", tenant: str = TENANT, uid: str | None = None) -> Collection:

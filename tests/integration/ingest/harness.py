@@ -74,7 +74,7 @@ class Harness:
         self.folder = folder
         self.vectors = vectors or MemoryVectorStore()
         self.embedder = embedder or CountingEmbedder()
-        self.catalog = Database.open(f"sqlite:{folder / 'catalog.db'}")
+        self.catalog = Database.open(f"sqlite:{folder / 'catalog.db'}", clock)
         self.workers = Workers(4)
         self.service: IngestService = build(
             catalog=self.catalog,

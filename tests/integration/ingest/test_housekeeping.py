@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.integration.catalog.drafts import make_draft
 from tests.integration.ingest.harness import Harness
 from tests.integration.ingest.test_crashes import DownStore
+from tests.manual_clock import LaterClock
 
 
 def eventually(is_true: Callable[[], bool]) -> bool:
@@ -72,28 +73,56 @@ def test_a_failed_sweep_is_tried_again(process: Callable[..., Harness]) -> None:
     assert eventually(lambda: harness.points("tides") == [])
 
 
-class Later:
-    """A clock that is ahead."""
-
-    def __init__(self, ahead: timedelta) -> None:
-        self.ahead = ahead
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self.ahead
-
-
 def test_answers_are_forgotten_after_a_day(tmp_path: Path) -> None:
-    harness = Harness(tmp_path, clock=Later(timedelta(0))).start_without_parser_process()
+    clock = LaterClock()
+    harness = Harness(tmp_path, clock=clock).start_without_parser_process()
     request = pb.CreateCollectionRequest(collection="tides", request_id=str(uuid.uuid4()))
     first = harness.collection_calls.create(request)
-    harness.close()
-    harness = Harness(tmp_path, clock=Later(timedelta(hours=25))).start_without_parser_process()
+    clock.ahead = timedelta(hours=25)
     harness.forget()
     request.profile = collection_pb2.PROFILE_BOOK
     with pytest.raises(Exception, match="exists with other settings"):
         harness.collection_calls.create(request)
     request.profile = collection_pb2.PROFILE_DOCUMENTS
     assert harness.collection_calls.create(request).collection.created_time == first.collection.created_time
+    harness.close()
+
+
+@pytest.mark.parametrize("hours", [25, -25])
+def test_a_repeated_request_has_one_effect_however_the_clock_is_set(tmp_path: Path, hours: int) -> None:
+    """While the process runs, and for the next one."""
+    clock = LaterClock()
+    harness = Harness(tmp_path, clock=clock).start_without_parser_process()
+    harness.create("tides")
+    request_id = str(uuid.uuid4())
+    harness.ingest("tides", "a.txt", "The old text.", request_id=request_id)
+    harness.ingest("tides", "a.txt", "The new text.")
+    for start in (False, True):
+        if start:
+            harness.close()
+            harness = Harness(tmp_path, harness.vectors, clock=clock).start_without_parser_process()
+        clock.jumped += timedelta(hours=hours)
+        harness.forget()
+        harness.ingest("tides", "a.txt", "The old text.", request_id=request_id)
+        assert harness.text("tides", "a.txt") == "The new text."
+    harness.close()
+
+
+@pytest.mark.parametrize("hours", [25, -25])
+def test_a_past_that_is_kept_for_an_hour_goes_after_an_hour_however_the_clock_is_set(
+    tmp_path: Path, hours: int
+) -> None:
+    clock = LaterClock()
+    harness = Harness(tmp_path, clock=clock).without_housekeeping()
+    settings = collection_pb2.CollectionSettings()
+    settings.generation_retention.FromSeconds(3600)
+    harness.collection_calls.create(pb.CreateCollectionRequest(collection="tides", settings=settings))
+    harness.ingest("tides", "a.txt", "The old text.")
+    harness.ingest("tides", "a.txt", "The new text.")
+    clock.jumped += timedelta(hours=hours)
+    assert harness.service.housekeeping.run_now(("retention",), Budget(60)) == 0
+    clock.ahead += timedelta(minutes=61)
+    assert harness.service.housekeeping.run_now(("retention",), Budget(60)) == 1
     harness.close()
 
 
@@ -154,16 +183,16 @@ def test_what_a_dead_process_left_is_counted_and_taken_back(tmp_path: Path) -> N
 
 
 def test_a_generation_that_is_being_written_is_left_alone_whatever_the_clock_says(tmp_path: Path) -> None:
-    clock = Later(timedelta(0))
+    clock = LaterClock()
     harness = Harness(tmp_path, clock=clock).without_housekeeping()
     harness.create("tides")
     collection = harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection
     documents = harness.service.sweep.documents
     pending = documents.begin(DEFAULT_TENANT, collection, make_draft("A text", source="b.txt"))
-    clock.ahead = timedelta(hours=25)
+    clock.jumped = timedelta(hours=25)
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 0
     documents._under_way.clear()  # as if whoever wrote it had gone without taking it back
-    clock.ahead = timedelta(hours=-25)
+    clock.jumped = timedelta(hours=-25)
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 1
     assert pending.key not in {each.key for each in harness.service.sweep.recovery.leftovers()}
     harness.close()

@@ -17,7 +17,6 @@ import pytest
 from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.adapters import parser_process
-from groundwire.kernel.clock import SystemClock
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
     ConflictError,
@@ -32,6 +31,7 @@ from groundwire.rpc.error_status import from_rpc_error
 from tests.integration.ingest.harness import Harness
 from tests.integration.ingest.test_ingest_document import long_text
 from tests.integration.rpc.fake_ingest import connected
+from tests.manual_clock import LaterClock
 
 PART = 1 << 20
 
@@ -444,16 +444,6 @@ async def test_a_tenant_cannot_fill_the_disk_with_unfinished_uploads(tmp_path: P
             assert (await whole(stub, header_of("books", "b.txt", more), more)).counts.chunk_count
     finally:
         harness.close()
-
-
-class LaterClock(SystemClock):
-    """A clock that can be put forward."""
-
-    def __init__(self) -> None:
-        self.ahead = timedelta()
-
-    def now(self) -> Any:
-        return super().now() + self.ahead
 
 
 async def test_an_upload_without_a_part_for_a_day_is_forgotten(tmp_path: Path) -> None:

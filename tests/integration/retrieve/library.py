@@ -85,8 +85,9 @@ class Library:
         vectors_url: str = "memory:",
         settings: RetrieveSettings | None = None,
         clock: Clock | None = None,
+        ages: Clock | None = None,
     ) -> None:
-        self.database = Database.open(f"sqlite:{folder / 'catalog.db'}")
+        self.database = Database.open(f"sqlite:{folder / 'catalog.db'}", ages or clock)
         self.vectors: VectorStore = open_vector_store(vectors_url, data_dir=folder)
         self.embedder = WordBagEmbedder()
         self.documents = Documents(self.database, clock)

@@ -240,6 +240,9 @@ class _Clock:
     def now(self) -> datetime:
         return datetime(2026, 1, 31, tzinfo=UTC)
 
+    def elapsed_s(self) -> float:
+        return 0.0
+
 
 def _entry(number: int) -> LoggedQuery:
     return LoggedQuery(

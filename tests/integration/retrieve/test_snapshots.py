@@ -1,7 +1,7 @@
 """Reading as of an earlier position: the same results as then, or a refusal; readers of now never notice."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,22 +17,13 @@ from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.conftest import ENGINES
 from tests.integration.retrieve.library import Library, contents
+from tests.manual_clock import ManualClock
 
 _MODES = [
     search_mode_pb2.SEARCH_MODE_HYBRID,
     search_mode_pb2.SEARCH_MODE_VECTOR,
     search_mode_pb2.SEARCH_MODE_LEXICAL,
 ]
-
-
-class ManualClock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.moment = datetime(2026, 3, 1, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.moment
 
 
 @pytest.fixture
@@ -154,9 +145,9 @@ def test_without_retention_a_replacement_ends_earlier_snapshots(library: Library
         assert connection.exec_driver_sql(kept).scalar_one() == 0
 
 
-def expire(library: Library, clock: ManualClock) -> int:
+def expire(library: Library) -> int:
     """Do what housekeeping does about generations whose retention has passed."""
-    expired = ExpiredGenerations(library.database, clock)
+    expired = ExpiredGenerations(library.database)
     return sum(expired.sweep(collection.uid, Budget(60)) for collection in expired.collections())
 
 
@@ -167,12 +158,12 @@ def test_when_the_retention_has_passed_the_snapshot_is_gone_swept_or_not(
     first = keeping.put("a.txt", ["alpha old"])
     before = keeping.retrieve("alpha", collection="kept").snapshot
     _replace(keeping, first, "alpha new")
-    clock.moment += timedelta(minutes=59)
+    clock.advance(minutes=59)
     assert contents(keeping.retrieve("alpha", collection="kept", snapshot=before)) == ["alpha old"]
-    assert expire(keeping, clock) == 0
-    clock.moment += timedelta(minutes=2)
+    assert expire(keeping) == 0
+    clock.advance(minutes=2)
     if is_swept:
-        assert expire(keeping, clock) == 1
+        assert expire(keeping) == 1
         with keeping.database.read() as connection:
             assert connection.exec_driver_sql("SELECT count(*) FROM chunks").scalar_one() == 1
     with pytest.raises(SnapshotExpiredError):

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, insert, select
 from groundwire.catalog.bookkeeping_tables import audit
 from groundwire.catalog.connections import encode_json
 from groundwire.catalog.database import Database
+from groundwire.catalog.steady_time import SteadyTime
 from groundwire.kernel.clock import Clock, epoch_ms
 
 _HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "request_id", "position")
@@ -17,8 +18,9 @@ _HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One change. `time` is in milliseconds since 1970-01-01T00:00Z; `request_id` is empty when none was given.
+    """One change. `time` is in milliseconds since 1970-01-01T00:00Z, `steady_time` as `SteadyTime` tells it.
 
+    `request_id` is empty when none was given.
     `hash` is the SHA-256 (hex) over the other fields and `previous_hash`, the hash of the tenant's row before.
     """
 
@@ -32,10 +34,11 @@ class AuditRow:
     position: int
     previous_hash: str
     hash: str
+    steady_time: int
 
 
 def append_audit(
-    connection: Connection, clock: Clock, tenant: str, action: str, resource: str, request_id: str
+    connection: Connection, clock: Clock, steady: SteadyTime, tenant: str, action: str, resource: str, request_id: str
 ) -> None:
     """Record a change in the transaction that makes it."""
     last = select(audit.c.hash).where(audit.c.tenant == tenant).order_by(audit.c.id.desc()).limit(1)
@@ -49,7 +52,7 @@ def append_audit(
         "position": Database.position(connection),
         "previous_hash": connection.execute(last).scalar() or "",
     }
-    connection.execute(insert(audit).values(values | {"hash": _digest(values)}))
+    connection.execute(insert(audit).values(values | {"hash": _digest(values), "steady_time": steady.now_ms()}))
 
 
 class Audit:

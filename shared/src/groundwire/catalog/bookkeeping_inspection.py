@@ -45,12 +45,13 @@ class BookkeepingInspection:
 
     def repeated_requests(self, tenant: str) -> list[StoreFinding]:
         """Return the requests that changed the same thing twice, or whose answer is not remembered."""
-        recent = epoch_ms(self._clock.now() - KEPT) + 60_000
+        kept_ms = KEPT // timedelta(milliseconds=1)
+        recent = self._database.steady.now_ms() - kept_ms + 60_000
         twice = (
             select(audit.c.request_id, literal("took effect twice"))
             .where(audit.c.tenant == tenant, audit.c.request_id != "")
             .group_by(audit.c.request_id, audit.c.action, audit.c.resource)
-            .having(func.count() > 1, func.max(audit.c.time) - func.min(audit.c.time) < KEPT.total_seconds() * 1000)
+            .having(func.count() > 1, func.max(audit.c.steady_time) - func.min(audit.c.steady_time) < kept_ms)
         )
         unknown = (
             select(audit.c.request_id, literal("took effect, but its answer is not remembered"))
@@ -58,7 +59,7 @@ class BookkeepingInspection:
             .where(
                 audit.c.tenant == tenant,
                 audit.c.request_id != "",
-                audit.c.time > recent,
+                audit.c.steady_time > recent,
                 requests.c.request_id.is_(None),
             )
         )

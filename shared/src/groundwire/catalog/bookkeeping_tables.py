@@ -86,6 +86,7 @@ audit = Table(
     number("position"),
     words("previous_hash"),
     words("hash"),
+    number("steady_time", default=0),
     sqlite_autoincrement=True,
 )
 Index("audit_tenant", audit.c.tenant, audit.c.id)

@@ -61,9 +61,17 @@ class Collections:
             if found is None:
                 connection.execute(insert(collections).values(collection_values(collection)))
             stored = require_collection(connection, collection.tenant, collection.name)
-            request_id = settle(connection, self._clock, collection.tenant, receipt, stored)
+            request_id = settle(connection, self._database.steady, collection.tenant, receipt, stored)
             if found is None:
-                append_audit(connection, self._clock, stored.tenant, "create_collection", stored.name, request_id)
+                append_audit(
+                    connection,
+                    self._clock,
+                    self._database.steady,
+                    stored.tenant,
+                    "create_collection",
+                    stored.name,
+                    request_id,
+                )
             return stored
 
         return self._database.write(work)
@@ -128,8 +136,8 @@ class Collections:
                 connection.execute(update(collections).where(collections.c.collection_key == key).values(values))
                 advance_position(connection, key, keeps_history=True)
             stored = require_collection(connection, tenant, name)
-            request_id = settle(connection, self._clock, tenant, receipt, stored)
-            append_audit(connection, self._clock, tenant, "update_collection", name, request_id)
+            request_id = settle(connection, self._database.steady, tenant, receipt, stored)
+            append_audit(connection, self._clock, self._database.steady, tenant, "update_collection", name, request_id)
             return stored
 
         return self._database.write(work)
@@ -143,8 +151,8 @@ class Collections:
 
         def work(connection: Connection) -> DeletedCollection:
             deleted = delete_collection(connection, require_collection(connection, tenant, name))
-            request_id = settle(connection, self._clock, tenant, receipt, deleted)
-            append_audit(connection, self._clock, tenant, "delete_collection", name, request_id)
+            request_id = settle(connection, self._database.steady, tenant, receipt, deleted)
+            append_audit(connection, self._clock, self._database.steady, tenant, "delete_collection", name, request_id)
             return deleted
 
         return self._database.write(work)

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,8 +17,10 @@ from groundwire.catalog.connections import check_sqlite_version, reading_engine,
 from groundwire.catalog.failures import translated_failures
 from groundwire.catalog.migrating import migrate
 from groundwire.catalog.owner_lock import OwnerLock
+from groundwire.catalog.steady_time import SteadyTime
 from groundwire.catalog.writer import Writer
 from groundwire.kernel.budget import Budget, current_budget
+from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.errors import DrainingError, InvalidRequestError, StoreUnavailableError
 
 T = TypeVar("T")
@@ -38,20 +40,24 @@ class Database:
     writer.
     """
 
-    def __init__(self, path: Path, lock: OwnerLock, writing: Engine, reading: Engine) -> None:
+    def __init__(self, path: Path, lock: OwnerLock, writing: Engine, reading: Engine, clock: Clock) -> None:
         self.path = path
         self._lock = lock
         self._writing = writing
         self._reading = reading
         self._readers = _Readers(READ_CONNECTIONS)
-        self._writer = Writer(writing, self.position)
+        with reading.connect() as connection:
+            self.steady = SteadyTime(connection, clock)
+        self._writer = Writer(writing, self.position, self.steady.store)
         self._closing = threading.Lock()
         self._closed = False
         self.chunk_numbers = ChunkNumbers(self.read)
 
     @classmethod
-    def open(cls, url: str) -> "Database":
+    def open(cls, url: str, clock: Clock | None = None) -> "Database":
         """Open `sqlite:FILE`, made when missing (with its folder, readable by the owner only), and migrate it.
+
+        `clock` measures the ages of rows.
 
         Raises:
             InvalidRequestError: the URL is of another form.
@@ -67,7 +73,9 @@ class Database:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             with translated_failures():
                 migrate(path)
-                return cls(path, lock, writing_engine(path), reading_engine(path, READ_CONNECTIONS))
+                return cls(
+                    path, lock, writing_engine(path), reading_engine(path, READ_CONNECTIONS), clock or SystemClock()
+                )
         except BaseException:
             lock.release()
             raise
@@ -134,6 +142,8 @@ class Database:
             if self._closed:
                 return
             self._closed = True
+            with suppress(StoreUnavailableError):  # the rows age a little later
+                self._writer.run(lambda _: None)
             self._writer.close()
             self._reading.dispose()
             # The last connection to close folds the write-ahead log into the file.

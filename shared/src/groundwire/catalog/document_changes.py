@@ -49,8 +49,10 @@ class DocumentChanges:
             tasks = change_fields(connection, row, change, expected_generation, epoch_ms(self._clock.now()))
             given = {"tenant": tenant, "collection": collection, "wanted": document_id}
             document = to_document(connection.execute(SELECT_VISIBLE_DOCUMENT, given).one())
-            request_id = settle(connection, self._clock, tenant, receipt, document, document_id)
-            append_audit(connection, self._clock, tenant, "update_document", document_id, request_id)
+            request_id = settle(connection, self._database.steady, tenant, receipt, document, document_id)
+            append_audit(
+                connection, self._clock, self._database.steady, tenant, "update_document", document_id, request_id
+            )
             return Changed(document, tuple(tasks))
 
         return self._database.write(work)
@@ -74,8 +76,8 @@ class DocumentChanges:
         def work(connection: Connection) -> Changed[StoredChunk]:
             changed = change_chunk(connection, tenant, collection, chunk_id, change)
             document_id = changed.result.document.document_id
-            request_id = settle(connection, self._clock, tenant, receipt, changed.result, document_id)
-            append_audit(connection, self._clock, tenant, "update_chunk", chunk_id, request_id)
+            request_id = settle(connection, self._database.steady, tenant, receipt, changed.result, document_id)
+            append_audit(connection, self._clock, self._database.steady, tenant, "update_chunk", chunk_id, request_id)
             return changed
 
         return self._database.write(work)

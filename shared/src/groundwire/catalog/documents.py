@@ -216,7 +216,7 @@ class Documents:
         def work(connection: Connection) -> Document:
             if vectors is not None:
                 insert_vectors(connection, vectors, self._now())
-            publish_generation(connection, pending, self._now())
+            publish_generation(connection, pending, self._now(), self._database.steady.now_ms())
             given = {"tenant": pending.tenant, "wanted": pending.document_id}
             document = to_document(connection.execute(_BY_ID_ALONE, given).one())
             self._conclude(connection, pending.tenant, "publish_document", document.document_id, receipt, document)
@@ -264,8 +264,8 @@ class Documents:
     ) -> None:
         # The receipt of a deletion holds no text, and outlives the document.
         told = "" if action == "delete_document" else resource
-        request_id = settle(connection, self._clock, tenant, receipt, result, told)
-        append_audit(connection, self._clock, tenant, action, resource, request_id)
+        request_id = settle(connection, self._database.steady, tenant, receipt, result, told)
+        append_audit(connection, self._clock, self._database.steady, tenant, action, resource, request_id)
 
     def _hidden_id(self, collection: Collection, source_uri: str) -> str | None:
         """Return the id of the document that was deleted softly and gets a new generation with its source."""

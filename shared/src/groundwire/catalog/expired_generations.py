@@ -1,6 +1,5 @@
 """Removal of superseded generations that were kept for readers of the past, once their time is over."""
 
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, update
@@ -10,7 +9,6 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.snapshots import expiry
 from groundwire.catalog.tables import chunks, collections, generations
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
 
 _GENERATIONS_PER_TRANSACTION = 20
@@ -19,9 +17,8 @@ _GENERATIONS_PER_TRANSACTION = 20
 class ExpiredGenerations:
     """Their chunks go; their texts stay, so that old citations can be verified."""
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._clock = clock or SystemClock()
 
     def collections(self) -> list[Collection]:
         """Return the collections of all tenants that have superseded generations with chunks."""
@@ -33,13 +30,13 @@ class ExpiredGenerations:
     def sweep(self, uid: str, budget: Budget) -> int:
         """Remove the chunks of generations of a collection whose retention has passed; return of how many."""
         done = 0
-        while count := self._database.write(lambda connection: _sweep(connection, uid, self._clock.now())):
+        while count := self._database.write(lambda connection: _sweep(connection, uid, self._database.steady.now_ms())):
             done += count
             budget.check()
         return done
 
 
-def _sweep(connection: Connection, uid: str, now: datetime) -> int:
+def _sweep(connection: Connection, uid: str, now: int) -> int:
     row = connection.execute(select(collections).where(collections.c.uid == uid)).mappings().first()
     if row is None:
         return 0

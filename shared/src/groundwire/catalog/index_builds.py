@@ -106,7 +106,7 @@ class IndexBuilds:
                 return False
             _move(connection, serving, built, now)
             action = "reindex" if serving.identity == built.identity else "reembed"
-            append_audit(connection, self._clock, serving.tenant, action, serving.name, "")
+            append_audit(connection, self._clock, self._database.steady, serving.tenant, action, serving.name, "")
             return True
 
         return self._database.write(work, alone=True)  # catching up reads the points through other connections

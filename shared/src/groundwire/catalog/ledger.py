@@ -11,21 +11,20 @@ from sqlalchemy.dialects.sqlite import insert
 from groundwire.catalog.bookkeeping_tables import requests
 from groundwire.catalog.database import Database
 from groundwire.catalog.generations import Receipt, Receipted
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.catalog.steady_time import SteadyTime
 from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError
 
 T = TypeVar("T")
 
 KEPT = timedelta(hours=24)
-"""How long a repetition gets the same answer."""
+"""How long a repetition gets the same answer, while the catalog is served."""
 
 
 class Ledger:
     """The answers remembered for a day."""
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._clock = clock or SystemClock()
 
     def find(self, tenant: str, request_id: str, method: str, body_digest: str) -> bytes | None:
         """Return the remembered answer, None when the id is new or older than a day.
@@ -35,7 +34,7 @@ class Ledger:
             DocumentNotFoundError: the answer told of a document that was deleted for good since then.
         """
         with self._database.read() as connection:
-            return _find(connection, self._clock, tenant, request_id, method, body_digest)
+            return _find(connection, self._database.steady, tenant, request_id, method, body_digest)
 
     def record(self, tenant: str, receipt: Receipt, document_id: str = "") -> bytes:
         """Remember the answer of a call that wrote nothing else; return the answer that counts, the first one.
@@ -47,9 +46,11 @@ class Ledger:
         """
 
         def work(connection: Connection) -> bytes:
-            earlier = _find(connection, self._clock, tenant, receipt.request_id, receipt.method, receipt.body_digest)
+            earlier = _find(
+                connection, self._database.steady, tenant, receipt.request_id, receipt.method, receipt.body_digest
+            )
             if earlier is None:
-                _store(connection, self._clock, tenant, receipt, document_id)
+                _store(connection, self._database.steady, tenant, receipt, document_id)
             return receipt.response if earlier is None else earlier
 
         return self._database.write(work)
@@ -68,13 +69,15 @@ class Ledger:
         """Forget answers older than a day; return how many."""
 
         def work(connection: Connection) -> int:
-            return connection.execute(delete(requests).where(requests.c.created_time < _oldest(self._clock))).rowcount
+            return connection.execute(
+                delete(requests).where(requests.c.created_time < _oldest(self._database.steady))
+            ).rowcount
 
         return self._database.write(work)
 
 
 def settle(
-    connection: Connection, clock: Clock, tenant: str, receipt: Receipted[T], result: T, document_id: str = ""
+    connection: Connection, steady: SteadyTime, tenant: str, receipt: Receipted[T], result: T, document_id: str = ""
 ) -> str:
     """Remember the answer in the transaction of the effect; return the request id, empty without receipt.
 
@@ -87,9 +90,9 @@ def settle(
     made = receipt(result) if callable(receipt) else receipt
     if made is None:
         return ""
-    if _find(connection, clock, tenant, made.request_id, made.method, made.body_digest) is not None:
+    if _find(connection, steady, tenant, made.request_id, made.method, made.body_digest) is not None:
         raise ConflictError("the same request was completed meanwhile", request_id=made.request_id)
-    _store(connection, clock, tenant, made, document_id)
+    _store(connection, steady, tenant, made, document_id)
     return made.request_id
 
 
@@ -101,14 +104,14 @@ def redact_answers(connection: Connection, tenant: str, document_ids: Sequence[s
 
 
 def _find(
-    connection: Connection, clock: Clock, tenant: str, request_id: str, method: str, body_digest: str
+    connection: Connection, steady: SteadyTime, tenant: str, request_id: str, method: str, body_digest: str
 ) -> bytes | None:
     row = (
         connection.execute(
             select(requests).where(
                 requests.c.tenant == tenant,
                 requests.c.request_id == request_id,
-                requests.c.created_time >= _oldest(clock),
+                requests.c.created_time >= _oldest(steady),
             )
         )
         .mappings()
@@ -127,17 +130,17 @@ def _refuse_reuse(row: RowMapping, request_id: str, method: str, body_digest: st
         raise RequestIdReusedError("the request id was used before with another body", request_id=request_id)
 
 
-def _store(connection: Connection, clock: Clock, tenant: str, receipt: Receipt, document_id: str = "") -> None:
+def _store(connection: Connection, steady: SteadyTime, tenant: str, receipt: Receipt, document_id: str = "") -> None:
     values = {
         "method": receipt.method,
         "body_digest": receipt.body_digest,
         "response": receipt.response,
         "document_id": document_id,
-        "created_time": epoch_ms(clock.now()),
+        "created_time": steady.now_ms(),
     }
     statement = insert(requests).values(tenant=tenant, request_id=receipt.request_id, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "request_id"], set_=values))
 
 
-def _oldest(clock: Clock) -> int:
-    return epoch_ms(clock.now() - KEPT)
+def _oldest(steady: SteadyTime) -> int:
+    return steady.now_ms() - KEPT // timedelta(milliseconds=1)

@@ -24,8 +24,8 @@ class IndexMovedError(ConflictError):
         self.collection = collection
 
 
-def publish_generation(connection: Connection, pending: PendingGeneration, now: int) -> None:
-    """Move the live generation of a document to the pending one.
+def publish_generation(connection: Connection, pending: PendingGeneration, now: int, steady_ms: int) -> None:
+    """Move the live generation of a document to the pending one; `now` is for people, `steady_ms` for ages.
 
     Raises:
         DocumentChangedError: the live generation moved, the document is gone, or its source is taken.
@@ -40,7 +40,7 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
     is_kept = pending.collection.settings.generation_retention > timedelta(0)
     keeps_history = is_kept or pending.expected_generation == 0
     position = advance_position(connection, row["collection_key"], keeps_history=keeps_history)
-    _supersede(connection, pending, row["document_key"], position, kept_since=now if is_kept else None)
+    _supersede(connection, pending, row["document_key"], position, kept_since=steady_ms if is_kept else None)
     connection.execute(
         update(generations)
         .where(generations.c.generation_key == pending.key)

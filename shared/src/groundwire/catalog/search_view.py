@@ -91,7 +91,7 @@ class SearchViews:
             key, changed, readable_from, position, is_behind = row
             collection = self._collection(connection, key, changed)
             if snapshot is not None:
-                oldest = oldest_snapshot(connection, key, readable_from, collection, self._clock.now())
+                oldest = oldest_snapshot(connection, key, readable_from, collection, self._database.steady.now_ms())
                 check_snapshot(snapshot, oldest, position)
         return SearchView(
             self._database,

@@ -53,6 +53,7 @@ class SessionTransition:
 class Session:
     """A session without its messages.
 
+    `active_steady` is `last_activity_time` as `SteadyTime.with_downtime_ms` tells it: what it expires by.
     `head` is the id of the newest message, empty before the first; `message_count` counts all messages
     ever; `transitions` are the newest 50, oldest first.
     """
@@ -69,16 +70,23 @@ class Session:
     created_time: datetime
     last_activity_time: datetime
     transitions: tuple[SessionTransition, ...]
+    active_steady: int
 
     @property
     def expire_time(self) -> datetime:
         """Return when it expires unless something happens."""
         return self.last_activity_time + self.idle_timeout
 
-    def extended(self, new: "Sequence[NewMessage]", now: datetime) -> "Session":
+    def extended(self, new: "Sequence[NewMessage]", now: datetime, steady_ms: int) -> "Session":
         """Return it with more messages."""
         head = new[-1].message_id if new else self.head
-        return replace(self, head=head, message_count=self.message_count + len(new), last_activity_time=now)
+        return replace(
+            self,
+            head=head,
+            message_count=self.message_count + len(new),
+            last_activity_time=now,
+            active_steady=steady_ms,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,7 @@ def new_session(
     idle_timeout: timedelta,
     conversation_id: str,
     now: datetime,
+    steady_ms: int,
     *,
     auto_new: bool,
 ) -> Session:
@@ -149,6 +158,7 @@ def new_session(
         created_time=now,
         last_activity_time=now,
         transitions=(),
+        active_steady=steady_ms,
     )
     return moved(session, SessionState.CREATED, now)
 
@@ -174,13 +184,14 @@ def session_values(session: Session) -> dict[str, Any]:
         "message_count": session.message_count,
         "created_time": epoch_ms(session.created_time),
         "last_activity": epoch_ms(session.last_activity_time),
+        "active_steady": session.active_steady,
         "transitions": [
             [each.before and each.before.value, each.after.value, epoch_ms(each.time)] for each in session.transitions
         ],
     }
 
 
-def to_session(row: RowMapping, now: datetime) -> Session:
+def to_session(row: RowMapping, steady_ms: int) -> Session:
     """Make a session of its row, EXPIRED when it has been idle for too long."""
     session = Session(
         session_id=row["session_id"],
@@ -198,8 +209,10 @@ def to_session(row: RowMapping, now: datetime) -> Session:
             SessionTransition(before and SessionState(before), SessionState(after), from_epoch_ms(time))
             for before, after, time in row["transitions"]
         ),
+        active_steady=row["active_steady"],
     )
-    if session.state is not SessionState.ENDED and now > session.expire_time:
+    idle = timedelta(milliseconds=steady_ms - session.active_steady)
+    if session.state is not SessionState.ENDED and idle > session.idle_timeout:
         return moved(session, SessionState.EXPIRED, session.expire_time)
     return session
 

@@ -22,6 +22,7 @@ sessions = Table(
     number("message_count", default=0),
     number("created_time"),
     number("last_activity"),
+    number("active_steady"),
     json_text("transitions"),
     UniqueConstraint("tenant", "session_id"),
     CheckConstraint("state IN ('CREATED', 'ACTIVE', 'IDLE', 'EXPIRED', 'ENDED')"),

@@ -61,7 +61,14 @@ class Sessions:
             ConflictError: the same request was completed meanwhile; ask the ledger.
         """
         session = new_session(
-            tenant, session_id, collection, idle_timeout, conversation_id, self._clock.now(), auto_new=auto_new_session
+            tenant,
+            session_id,
+            collection,
+            idle_timeout,
+            conversation_id,
+            self._clock.now(),
+            self._steady_ms(),
+            auto_new=auto_new_session,
         )
 
         def work(connection: Connection) -> Session:
@@ -69,7 +76,7 @@ class Sessions:
                 raise AlreadyExistsError(f"session {session_id!r} exists", resource=session_id)
             connection.execute(insert(sessions).values(session_values(session)))
             stored, _ = self._require(connection, tenant, session_id)
-            settle(connection, self._clock, tenant, receipt, stored)
+            settle(connection, self._database.steady, tenant, receipt, stored)
             return stored
 
         return self._database.write(work)
@@ -101,7 +108,7 @@ class Sessions:
             statement = statement.where(tuple_(*order) < tuple_(epoch_ms(after[0]), after[1]))
         statement = statement.order_by(*(column.desc() for column in order)).limit(limit)
         with self._database.read() as connection:
-            return [to_session(row, self._clock.now()) for row in connection.execute(statement).mappings()]
+            return [to_session(row, self._steady_ms()) for row in connection.execute(statement).mappings()]
 
     def append(
         self,
@@ -134,8 +141,8 @@ class Sessions:
                 raise SessionHeadMovedError(
                     "the session has newer messages", expected_head=expected_head, head=session.head
                 )
-            stored = _append(connection, session, key, new, self._clock.now())
-            settle(connection, self._clock, tenant, receipt, stored)
+            stored = _append(connection, session, key, new, self._clock.now(), self._steady_ms())
+            settle(connection, self._database.steady, tenant, receipt, stored)
             return stored
 
         return self._database.write(work)
@@ -169,7 +176,7 @@ class Sessions:
             if session.state is not SessionState.ENDED:
                 session = moved(session, SessionState.ENDED, self._clock.now())
                 _store(connection, key, session)
-            settle(connection, self._clock, tenant, receipt, session)
+            settle(connection, self._database.steady, tenant, receipt, session)
             return session
 
         return self._database.write(work)
@@ -178,17 +185,21 @@ class Sessions:
         """Remove sessions that have been expired or ended for a day, of all tenants; return how many."""
 
         def work(connection: Connection) -> int:
-            now = epoch_ms(self._clock.now())
-            closed = sessions.c.last_activity + sessions.c.idle_timeout + int(KEPT_CLOSED.total_seconds() * 1000)
+            now = self._steady_ms()
+            closed = sessions.c.active_steady + sessions.c.idle_timeout + int(KEPT_CLOSED.total_seconds() * 1000)
             return connection.execute(delete(sessions).where(closed < now)).rowcount
 
         return self._database.write(work)
+
+    def _steady_ms(self) -> int:
+        # People who come back after the server was away for a day expect a new session.
+        return self._database.steady.with_downtime_ms()
 
     def _require(self, connection: Connection, tenant: str, session_id: str) -> tuple[Session, int]:
         row = _row(connection, tenant, session_id)
         if row is None:
             raise SessionNotFoundError(session_id)
-        return to_session(row, self._clock.now()), int(row["session_key"])
+        return to_session(row, self._steady_ms()), int(row["session_key"])
 
 
 def _row(connection: Connection, tenant: str, session_id: str) -> Any:
@@ -206,12 +217,14 @@ def _refuse_closed(session: Session) -> None:
         raise SessionExpiredError(message, session_id=session.session_id)
 
 
-def _append(connection: Connection, session: Session, key: int, new: Sequence[NewMessage], now: datetime) -> Session:
+def _append(
+    connection: Connection, session: Session, key: int, new: Sequence[NewMessage], now: datetime, steady_ms: int
+) -> Session:
     if session.state is not SessionState.ACTIVE:
         session = moved(session, SessionState.ACTIVE, now)
     if _prune(connection, key, len(new)):
         session = moved(moved(session, SessionState.PRUNING, now), SessionState.ACTIVE, now)
-    session = session.extended(new, now)
+    session = session.extended(new, now, steady_ms)
     _store(connection, key, session)
     _refuse_used_ids(connection, key, new)
     first = session.message_count - len(new) + 1

@@ -1,11 +1,10 @@
 """Whether the catalog still holds all that was visible at an earlier position."""
 
-from datetime import datetime
+from datetime import timedelta
 
 from sqlalchemy import Connection, func, select
 
 from groundwire.catalog.tables import generations
-from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import InvalidRequestError, SnapshotExpiredError
 
@@ -25,7 +24,7 @@ def check_snapshot(snapshot: int, oldest: int, position: int) -> None:
 
 
 def oldest_snapshot(
-    connection: Connection, collection_key: int, readable_from: int, collection: Collection, now: datetime
+    connection: Connection, collection_key: int, readable_from: int, collection: Collection, steady_ms: int
 ) -> int:
     """Return the oldest position whose contents are all kept: nothing deleted, overwritten or kept long enough.
 
@@ -34,11 +33,11 @@ def oldest_snapshot(
     statement = select(func.coalesce(func.max(generations.c.live_to), 0)).where(
         generations.c.collection_key == collection_key,
         generations.c.state == "SUPERSEDED",
-        generations.c.superseded_time <= expiry(collection, now),
+        generations.c.superseded_time <= expiry(collection, steady_ms),
     )
     return max(readable_from, int(connection.execute(statement).scalar_one()))
 
 
-def expiry(collection: Collection, now: datetime) -> int:
-    """Return the time, in milliseconds, up to which superseded generations have been kept long enough."""
-    return epoch_ms(now - collection.settings.generation_retention)
+def expiry(collection: Collection, steady_ms: int) -> int:
+    """Return the time, as `SteadyTime` tells it, up to which superseded generations have been kept long enough."""
+    return steady_ms - collection.settings.generation_retention // timedelta(milliseconds=1)

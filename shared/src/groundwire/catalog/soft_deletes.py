@@ -52,8 +52,10 @@ class SoftDeletes:
 
         def work(connection: Connection) -> DeletedCounts:
             counts = hide_document(connection, tenant, collection, document_id, epoch_ms(self._clock.now()))
-            request_id = settle(connection, self._clock, tenant, receipt, counts)
-            append_audit(connection, self._clock, tenant, "hide_document", document_id, request_id)
+            request_id = settle(connection, self._database.steady, tenant, receipt, counts)
+            append_audit(
+                connection, self._clock, self._database.steady, tenant, "hide_document", document_id, request_id
+            )
             return counts
 
         return self._database.write(work)
@@ -100,8 +102,16 @@ class SoftDeletes:
             connection.execute(delete(outbox).where(outbox.c.id.in_(returning.tasks)))
             given = {"tenant": tenant, "collection": name, "wanted": returning.document_id}
             document = to_document(connection.execute(SELECT_VISIBLE_DOCUMENT, given).one())
-            request_id = settle(connection, self._clock, tenant, receipt, document, document.document_id)
-            append_audit(connection, self._clock, tenant, "restore_document", document.document_id, request_id)
+            request_id = settle(connection, self._database.steady, tenant, receipt, document, document.document_id)
+            append_audit(
+                connection,
+                self._clock,
+                self._database.steady,
+                tenant,
+                "restore_document",
+                document.document_id,
+                request_id,
+            )
             return document
 
         return self._database.write(work)

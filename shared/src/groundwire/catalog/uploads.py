@@ -8,7 +8,6 @@ from sqlalchemy import Row, delete, func, insert, select, update
 
 from groundwire.catalog.bookkeeping_tables import uploads
 from groundwire.catalog.database import Database
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.errors import NotFoundError
 
 KEPT = timedelta(hours=24)
@@ -33,13 +32,12 @@ class StoredUpload:
 class Uploads:
     """Uploads of all tenants; each call sees those of one, but for `everyone` and `sweep`."""
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._clock = clock or SystemClock()
 
     def add(self, tenant: str, upload_id: str, header: bytes, total_bytes: int) -> StoredUpload:
         """Note a new upload, durably."""
-        now = epoch_ms(self._clock.now())
+        now = self._database.steady.now_ms()
         values = {"tenant": tenant, "upload_id": upload_id, "header": header, "total_bytes": total_bytes}
         statement = insert(uploads).values(**values, created_time=now, updated_time=now)
         self._database.write(lambda connection: connection.execute(statement))
@@ -65,7 +63,7 @@ class Uploads:
         statement = (
             update(uploads)
             .where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id)
-            .values(durable_bytes=durable_bytes, source_hash=source_hash, updated_time=epoch_ms(self._clock.now()))
+            .values(durable_bytes=durable_bytes, source_hash=source_hash, updated_time=self._database.steady.now_ms())
         )
         self._database.write(lambda connection: connection.execute(statement))
 
@@ -93,7 +91,7 @@ class Uploads:
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
     def _oldest(self) -> int:
-        return epoch_ms(self._clock.now() - KEPT)
+        return self._database.steady.now_ms() - KEPT // timedelta(milliseconds=1)
 
 
 def _to_upload(row: Row[Any]) -> StoredUpload:

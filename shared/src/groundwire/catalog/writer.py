@@ -50,9 +50,15 @@ class Writer:
         position: what `read_position` returned at the end of the last transaction that was committed.
     """
 
-    def __init__(self, engine: Engine, read_position: Callable[[Connection], int]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        read_position: Callable[[Connection], int],
+        before_commit: Callable[[Connection], None] = lambda _: None,
+    ) -> None:
         self._engine = engine
         self._read_position = read_position
+        self._before_commit = before_commit
         with engine.begin() as connection:
             self.position = read_position(connection)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="catalog-writer")
@@ -155,6 +161,7 @@ class Writer:
             with translated_failures(), self._engine.begin() as connection:
                 self._run_group(connection, group)
                 position = self._read_position(connection)
+                self._before_commit(connection)
             self.position = position
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers
             for unit in group:

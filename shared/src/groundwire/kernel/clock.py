@@ -1,5 +1,6 @@
 """Time as a port, so that tests can set it."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -7,10 +8,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
-    """Tells the time of day."""
+    """Tells the time of day, which is for people: somebody may set it. Order and ages go by `elapsed_s`."""
 
     def now(self) -> datetime:
         """Return the current time, timezone-aware, UTC."""
+        ...
+
+    def elapsed_s(self) -> float:
+        """Return the seconds since some moment of this process; they never jump."""
         ...
 
 
@@ -20,6 +25,10 @@ class SystemClock:
     def now(self) -> datetime:
         """Return the current time, timezone-aware, UTC."""
         return datetime.now(UTC)
+
+    def elapsed_s(self) -> float:
+        """Return the seconds since some moment of this process; they never jump."""
+        return time.monotonic()
 
 
 def epoch_ms(moment: datetime) -> int:

@@ -51,7 +51,7 @@ class ChangeParts:
         """Return the use cases."""
         collections, documents = self.apply.collections, self.documents
         changes, soft_deletes = DocumentChanges(self.catalog, self.clock), SoftDeletes(self.catalog, self.clock)
-        ledger = Ledger(self.catalog, self.clock)
+        ledger = Ledger(self.catalog)
         complete = CompleteDeletion(self.apply, Leftovers(self.catalog), self.vectors, ledger, self.clock)
         return Changes(
             update_document=UpdateDocument(collections, documents, changes, self.apply, self.sources),

@@ -31,7 +31,7 @@ class IngestServiceStub:
 
     A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
     call that changes something takes a `request_id`: the same id with the same body gives the first answer
-    again for 24 hours, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
+    again for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
     write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
@@ -194,7 +194,7 @@ class IngestServiceAsyncStub(IngestServiceStub):
 
     A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
     call that changes something takes a `request_id`: the same id with the same body gives the first answer
-    again for 24 hours, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
+    again for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
     write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
@@ -353,7 +353,7 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
 
     A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
     call that changes something takes a `request_id`: the same id with the same body gives the first answer
-    again for 24 hours, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
+    again for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
     write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,

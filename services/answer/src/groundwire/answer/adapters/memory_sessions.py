@@ -29,6 +29,7 @@ class MemorySessions:
         self._clock = clock
         self._gone = gone
         self._sessions: dict[tuple[str, str], Session] = {}
+        self._active_s: dict[tuple[str, str], float] = {}
 
     async def create(self, tenant: str, session: Session) -> Session:
         """Store a new session; see `groundwire.answer.ports.SessionStore`."""
@@ -36,8 +37,8 @@ class MemorySessions:
         key = (tenant, session.session_id)
         if key in self._sessions:
             raise AlreadyExistsError(f"session {session.session_id!r} exists", resource=session.session_id)
-        self._sessions[key] = session
-        return session
+        self._active_s[key] = self._clock.elapsed_s()
+        return self._store(tenant, session)
 
     async def get(self, tenant: str, session_id: str) -> Session:
         """Return a session; see `groundwire.answer.ports.SessionStore`."""
@@ -71,6 +72,7 @@ class MemorySessions:
             if message.message_id in used:
                 raise AlreadyExistsError("the session has a message of this id", message_id=message.message_id)
             used.add(message.message_id)
+        self._active_s[tenant, session_id] = self._clock.elapsed_s()
         self._store(tenant, with_exchange(session, *exchange))
 
     async def end(self, tenant: str, session_id: str) -> Session:
@@ -81,7 +83,10 @@ class MemorySessions:
         session = self._sessions.get((tenant, session_id))
         if session is None:
             raise SessionNotFoundError(session_id)
-        return aged(session, self._clock.now())
+        return aged(session, self._idle((tenant, session_id)))
+
+    def _idle(self, key: tuple[str, str]) -> timedelta:
+        return timedelta(seconds=self._clock.elapsed_s() - self._active_s[key])
 
     def _store(self, tenant: str, session: Session) -> Session:
         self._sessions[tenant, session.session_id] = session
@@ -89,6 +94,6 @@ class MemorySessions:
 
     def _sweep(self) -> None:
         """Forget sessions that closed long ago."""
-        oldest = self._clock.now() - KEPT_CLOSED
-        for key in [key for key, session in self._sessions.items() if session.expire_time < oldest]:
-            del self._sessions[key]
+        kept = {key: each.idle_timeout + KEPT_CLOSED for key, each in self._sessions.items()}
+        for key in [key for key, longest in kept.items() if self._idle(key) > longest]:
+            del self._sessions[key], self._active_s[key]

@@ -184,8 +184,8 @@ def moved(session: Session, state: SessionState, now: datetime) -> Session:
     return replace(session, state=state, transitions=transitions[-MAX_TRANSITIONS:])
 
 
-def aged(session: Session, now: datetime) -> Session:
-    """Return the session as it is at `now`: expired when nothing happened for its idle time."""
-    if session.is_closed or now < session.expire_time:
+def aged(session: Session, idle: timedelta) -> Session:
+    """Return the session as it is when nothing has happened in it for `idle`: expired after its idle time."""
+    if session.is_closed or idle < session.idle_timeout:
         return session
     return moved(session, SessionState.EXPIRED, session.expire_time)

@@ -99,9 +99,7 @@ def build(
     """Wire the service up; nothing runs before `start()`. `embedder_url` is how operators named the embedder."""
     base = Foundation(catalog, vectors, embedder, settings, clock or SystemClock())
     parser = parser_of(base)
-    receive = ReceiveUpload(
-        Uploads(catalog, base.clock), StagingFolder(base.folder / STAGING_FOLDER), settings.max_staged_bytes
-    )
+    receive = ReceiveUpload(Uploads(catalog), StagingFolder(base.folder / STAGING_FOLDER), settings.max_staged_bytes)
     sweep, rebuild = _sweep(base, receive), RebuildIndex(vectors, base.cache)
     # A hung engine must not keep the catalog from being tidied, nor a rebuild of minutes the points from being deleted.
     index_recovery = IndexRecovery(base.collections, base.cache, base.check_points, vectors)
@@ -177,7 +175,7 @@ def _sweep(base: Foundation, receive: ReceiveUpload) -> SweepLeftovers:
         apply=base.apply_outbox,
         identity_digest=base.embedder.identity.digest,
         index_orphans=IndexOrphans(base.collections, base.duplicates, base.cache, base.vectors),
-        expired=ExpiredGenerations(base.catalog, base.clock),
+        expired=ExpiredGenerations(base.catalog),
     )
 
 

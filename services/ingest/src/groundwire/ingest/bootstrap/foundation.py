@@ -82,7 +82,7 @@ class Foundation:
     @cached_property
     def ledger(self) -> Ledger:
         """Return the answers of finished requests."""
-        return Ledger(self.catalog, self.clock)
+        return Ledger(self.catalog)
 
     @cached_property
     def outbox(self) -> Outbox:

@@ -8,7 +8,8 @@ CREATE TABLE audit (
     request_id TEXT NOT NULL,
     position INTEGER NOT NULL,
     previous_hash TEXT NOT NULL,
-    hash TEXT NOT NULL
+    hash TEXT NOT NULL,
+    steady_time INTEGER DEFAULT 0 NOT NULL
 )
 
 CREATE INDEX audit_tenant ON audit (tenant, id)
@@ -123,6 +124,7 @@ CREATE TABLE sessions (
     message_count INTEGER DEFAULT 0 NOT NULL,
     created_time INTEGER NOT NULL,
     last_activity INTEGER NOT NULL,
+    active_steady INTEGER NOT NULL,
     transitions JSON NOT NULL,
     UNIQUE (tenant, session_id),
     CHECK (state IN ('CREATED', 'ACTIVE', 'IDLE', 'EXPIRED', 'ENDED')),
