@@ -45,6 +45,8 @@ class OwnedEngine:
             CallCancelledError: the budget was cancelled.
         """
         budget.check()
+        if (engine := self._live()) is not None:
+            return engine
         with self._changed:
             # Not for an engine that has failed to start: it will be tried again, but not for this call.
             budget.wait_for(
@@ -80,7 +82,8 @@ class OwnedEngine:
         self._keeper.join(_STOP_S)
 
     def _live(self) -> EngineProcess | None:
-        return None if self._engine is None or self._engine.is_broken else self._engine
+        engine = self._engine
+        return None if engine is None or engine.is_broken else engine
 
     def _reason(self) -> str:
         return self._failure or "it has ended"
