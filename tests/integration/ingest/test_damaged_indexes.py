@@ -49,9 +49,9 @@ DAMAGES: dict[str, Damage] = {
 class Library:
     """Collections on disk, as a server left them when it was stopped."""
 
-    def __init__(self, folder: Path, scheme: str) -> None:
+    def __init__(self, folder: Path, scheme: str, collections: int) -> None:
         self.folder, self._scheme = folder, scheme
-        names = [f"shelf-{number}" for number in range(COLLECTIONS)]
+        names = [f"shelf-{number}" for number in range(collections)]
         with Life(folder, scheme) as life:
             for name in names:
                 life.harness.create(name)
@@ -111,7 +111,13 @@ class Life:
 @pytest.fixture(scope="module")
 def library() -> Iterator[Library]:
     with memory_folder() as folder:
-        yield Library(folder / "data", "qdrant-edge:")
+        yield Library(folder / "data", "qdrant-edge:", COLLECTIONS)
+
+
+@pytest.fixture(scope="module")
+def chroma_library() -> Iterator[Library]:
+    with memory_folder() as folder:
+        yield Library(folder / "data", "chroma:", 6)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -161,3 +167,27 @@ def test_a_write_does_not_hide_what_is_missing(library: Library) -> None:
             expected = library.numbers["shelf-0"] | set(life.harness.live_numbers("shelf-0"))
             assert len(expected) == DOCUMENTS + 1
             assert not life.lost({"shelf-0": expected})
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_any_graph_of_chroma_may_be_damaged(chroma_library: Library, damage: str) -> None:
+    with memory_folder() as folder:
+        life = chroma_library.copy(folder / "data")
+        graphs = sorted(path.parent for path in folder.rglob("header.bin"))
+        names = [path.name for path in sorted(graphs[0].iterdir())]
+        assert "data_level0.bin" in names
+        assert len(names) < len(graphs) == len(chroma_library.folders)
+        for graph, name in zip(graphs, names, strict=False):
+            DAMAGES[damage](graph / name)
+        with life:
+            assert not life.lost(chroma_library.numbers)
+
+
+@pytest.mark.parametrize("file", ["data/chroma.sqlite3", "data.seal", "FORMAT"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_any_shared_file_of_chroma_may_be_damaged(chroma_library: Library, damage: str, file: str) -> None:
+    with memory_folder() as folder:
+        life = chroma_library.copy(folder / "data")
+        DAMAGES[damage](folder / "data" / "vectors" / file)
+        with life:
+            assert not life.lost(chroma_library.numbers)

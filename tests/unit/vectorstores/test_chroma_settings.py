@@ -22,7 +22,7 @@ VECTORS = np.eye(4, dtype=np.float32)
 def engine(tmp_path: Path) -> Iterator[Engine]:
     """The engine in this process, where it can be looked at."""
     engine = Engine()
-    assert engine.open(str(tmp_path)) == {}
+    assert engine.open(str(tmp_path)) == ({}, False)
     yield engine
     engine.close_all()
 
@@ -30,13 +30,14 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 @pytest.mark.requirement("S1-27")
 def test_the_metric_is_cosine_and_is_what_chroma_says(engine: Engine, tmp_path: Path) -> None:
     assert engine.create("gw-books", 4) == Facts("cosine", 4)
-    assert engine.open(str(tmp_path)) == {"gw-books": Facts("cosine", 4)}
+    assert engine.open(str(tmp_path)) == ({"gw-books": Facts("cosine", 4)}, False)
 
 
 @pytest.mark.requirement("S1-27")
 @pytest.mark.requirement("T08")
 def test_a_collection_with_another_metric_is_refused_at_the_start(tmp_path: Path) -> None:
-    client = open_client(str(tmp_path))
+    (tmp_path / "data").mkdir()
+    client = open_client(str(tmp_path / "data"))
     client.create_collection("gw-old", embedding_function=None)
     client.close()
     with pytest.raises(StoreMismatchError) as refused:

@@ -53,23 +53,23 @@ def _moved(path: Path) -> None:
 def test_damage_is_seen(folder: Path, name: str, damage: Callable[[Path], object]) -> None:
     seal = Seal.of(folder)
     damage(folder / name)
-    assert seal.broken(folder) == name
+    assert seal.broken(folder) == [name]
 
 
 def test_untouched_and_copied_files_are_whole(folder: Path, tmp_path: Path) -> None:
     seal = Seal.of(folder)
-    assert seal.broken(folder) == ""
+    assert seal.broken(folder) == []
     shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)  # other times, and no holes
-    assert seal.broken(tmp_path / "copy") == ""
+    assert seal.broken(tmp_path / "copy") == []
 
 
 def test_a_seal_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
     Seal.of(folder).write(tmp_path / "seal")
     stored = Seal.read(tmp_path / "seal")
     assert stored is not None
-    assert stored.broken(folder) == ""
+    assert stored.broken(folder) == []
     (folder / "small").write_bytes(b"others!")
-    assert stored.broken(folder) == "small"
+    assert stored.broken(folder) == ["small"]
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "[1]", '{"small": {"size": 1}}', '{"small": 1}'])

@@ -62,21 +62,22 @@ class Seal:
         draft.write_text(json.dumps({name: asdict(file) for name, file in self.files.items()}), encoding="utf-8")
         draft.replace(path)
 
-    def broken(self, folder: Path) -> str:
-        """Return the first file that is missing or has another content, or an empty text.
+    def broken(self, folder: Path) -> list[str]:
+        """Return the files that are missing or have another content.
 
         A file of the same size and time is taken for the same; one that was copied is compared by its content.
         """
-        for name, sealed in self.files.items():
-            try:
-                status = (folder / name).stat()
-                if status.st_size != sealed.size:
-                    return name
-                if status.st_mtime_ns != sealed.mtime_ns and _checksum(folder / name) != sealed.checksum:
-                    return name
-            except OSError:
-                return name
-        return ""
+        return [name for name, sealed in self.files.items() if _is_broken(folder / name, sealed)]
+
+
+def _is_broken(path: Path, sealed: SealedFile) -> bool:
+    try:
+        status = path.stat()
+        if status.st_size != sealed.size:
+            return True
+        return status.st_mtime_ns != sealed.mtime_ns and _checksum(path) != sealed.checksum
+    except OSError:
+        return True
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -1,37 +1,92 @@
 """What the engine process of Chroma does: it opens the library on a folder and searches and changes collections.
 
 The library holds the interpreter lock while it writes: 20 ms a call for its log on disk, and 0.4 to 0.8 ms a record.
+
+    <folder>/data/chroma.sqlite3   what Chroma knows, with a log of the latest vectors; SQLite syncs it by itself
+    <folder>/data/<segment>/       the graph of one collection with its older vectors, rewritten every 1,000 records
+    <folder>/data.seal             what these files looked like when the library was closed; missing while it is open
 """
 
+import shutil
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+from groundwire.kernel.durable_files import sync_tree
 from groundwire.kernel.embedder import Vectors
-from groundwire.vectorstores.chroma.collections import Facts, facts_of, make_collection, open_client
+from groundwire.vectorstores.chroma.collections import Facts, facts_of, make_collection, open_client, set_complete
 from groundwire.vectorstores.chroma.queries import all_numbers, nearest, nearest_of, records
 from groundwire.vectorstores.chroma.writes import put, remove
+from groundwire.vectorstores.file_seal import Seal
+from groundwire.vectorstores.slicing import batches
 from groundwire.vectorstores.stored_fields import Stored
+
+_DATA = "data"
+_SEAL = "data.seal"
+_CATALOG = "chroma.sqlite3"
+_GRAPH_HEADER = "header.bin"
+_PAGE = 1000
 
 
 class Engine:
-    """The requests of a store, which lets one writer in at a time; `open` is the first of them."""
+    """The requests of a store, which lets one writer in at a time; `open` or `open_anew` is the first of them."""
 
     def __init__(self) -> None:
         self._client: Any = None
         self._collections: dict[str, Any] = {}
+        self._data = Path()
+        self._graphs: dict[Path, int] = {}
 
-    def open(self, folder: str) -> dict[str, Facts]:
-        """Open a folder and return what it says about its collections."""
-        self._client = open_client(folder)
-        names = [collection.name for collection in self._client.list_collections()]
-        self._collections = {name: self._client.get_collection(name, embedding_function=None) for name in names}
-        return {name: facts_of(collection) for name, collection in self._collections.items()}
+    def open(self, folder: str) -> tuple[dict[str, Facts], bool]:
+        """Open a folder; return what it says about its collections, and whether somebody closed it in order.
+
+        Collections whose graphs are damaged are made anew, empty; so is everything when Chroma's catalog is damaged.
+        """
+        self._data = Path(folder) / _DATA
+        self._data.mkdir(exist_ok=True)
+        seal = Seal.read(self._data.with_name(_SEAL))
+        broken = [] if seal is None else seal.broken(self._data)
+        if _CATALOG in broken:
+            return self.open_anew(folder)
+        damaged = _collections_of(self._data, {name.partition("/")[0] for name in broken})
+        # From here on the files change; whoever finds no seal knows that nobody closed them.
+        self._data.with_name(_SEAL).unlink(missing_ok=True)
+        self._open_client()
+        for name in damaged:
+            self.renew(name)
+        return {name: facts_of(collection) for name, collection in self._collections.items()}, seal is not None
+
+    def open_anew(self, folder: str) -> tuple[dict[str, Facts], bool]:
+        """Open a folder without anything that may be in it."""
+        self._data = Path(folder) / _DATA
+        self._data.with_name(_SEAL).unlink(missing_ok=True)
+        shutil.rmtree(self._data, ignore_errors=True)
+        self._data.mkdir(exist_ok=True)
+        self._open_client()
+        return {}, True
 
     def create(self, name: str, dimensions: int) -> Facts:
         """Make a collection and return what Chroma made of it."""
-        made = make_collection(self._client, name, dimensions)
-        self._collections[name] = made
-        return facts_of(made)
+        return self._make(name, dimensions, is_complete=True)
+
+    def create_incomplete(self, name: str, dimensions: int) -> Facts:
+        """Make a collection that has to be filled."""
+        return self._make(name, dimensions, is_complete=False)
+
+    def complete(self, name: str) -> None:
+        """Take note that a collection has been filled."""
+        set_complete(self._collections[name])
+
+    def renew(self, name: str) -> None:
+        """Make a collection whose graph is damaged anew, to be filled; its records cannot be removed one by one."""
+        dimensions = facts_of(self._collections[name]).dimensions
+        self._client.delete_collection(name)
+        self._client.close()
+        _remove_leftovers(self._data)
+        self._open_client()
+        self._make(name, dimensions, is_complete=False)
 
     def drop(self, name: str) -> None:
         """Remove a collection and its records."""
@@ -41,13 +96,28 @@ class Engine:
         self._client.delete_collection(name)
         del self._collections[name]
 
+    def damage(self, name: str) -> str:
+        """Read every vector of a collection and search it; return what fails, or an empty text."""
+        held = self._collections[name]
+        try:
+            vectors = None
+            for numbers in batches(all_numbers(held), _PAGE):
+                _, vectors, _ = records(held, numbers)
+            if vectors is not None:
+                nearest(held, vectors[0], 1, {})
+        except Exception as error:  # noqa: BLE001 - the library raises exceptions of many kinds
+            return str(error)
+        return ""
+
     def upsert(self, name: str, numbers: Sequence[int], vectors: Vectors, stored: Sequence[Stored]) -> None:
         """Insert or replace records."""
         put(self._collections[name], numbers, vectors, stored)
+        self._sync_graphs()
 
     def delete(self, name: str, numbers: Sequence[int]) -> None:
         """Remove records."""
         remove(self._collections[name], numbers)
+        self._sync_graphs()
 
     def search(
         self, name: str, vector: Vectors, limit: int, where: dict[str, Any] | None, within: Sequence[int] | None
@@ -72,6 +142,42 @@ class Engine:
         return int(self._collections[name].count())
 
     def close_all(self) -> None:
-        """Close the library."""
+        """Close the library and seal its files."""
         if self._client is not None:
             self._client.close()
+            sync_tree(self._data)
+            Seal.of(self._data).write(self._data.with_name(_SEAL))
+
+    def _open_client(self) -> None:
+        self._client = open_client(str(self._data))
+        names = [collection.name for collection in self._client.list_collections()]
+        self._collections = {name: self._client.get_collection(name, embedding_function=None) for name in names}
+
+    def _make(self, name: str, dimensions: int, *, is_complete: bool) -> Facts:
+        made = make_collection(self._client, name, dimensions, is_complete=is_complete)
+        self._collections[name] = made
+        return facts_of(made)
+
+    def _sync_graphs(self) -> None:
+        """Bring graphs to disk that Chroma has written; it takes their vectors off its log and syncs only that."""
+        for header in self._data.glob(f"*/{_GRAPH_HEADER}"):
+            written_ns = header.stat().st_mtime_ns
+            if self._graphs.get(header) != written_ns:
+                sync_tree(header.parent)
+                self._graphs[header] = written_ns
+
+
+def _collections_of(data: Path, segments: set[str]) -> list[str]:
+    """Return the names of the collections that segments belong to; only while the library is closed."""
+    if not segments:
+        return []
+    with closing(sqlite3.connect(data / _CATALOG)) as connection:
+        rows = connection.execute("SELECT s.id, c.name FROM segments s JOIN collections c ON c.id = s.collection")
+        return sorted({name for segment, name in rows if segment in segments})
+
+
+def _remove_leftovers(data: Path) -> None:
+    """Remove filter keys without a record, which later records would inherit; only while the library is closed."""
+    with closing(sqlite3.connect(data / _CATALOG)) as connection, connection:
+        for table in ("embedding_metadata", "embedding_metadata_array"):
+            connection.execute(f"DELETE FROM {table} WHERE id NOT IN (SELECT id FROM embeddings)")  # noqa: S608 - ours

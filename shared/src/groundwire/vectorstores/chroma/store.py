@@ -5,9 +5,11 @@ The library runs in an engine process, because it holds the interpreter lock whi
 
 import importlib.util
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
@@ -20,7 +22,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
-from groundwire.vectorstores.chroma.collections import checked_dimensions_of
+from groundwire.vectorstores.chroma.collections import Facts, checked_dimensions_of
 from groundwire.vectorstores.chroma.filters import compile_filter
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
 from groundwire.vectorstores.folder_format import claim_folder
@@ -37,8 +39,11 @@ _BATCH = 64
 """Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record."""
 
 
+_log = structlog.get_logger(__name__)
+
+
 class ChromaVectorStore:
-    """VectorStore over one folder, which it owns until `close()`; record ids are the numbers as text.
+    """VectorStore and Recoverable over one folder, which it owns until `close()`; record ids are the numbers as text.
 
     Args:
         folder: made if missing.
@@ -59,6 +64,8 @@ class ChromaVectorStore:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._dimensions: dict[str, int] = {}
+        self._incomplete: set[str] = set()
+        self._unverified: set[str] = set()
         self._owner = OwnerLock(folder)
         try:
             claim_folder(folder, _ENGINE)
@@ -74,8 +81,10 @@ class ChromaVectorStore:
         with budget.holding(self._lock):
             existing = self._dimensions.get(collection)
             if existing is None:
-                facts = self._engine.live(budget).write(budget, "create", collection, dimensions)
-                self._dimensions[collection] = checked_dimensions_of(collection, facts)
+                # One that is gone has to be filled before it can be searched.
+                method = "create_incomplete" if collection in self._unverified else "create"
+                facts = self._engine.live(budget).write(budget, method, collection, dimensions)
+                self._learn({collection: facts})
             elif existing != dimensions:
                 raise StoreMismatchError(
                     f"collection {collection} has {existing} dimensions, not {dimensions}",
@@ -96,6 +105,8 @@ class ChromaVectorStore:
             except GroundwireError:
                 self._dimensions.setdefault(collection, dimensions)
                 raise
+            self._incomplete.discard(collection)
+            self._unverified.discard(collection)
 
     def collections(self, budget: Budget) -> list[str]:
         """Return the names of all collections, sorted."""
@@ -104,23 +115,17 @@ class ChromaVectorStore:
             return sorted(self._dimensions)
 
     def upsert(self, collection: str, points: PointBatch, budget: Budget) -> None:
-        """Insert or replace points, in Chroma's log when it returns; see the port."""
+        """Insert or replace points, on disk in Chroma's log when it returns; see the port."""
         check_points(points, self._dimensions_of(collection))
         for part in slices(points, _BATCH):
             stored = [stored_fields(payload) for payload in part.payloads]
-            with budget.holding(self._writing):
-                self._dimensions_of(collection)
-                self._engine.live(budget).write(
-                    budget, "upsert", collection, as_ints(part.numbers), part.vectors, stored
-                )
+            self._write(budget, "upsert", collection, as_ints(part.numbers), part.vectors, stored)
 
     def delete(self, collection: str, numbers: Sequence[int], budget: Budget) -> None:
         """Remove points; see the port."""
         self._dimensions_of(collection)
         for batch in batches(numbers, _BATCH):
-            with budget.holding(self._writing):
-                self._dimensions_of(collection)
-                self._engine.live(budget).write(budget, "delete", collection, as_ints(batch))
+            self._write(budget, "delete", collection, as_ints(batch))
 
     def search(
         self,
@@ -137,6 +142,8 @@ class ChromaVectorStore:
         condition = True if where is None else compile_filter(where)
         if condition is False or (within is not None and len(within) == 0):
             return []
+        if collection in self._incomplete:
+            raise _being_rebuilt()
         selection = None if condition is True else condition
         numbers = None if within is None else as_ints(within)
         found = self._read(budget, "search", collection, vector, limit, selection, numbers)
@@ -169,29 +176,111 @@ class ChromaVectorStore:
         self._engine.close()
         self._owner.release()
 
+    def unverified(self) -> list[str]:
+        """Return what was not closed or found damaged; see the port."""
+        with self._lock:
+            return sorted(self._unverified)
+
+    def distrust(self, collections: Iterable[str]) -> None:
+        """Count collections among the unverified; see the port."""
+        with self._lock:
+            self._unverified.update(collections)
+
+    def mark_verified(self, collection: str, budget: Budget) -> None:
+        """Take note that a collection is as the catalog says; see the port."""
+        budget.check()
+        with budget.holding(self._lock), budget.holding(self._writing):
+            if collection in self._incomplete:
+                self._engine.live(budget).write(budget, "complete", collection)
+                self._incomplete.discard(collection)
+            self._unverified.discard(collection)
+
     def _read(self, budget: Budget, method: str, collection: str, *arguments: Any) -> Any:
         try:
             return self._engine.live(budget).read(budget, method, collection, *arguments)
-        except StoreUnavailableError:
-            self._dimensions_of(collection)  # it may have been dropped meanwhile
-            raise
+        except StoreUnavailableError as error:
+            raise self._explained(collection, error) from error
+
+    def _write(self, budget: Budget, method: str, collection: str, *arguments: Any) -> None:
+        try:
+            with budget.holding(self._writing):
+                self._dimensions_of(collection)
+                self._engine.live(budget).write(budget, method, collection, *arguments)
+        except StoreUnavailableError as error:
+            raise self._explained(collection, error) from error
+
+    def _explained(self, collection: str, failure: StoreUnavailableError) -> StoreUnavailableError:
+        """Return a failure of a request as its caller should see it; a damaged collection is made anew, empty.
+
+        One that ends the engine whenever it is read is damaged too.
+
+        Raises:
+            CollectionNotFoundError: it has been dropped meanwhile.
+        """
+        self._dimensions_of(collection)
+        # Whatever the call has left: every other call waits for the empty collection.
+        budget = Budget(_START_S)
+        with budget.holding(self._lock), budget.holding(self._writing):
+            try:
+                engine = self._engine.live(budget)
+            except GroundwireError:
+                return failure
+            try:
+                damage = str(engine.read(budget, "damage", collection))
+            except StoreUnavailableError as error:
+                if not engine.is_broken or "what" in error.metadata:
+                    return failure  # silent, or out of space on the disk: that says nothing of the collection
+                damage = error.message
+            except GroundwireError:
+                return failure
+            if not damage:
+                return failure
+            _log.error("the files of a collection are damaged", collection=collection, damage=damage)
+            self._engine.live(budget).write(budget, "renew", collection)
+            self._incomplete.add(collection)
+            self._unverified.add(collection)
+        return _being_rebuilt()
 
     def _start(self) -> EngineProcess:
-        """Start an engine on the folder and learn its collections."""
-        module = "groundwire.vectorstores.chroma.engine"
+        """Start an engine on the folder and learn its collections; without them when they cannot be opened."""
+        try:
+            return self._start_with("open")
+        except StoreUnavailableError as error:
+            if "what" in error.metadata:
+                raise  # no space on the disk, which is no damage
+            _log.error("the files of the vector store cannot be opened and are made anew", error=error.message)
+            return self._start_with("open_anew")
+
+    def _start_with(self, method: str) -> EngineProcess:
         engine = EngineProcess(
-            _ENGINE, module, self._folder, kept_open=(self._owner.descriptor,), hung_after_s=self._hung_after_s
+            _ENGINE,
+            "groundwire.vectorstores.chroma.engine",
+            self._folder,
+            kept_open=(self._owner.descriptor,),
+            hung_after_s=self._hung_after_s,
         )
         try:
-            found = engine.write(Budget(_START_S), "open", str(self._folder))
-            self._dimensions = {name: checked_dimensions_of(name, facts) for name, facts in found.items()}
+            found, was_closed = engine.write(Budget(_START_S), method, str(self._folder))
+            self._dimensions = {}
+            self._learn(found)
+            self._unverified.update(self._incomplete if was_closed else self._dimensions)
         except BaseException:
             engine.close()
             raise
         return engine
+
+    def _learn(self, found: Mapping[str, Facts]) -> None:
+        for name, facts in found.items():
+            self._dimensions[name] = checked_dimensions_of(name, facts)
+            if not facts.is_complete:
+                self._incomplete.add(name)
 
     def _dimensions_of(self, collection: str) -> int:
         dimensions = self._dimensions.get(collection)
         if dimensions is None:
             raise CollectionNotFoundError(collection)
         return dimensions
+
+
+def _being_rebuilt() -> StoreUnavailableError:
+    return StoreUnavailableError("the index is being filled from the catalog; repeat the call", engine=_ENGINE)

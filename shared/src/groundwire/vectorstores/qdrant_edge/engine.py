@@ -18,6 +18,7 @@ _FLUSH_IDLE_S = 2.0
 _FLUSH_POINTS = 5_000
 """Unflushed points are taken from the write-ahead log again after a kill: 0.15 ms each."""
 _CLOSE_IDLE_S = 60.0
+_PAGE = 1000
 _OUTER_CAUSE = re.compile(r"os error (12|23|24|28|30|122)\b")
 """No memory, too many open files, no space, a read-only disk, a quota: nothing that says anything of a shard."""
 
@@ -70,6 +71,21 @@ class Engine:
             if _OUTER_CAUSE.search(str(error)):
                 raise
             return str(error)
+
+    def unreadable(self, path: str) -> str:
+        """Read every point of a shard and search it; return what fails, or an empty text."""
+        after = 0
+        try:
+            while numbers := self.numbers(path, after, _PAGE):
+                _, vectors, _ = self.points(path, numbers)
+                if not after:
+                    self.search(path, vectors[0], 1, None, None)
+                after = numbers[-1]
+        except Exception as error:
+            if _OUTER_CAUSE.search(str(error)):
+                raise
+            return str(error)
+        return ""
 
     def upsert(self, path: str, numbers: Sequence[int], vectors: Vectors, stored: Sequence[Stored]) -> None:
         """Insert or replace points."""

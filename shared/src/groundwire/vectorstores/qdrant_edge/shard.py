@@ -51,8 +51,8 @@ class Shard:
         self._edge = edge
         self._folder = Path(path)
         self._seal = Seal.read(seal_of(self._folder))
-        if self._seal is not None and (name := self._seal.broken(self._folder)):
-            raise DamagedShardError(f"{name} is missing or differs from what was written")
+        if self._seal is not None and (names := self._seal.broken(self._folder)):
+            raise DamagedShardError(f"{', '.join(names)}: missing, or other than it was written")
         # From here on the files change; whoever finds no seal knows that nobody closed the shard.
         seal_of(self._folder).unlink(missing_ok=True)
         try:

@@ -302,35 +302,44 @@ class QdrantEdgeVectorStore:
 
     def _read(self, served: ServedCollection, budget: Budget, method: str, *arguments: Any) -> Any:
         with served.reading() as path:
+            engine = self._engine.live(budget)
             try:
-                return self._engine.live(budget).read(budget, method, path, *arguments)
+                return engine.read(budget, method, path, *arguments)
             except StoreUnavailableError as error:
                 failure = error
-        raise self._explained(served, Path(path), failure, budget)
+        raise self._explained(served, Path(path), failure, engine, budget)
 
     def _write(self, served: ServedCollection, budget: Budget, method: str, numbers: list[int], *rest: Any) -> None:
         with served.writing(budget, numbers) as path:
+            engine = self._engine.live(budget)
             try:
-                self._engine.live(budget).write(budget, method, path, numbers, *rest)
+                engine.write(budget, method, path, numbers, *rest)
             except StoreUnavailableError as error:
                 failure = error
             else:
                 return
-        raise self._explained(served, Path(path), failure, budget)
+        raise self._explained(served, Path(path), failure, engine, budget)
 
     def _explained(
-        self, served: ServedCollection, copy: Path, failure: StoreUnavailableError, budget: Budget
+        self,
+        served: ServedCollection,
+        copy: Path,
+        failure: StoreUnavailableError,
+        failed: EngineProcess,
+        budget: Budget,
     ) -> StoreUnavailableError:
         """Return a failure of a request as its caller should see it; a damaged copy gives way to an empty one.
 
         A copy that ends the engine whenever it is opened is damaged too.
         """
+        # An engine that goes on said itself what it cannot do: then the copy may be open, and something in it is wrong.
+        method = "damage" if failed.is_broken else "unreadable"
         try:
             engine = self._engine.live(budget)
         except GroundwireError:
             return failure
         try:
-            damage = str(engine.read(budget, "damage", str(copy)))
+            damage = str(engine.read(budget, method, str(copy)))
         except StoreUnavailableError as error:
             if not engine.is_broken or "what" in error.metadata:
                 return failure  # silent, or out of space on the disk: that says nothing of the copy
