@@ -18,7 +18,7 @@ from groundwire.api.answer.v1 import answer_pb2, citation_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import retrieval_options_pb2
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.collection import ProfileName
+from groundwire.kernel.collection import CollectionLimits, ProfileName
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import (
     ChunkNotFoundError,
@@ -29,6 +29,7 @@ from groundwire.kernel.errors import (
     RetrieverUnavailableError,
 )
 from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filters import Not
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.answer.conftest import MakeRig
@@ -412,3 +413,59 @@ async def test_instructions_in_the_material_are_only_text(rig: Rig) -> None:
 
 def test_the_chunks_of_the_rig_are_three() -> None:
     assert len(FOXES) == 3
+
+
+async def test_a_question_may_be_as_long_as_its_collection_takes_queries(make_rig: MakeRig) -> None:
+    rig = make_rig()
+    long = rig.library.create("long", limits=CollectionLimits(max_query_chars=2000))
+    short = rig.library.create("short", limits=CollectionLimits(max_query_chars=40))
+    for collection in (long, short):
+        rig.library.put("foxes.txt", FOXES, collection=collection)
+    question = "What do red foxes eat? " + "Please tell me in all detail. " * 40
+    assert 500 < len(question) <= 2000
+    answer = await rig.ask(question, collection="long")
+    assert answer.search_text == question
+    with pytest.raises(InvalidRequestError) as refused:
+        await rig.ask("What do red foxes eat in the woods at night?", collection="short")
+    assert [violation.field for violation in refused.value.violations] == ["question"]
+    # What the server looks for by itself stays within the limit, too.
+    selected = "Red foxes eat small mice. The red fox hunts at night."
+    assert len(selected) > 40
+    answer = await rig.ask("What do foxes eat?", collection="short", selected_text=selected)
+    assert "mice" in answer.content
+
+
+async def test_a_follow_up_is_searched_for_within_the_limit_of_its_collection(make_rig: MakeRig) -> None:
+    rig = make_rig()
+    collection = rig.library.create("short", limits=CollectionLimits(max_query_chars=30))
+    rig.library.put("foxes.txt", FOXES, collection=collection)
+    response = await rig.stub.CreateSession(pb.CreateSessionRequest(collection="short"))
+    session = response.session.session_id
+    await rig.ask("What do red foxes eat, mostly?", session_id=session)
+    follow_up = "And when does it do that?"
+    assert (await rig.ask(follow_up, session_id=session)).search_text == follow_up
+
+
+async def test_an_answer_uses_as_many_passages_as_its_collection_says(make_rig: MakeRig) -> None:
+    rig = make_rig()
+    retrieval = replace(rig.library.collection.settings.retrieval, top_k=2, min_relevance=0.0)
+    collection = rig.library.create("two", retrieval=retrieval)
+    rig.library.put("foxes.txt", FOXES, collection=collection)
+    assert len((await rig.ask("What do red foxes eat?", collection="two")).hits) == 2
+
+
+@pytest.mark.parametrize("top", ["$not", "$or", "$and"])
+async def test_a_filter_of_the_documented_depth_is_not_refused_for_what_the_server_adds(rig: Rig, top: str) -> None:
+    inner: Any = {"title": {"$ne": "nothing"}}
+    for _ in range(3):
+        inner = {"$or": [{"$and": [inner]}]}
+    eight: Any = {"$not": {"$not": inner}} if top == "$not" else {"$or": [{"$and": [inner]}]}
+    where = parse_filter({"$and": [eight]} if top == "$and" else eight)
+    options = retrieval_options_pb2.RetrievalOptions(
+        filter=to_filter_message(where), min_relevance=0.0, self_query=True
+    )
+    answer = await rig.ask("What do red foxes eat?", options=options, selected_text="Red foxes eat small mice.")
+    assert "mice" in answer.content
+    deeper = to_filter_message(Not(parse_filter(eight)))
+    with pytest.raises(InvalidFilterError, match="deeper than 8"):
+        await rig.ask("What do red foxes eat?", options=retrieval_options_pb2.RetrievalOptions(filter=deeper))

@@ -6,15 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.api.retrieve.v1 import quality_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.collections import Collections
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
+from groundwire.kernel.filter_json import parse_filter
 from groundwire.retrieve.query_vectors import QueryVectors
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc import request_context
+from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import Library, WordBagEmbedder, contents
 
 
@@ -23,8 +26,8 @@ def _timeless(response: pb.RetrieveResponse) -> bytes:
     copy.CopyFrom(response)
     for name in ("query_embedding_time", "search_time", "total_time", "query_time", "processed_time", "log_id"):
         copy.ClearField(name)
-    for state in copy.states:
-        state.ClearField("reached_time")
+    copy.ClearField("states")
+    copy.ClearField("from_cache")
     return copy.SerializeToString(deterministic=True)
 
 
@@ -49,12 +52,47 @@ def test_a_repeated_search_gives_the_same_bytes_as_a_new_one(tmp_path: Path) -> 
     assert _repeat(without, _request()) is None
     again = without.retrieve("alpha")
     assert [hit.content for hit in again.results] == [hit.content for hit in repeated.results]
-    states = [state.reached_time.ToNanoseconds() for state in repeated.states]
-    assert len(states) == 6
-    assert states == sorted(states)
     assert repeated.processed_time.ToNanoseconds() >= repeated.query_time.ToNanoseconds()
     library.close()
     without.close()
+
+
+def test_a_remembered_response_says_so_and_names_only_the_states_it_went_through(library: Library) -> None:
+    library.put("a.txt", ["alpha one"])
+    new = library.retrieve("alpha")
+    assert not new.from_cache
+    assert len(new.states) == 6
+    assert new.search_time.ToNanoseconds() > 0
+    time.sleep(0.01)
+    began = time.time_ns()
+    repeated = _repeat(library, _request())
+    ended = time.time_ns()
+    assert repeated is not None
+    library.put("x.txt", ["alpha other"], collection=library.create("other"))
+    looked = library.retrieve("alpha")
+    for response in (repeated, looked):
+        assert response.from_cache
+        received, completed = response.states
+        both = (quality_pb2.QUERY_STATE_RECEIVED, quality_pb2.QUERY_STATE_COMPLETED)
+        assert (received.state, completed.state) == both
+        assert completed.reached_time.ToNanoseconds() > received.reached_time.ToNanoseconds()
+        assert response.processed_time == completed.reached_time
+        assert response.total_time.ToNanoseconds() > 0
+        assert response.query_embedding_time.ToNanoseconds() == 0
+        assert response.search_time.ToNanoseconds() == 0
+    assert began - 5_000_000 <= repeated.states[0].reached_time.ToNanoseconds() <= ended, "of this call, not the first"
+
+
+def test_a_time_that_a_new_search_refuses_is_refused_of_a_remembered_one(library: Library) -> None:
+    library.put("a.txt", ["alpha one"])
+    library.retrieve("alpha")
+    late, impossible = _request(), _request()
+    late.query_time.FromSeconds(int(time.time()) + 3600)
+    impossible.query_time.seconds = 2**60
+    for request in (late, impossible):
+        assert _repeat(library, request) is None
+        with pytest.raises(InvalidRequestError, match="query_time"):
+            library.service.servicer.search_calls.retrieve(request, time.perf_counter())
 
 
 def test_every_change_of_the_collection_ends_what_was_remembered(library: Library) -> None:
@@ -157,3 +195,14 @@ def test_the_vector_of_a_query_is_made_once_while_it_is_remembered() -> None:
     vectors("gamma", Budget())
     vectors("alpha", Budget())
     assert embedder.count == 4
+
+
+def test_the_memory_of_filters_does_not_keep_their_texts(library: Library) -> None:
+    library.put("a.txt", [f"alpha {number}" for number in range(20)])
+    sets = library.service.search_chunks.filter_sets
+    for number in range(40):
+        names = [f"{number}-{place}-{'x' * 900}" for place in range(250)]
+        library.retrieve("alpha", filter=to_filter_message(parse_filter({"title": {"$in": names}})))
+    keys = [key for cache in (sets.shares, sets.asked, sets.numbers, sets.vectors) for key in cache._held]
+    assert len(keys) >= 40
+    assert max(len(part) for key in keys for part in key if isinstance(part, str | bytes)) < 100

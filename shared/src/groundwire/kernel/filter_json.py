@@ -49,7 +49,8 @@ def parse_filter(document: object, path: str = "filter") -> Filter:
     Raises:
         InvalidFilterError: naming the place, as in `filter.$and[1].importance.$foo`.
     """
-    return _parse_object(document, path, depth=0)
+    is_and = isinstance(document, Mapping) and set(document) == {"$and"}
+    return _parse_object(document, path, depth=-1 if is_and else 0)
 
 
 def parse_filter_text(text: str, path: str = "filter") -> Filter:

@@ -62,7 +62,8 @@ def check_size(condition: Filter, path: str = "filter") -> None:
     Raises:
         InvalidFilterError: it is not.
     """
-    if _depth(condition) > MAX_DEPTH:
+    parts = condition.clauses if isinstance(condition, And) else (condition,)
+    if max(map(_depth, parts), default=0) > MAX_DEPTH:
         raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels")
     _check_terms(condition, path)
 

@@ -103,7 +103,7 @@ class Not:
 Filter: TypeAlias = Comparison | Membership | Containment | Like | Exists | And | Or | Not
 
 MAX_DEPTH = 8
-"""Nesting levels of And, Or and Not that a request may have."""
+"""Nesting levels of And, Or and Not that a request may have; an And at the top, to which services add, is none."""
 MAX_TERMS = 256
 """Leaves, and values of one membership, that a request may have."""
 MAX_VALUES = 4096

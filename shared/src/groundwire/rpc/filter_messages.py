@@ -76,7 +76,8 @@ def parse_filter_message(message: pb.MetadataFilter, path: str = "filter") -> Fi
     Raises:
         InvalidFilterError: naming the place in the JSON form, as in `filter.$and[1].importance`.
     """
-    return _parse(message, path, depth=0)
+    # An And at the top is no level (`groundwire.kernel.filters.MAX_DEPTH`).
+    return _parse(message, path, depth=-1 if message.HasField("all_of") else 0)
 
 
 def _parse(message: pb.MetadataFilter, path: str, depth: int) -> Filter:

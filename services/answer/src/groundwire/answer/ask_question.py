@@ -4,7 +4,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from groundwire.answer.domain.abstaining import REFUSALS
 from groundwire.answer.domain.answer import (
@@ -24,8 +24,9 @@ from groundwire.answer.domain.citing import keep_supported
 from groundwire.answer.domain.composing import Composer
 from groundwire.answer.domain.confidence import answer_confidence
 from groundwire.answer.domain.draft import Statement
-from groundwire.answer.ports import Generator, Retrieval, Retriever, Search, SourceTexts
+from groundwire.answer.ports import CollectionDirectory, Generator, Retrieval, Retriever, Search, SourceTexts
 from groundwire.kernel.clock import Clock
+from groundwire.kernel.errors import InvalidRequestError
 
 
 @dataclass(slots=True)
@@ -50,12 +51,14 @@ class AskQuestion:
         retriever: Retriever,
         generator: Generator,
         texts: SourceTexts,
+        collections: CollectionDirectory,
         clock: Clock,
         rag_enabled: bool = True,
     ) -> None:
         self._retriever = retriever
         self._generator = generator
         self._texts = texts
+        self._collections = collections
         self._clock = clock
         self._rag_enabled = rag_enabled
 
@@ -65,10 +68,16 @@ class AskQuestion:
         Close the generator (`contextlib.aclosing`) to stop the work.
 
         Raises:
+            CollectionNotFoundError: there is no such collection.
+            InvalidRequestError: the question is longer than the collection takes.
             GroundwireError: what the retriever raises.
         """
+        max_chars = 0
+        if self._rag_enabled:
+            max_chars = await self._collections.max_query_chars_of(tenant, ask.collection)
+            ask = _fitting(ask, max_chars)
         progress = _Progress(Composer(ask.collection, ask.max_answer_chars), SearchReport(ask.wanted))
-        retrieval = await self._retrieve(ask, progress)
+        retrieval = await self._retrieve(ask, progress, max_chars)
         progress.retrieval_s = time.perf_counter() - progress.begun
         yield Retrieved(progress.search)
         async with aclosing(self._written(tenant, ask, retrieval, progress)) as events:
@@ -79,14 +88,14 @@ class AskQuestion:
             yield TextDelta(REFUSALS[progress.refusal], 0)
         yield Final(self._finished(ask, progress))
 
-    async def _retrieve(self, ask: AskedQuestion, progress: _Progress) -> Retrieval:
+    async def _retrieve(self, ask: AskedQuestion, progress: _Progress, max_chars: int) -> Retrieval:
         nothing = Retrieval((), progress.search)
         if not self._rag_enabled:
             progress.refusal = RefusalReason.RETRIEVAL_DISABLED
             return nothing
         places: tuple[tuple[str, str], ...] = ()
         if ask.selected_text.strip():
-            places = await self._retriever.places_of(ask.collection, ask.selected_text)
+            places = await self._retriever.places_of(ask.collection, ask.selected_text, max_chars)
             if not places:
                 return nothing
         search = Search(ask.collection, ask.wanted, ask.options, ask.chunk_ids, places)
@@ -135,6 +144,13 @@ class AskQuestion:
             topic_shift=ask.topic_shift,
             timings=_timings(progress),
         )
+
+
+def _fitting(ask: AskedQuestion, max_chars: int) -> AskedQuestion:
+    """Return the question with a search text that its collection takes: the question alone if need be."""
+    if len(ask.question) > max_chars:
+        raise InvalidRequestError.of("question", f"must be at most {max_chars} characters, has {len(ask.question)}")
+    return ask if len(ask.wanted) <= max_chars else replace(ask, search_text="")
 
 
 def _added(composer: Composer, statement: Statement) -> list[AnswerEvent]:

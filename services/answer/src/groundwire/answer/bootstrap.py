@@ -64,6 +64,7 @@ def build(
         retriever=RetrieveClient(retriever_stub),
         generator=generator or _extractive(embedder, workers, settings),
         texts=texts,
+        collections=texts,
         clock=time,
         rag_enabled=settings.rag_enabled,
     )

@@ -50,7 +50,7 @@ class Retriever(Protocol):
         """
         ...
 
-    async def places_of(self, collection: str, selected_text: str) -> tuple[tuple[str, str], ...]:
+    async def places_of(self, collection: str, selected_text: str, max_query_chars: int) -> tuple[tuple[str, str], ...]:
         """Return the (document id, chapter) pairs of the chunks that a text was selected from; empty if it is nowhere.
 
         White space is compared as single spaces.
@@ -171,6 +171,14 @@ class SessionStore(Protocol):
 
 class CollectionDirectory(Protocol):
     """Knows which collections there are."""
+
+    async def max_query_chars_of(self, tenant: str, collection: str) -> int:
+        """Return the longest query that a collection takes, in code points.
+
+        Raises:
+            CollectionNotFoundError: there is no such collection.
+        """
+        ...
 
     async def profile_of(self, tenant: str, collection: str) -> ProfileName:
         """Return the profile of a collection.

@@ -29,6 +29,6 @@ class AnswerSettings(BaseSettings):
     rag_enabled: bool = True
     session_store: SessionStoreName = SessionStoreName.AUTO
     session_idle_s: float = Field(default=1800.0, gt=0, le=30 * 86_400)
-    max_question_chars: int = Field(default=500, ge=1, le=100_000)
+    max_question_chars: int = Field(default=8192, ge=1, le=100_000)
     min_support: float | None = Field(default=None, ge=0, le=1)
     max_sentences: int = Field(default=3, ge=1, le=10)

@@ -106,6 +106,6 @@ def _sample_of(result: SearchResult) -> SearchSample:
         rejected=result.counts.rejected,
         relevance=sum(relevances) / len(relevances) if relevances else None,
         embedding_s=result.times.embedding_s or None,
-        search_s=result.times.search_s,
+        search_s=result.times.search_s or None,
         engine_s=result.times.engine_s,
     )

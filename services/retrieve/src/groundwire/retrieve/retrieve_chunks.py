@@ -86,4 +86,9 @@ class RetrieveChunks:
 def _both(given: Filter | None, derived: Filter | None) -> Filter | None:
     if given is None or derived is None:
         return derived if given is None else given
-    return And((given, derived))
+    # Side by side, so that the given filter may be as deep as a filter may be.
+    return And((*_clauses(given), *_clauses(derived)))
+
+
+def _clauses(condition: Filter) -> tuple[Filter, ...]:
+    return condition.clauses if isinstance(condition, And) else (condition,)

@@ -276,8 +276,8 @@ class AskRequest(_message.Message):
     MAX_ANSWER_CHARS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     question: _builtins.str
-    """Required. The question: 1 to 500 code points, not blank, without control characters except tab, newline
-    and return.
+    """Required. The question: 1 to 500 code points, or the collection's `limits.max_query_chars`, not blank, without
+    control characters except tab, newline and return.
     """
     collection: _builtins.str
     """Optional. Name of the collection; required without a session, and with one empty or the session's own."""

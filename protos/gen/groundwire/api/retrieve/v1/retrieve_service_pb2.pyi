@@ -145,6 +145,7 @@ class RetrieveResponse(_message.Message):
     LOG_ID_FIELD_NUMBER: _builtins.int
     EMBEDDING_MODEL_FIELD_NUMBER: _builtins.int
     CHOSEN_SECTIONS_FIELD_NUMBER: _builtins.int
+    FROM_CACHE_FIELD_NUMBER: _builtins.int
     query_text: _builtins.str
     """Output only. The query, exactly as it was sent."""
     retrieval_count: _builtins.int
@@ -167,17 +168,21 @@ class RetrieveResponse(_message.Message):
     """
     embedding_model: _builtins.str
     """Output only. Model of the vectors that were compared."""
+    from_cache: _builtins.bool
+    """Output only. The response was remembered from an equal search: nothing in the collection has changed since, and
+    nothing was embedded or searched for this call.
+    """
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
         """Output only. Distinct chunks, ranks 1 to n; falling `relevance_score` unless ordered otherwise."""
 
     @_builtins.property
     def query_embedding_time(self) -> _duration_pb2.Duration:
-        """Output only. Time to make the query's vector; zero when it was given or not needed."""
+        """Output only. Time to make the query's vector; zero when it was given or not needed, and with `from_cache`."""
 
     @_builtins.property
     def search_time(self) -> _duration_pb2.Duration:
-        """Output only. Time of the legs, the fusion and the join."""
+        """Output only. Time of the legs, the fusion and the join; zero with `from_cache`."""
 
     @_builtins.property
     def total_time(self) -> _duration_pb2.Duration:
@@ -189,7 +194,7 @@ class RetrieveResponse(_message.Message):
 
     @_builtins.property
     def states(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.QueryStateChange]:
-        """Output only. The states the query went through, in order."""
+        """Output only. The states the query went through, in order: all six, or `RECEIVED` and `COMPLETED` with `from_cache`."""
 
     @_builtins.property
     def query_time(self) -> _timestamp_pb2.Timestamp:
@@ -240,10 +245,11 @@ class RetrieveResponse(_message.Message):
         log_id: _builtins.str = ...,
         embedding_model: _builtins.str = ...,
         chosen_sections: _abc.Iterable[Global___ChosenSection] | None = ...,
+        from_cache: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "explain_plan", b"explain_plan", "processed_time", b"processed_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_time", b"query_time", "search_time", b"search_time", "total_time", b"total_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "applied_query_type", b"applied_query_type", "chosen_sections", b"chosen_sections", "consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "embedding_model", b"embedding_model", "explain_plan", b"explain_plan", "log_id", b"log_id", "mode", b"mode", "order_by", b"order_by", "processed_time", b"processed_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_text", b"query_text", "query_time", b"query_time", "query_type", b"query_type", "results", b"results", "retrieval_count", b"retrieval_count", "search_time", b"search_time", "snapshot", b"snapshot", "states", b"states", "total_time", b"total_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "applied_query_type", b"applied_query_type", "chosen_sections", b"chosen_sections", "consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "embedding_model", b"embedding_model", "explain_plan", b"explain_plan", "from_cache", b"from_cache", "log_id", b"log_id", "mode", b"mode", "order_by", b"order_by", "processed_time", b"processed_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_text", b"query_text", "query_time", b"query_time", "query_type", b"query_type", "results", b"results", "retrieval_count", b"retrieval_count", "search_time", b"search_time", "snapshot", b"snapshot", "states", b"states", "total_time", b"total_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

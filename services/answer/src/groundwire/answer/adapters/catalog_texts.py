@@ -56,6 +56,10 @@ class CatalogTexts:
         """Return the profile of a collection; see `groundwire.answer.ports.CollectionDirectory`."""
         return (await self._run(self._collections.get, tenant, collection)).profile
 
+    async def max_query_chars_of(self, tenant: str, collection: str) -> int:
+        """Return the longest query of a collection; see `groundwire.answer.ports.CollectionDirectory`."""
+        return (await self._run(self._collections.get, tenant, collection)).settings.limits.max_query_chars
+
     async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
         return await self._workers.run(request_context.current().budget, fn, *args, **kwargs)
 

@@ -30,7 +30,6 @@ from groundwire.kernel.spans import Span
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.filter_messages import to_filter_message
 
-_MAX_QUERY_CHARS = 500
 _SELECTION_HITS = 10
 _SPACE = re.compile(r"\s+")
 
@@ -66,12 +65,12 @@ class RetrieveClient:
         _refuse_missing(search.chunk_ids, response.results)
         return Retrieval(tuple(_to_passage(hit) for hit in response.results), _report(search, response))
 
-    async def places_of(self, collection: str, selected_text: str) -> tuple[tuple[str, str], ...]:
+    async def places_of(self, collection: str, selected_text: str, max_query_chars: int) -> tuple[tuple[str, str], ...]:
         """Return where a text was selected from; see `groundwire.answer.ports.Retriever`."""
         options = retrieval_options_pb2.RetrievalOptions(
             mode=search_mode_pb2.SEARCH_MODE_LEXICAL, top_k=_SELECTION_HITS, min_relevance=0.0
         )
-        response = await self._send(collection, _query_of(selected_text), options)
+        response = await self._send(collection, _query_of(selected_text, max_query_chars), options)
         selection, contents = _one_line(selected_text), [_one_line(hit.content) for hit in response.results]
         # Part of a selection may stand elsewhere too, so parts count only where no chunk holds all of it.
         holds = [selection in content for content in contents]
@@ -115,11 +114,13 @@ def _at(document_id: str, chapter: str) -> Filter:
 
 
 def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) -> None:
-    """Add a condition to the filter of the options."""
-    clauses = [to_filter_message(where)]
-    if options.HasField("filter"):
-        clauses.insert(0, metadata_filter_pb2.MetadataFilter.FromString(options.filter.SerializeToString()))
-    combined = metadata_filter_pb2.FilterClauses(clauses=clauses)
+    """Add a condition to the filter of the options, beside its clauses: it may be as deep as a filter may be."""
+    combined = metadata_filter_pb2.FilterClauses()
+    if options.filter.HasField("all_of"):
+        combined.CopyFrom(options.filter.all_of)
+    elif options.HasField("filter"):
+        combined.clauses.add().CopyFrom(options.filter)
+    combined.clauses.append(to_filter_message(where))
     options.filter.CopyFrom(metadata_filter_pb2.MetadataFilter(all_of=combined))
 
 
@@ -140,12 +141,12 @@ def _report(search: Search, response: pb.RetrieveResponse) -> SearchReport:
     )
 
 
-def _query_of(selected_text: str) -> str:
+def _query_of(selected_text: str, max_chars: int) -> str:
     """Return the beginning of a selection, in whole words, as long as a query may be."""
     text = _one_line(selected_text)
-    if len(text) <= _MAX_QUERY_CHARS:
+    if len(text) <= max_chars:
         return text
-    return text[:_MAX_QUERY_CHARS].rsplit(" ", 1)[0] or text[:_MAX_QUERY_CHARS]
+    return text[:max_chars].rsplit(" ", 1)[0] or text[:max_chars]
 
 
 def _one_line(text: str) -> str:

@@ -170,8 +170,9 @@ class SearchCounts:
 
 @dataclass(frozen=True, slots=True)
 class SearchTimes:
-    """Seconds; `total_s` >= `embedding_s` + `search_s`. `states` has the moment each of the six states was reached.
+    """Seconds; `total_s` >= `embedding_s` + `search_s`.
 
+    `states` has the moment each state was reached: all six, or the first and the last when the response was remembered.
     `engine_s` is the part of the search that the vector leg took, None when it did not run.
     """
 

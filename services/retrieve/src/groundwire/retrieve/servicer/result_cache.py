@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -100,12 +100,17 @@ class ResultCache:
 def answer_from(
     cached: CachedResult, request: pb.RetrieveRequest, received: datetime, started: float
 ) -> tuple[pb.RetrieveResponse, SearchResult]:
-    """Return response and result with the times of this call; `started` is a reading of `time.perf_counter`."""
+    """Return response and result with the times of this call; `started` is a reading of `time.perf_counter`.
+
+    Such a call goes through two states only: nothing is embedded, searched or ranked.
+    """
     total_s = time.perf_counter() - started
-    times = SearchTimes(0.0, 0.0, total_s, tuple((state, received) for state in SearchState))
+    completed = received + timedelta(seconds=total_s)
+    times = SearchTimes(0.0, 0.0, total_s, ((SearchState.RECEIVED, received), (SearchState.COMPLETED, completed)))
     response = pb.RetrieveResponse()
     response.CopyFrom(cached.response)
     set_times(response, request, times)
+    response.from_cache = True
     return response, replace(cached.result, times=times)
 
 

@@ -16,7 +16,7 @@ from groundwire.retrieve.domain.searching import PreparedVector, SearchRequest
 from groundwire.retrieve.record_search import RecordSearch
 from groundwire.retrieve.retrieve_chunks import RetrieveChunks
 from groundwire.retrieve.servicer.result_cache import CachedResult, ResultCache, answer_from
-from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
+from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request, query_time_violations
 from groundwire.retrieve.wire.responses import to_retrieve_response
 from groundwire.retrieve.wire.retrieved import complete_response
 from groundwire.rpc import request_context
@@ -43,14 +43,17 @@ class SearchCalls:
     def repeat(self, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse | None:
         """Return what a search that was made before would return again, if that is certain; never waits."""
         cached = self.results.current(request_context.current().tenant, request)
-        return None if cached is None else self._answer(cached, request, started)
+        if cached is None or query_time_violations(request, self.clock.now()):
+            return None
+        return self._answer(cached, request, started)
 
     def retrieve(self, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
         """Return the most relevant chunks."""
         call = self._received(request, started)
         with suppress(GroundwireError):  # the search itself tells what is wrong
             cached = self.results.renewed(call.tenant, request)
-            if cached is not None:
+            # The time is no part of what is remembered, so it is the one thing that may be wrong here.
+            if cached is not None and not query_time_violations(request, self.clock.now()):
                 return self._answer(cached, request, started)
         return self._serve(call, request, lambda: self._interpret(call, request))
 

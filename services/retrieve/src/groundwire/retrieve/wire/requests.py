@@ -60,7 +60,7 @@ def parse_retrieve_request(
         *_check_options(options, limits.max_top_k),
         *_check_lists(options),
         *_check_vector(message),
-        *_check_query_time(message, now),
+        *query_time_violations(message, now),
     ]
     if violations:
         raise InvalidRequestError([*violations, *(filter_error.violations if filter_error else ())])
@@ -177,7 +177,8 @@ def _check_vector(message: pb.RetrieveRequest) -> list[FieldViolation]:
     return []
 
 
-def _check_query_time(message: pb.RetrieveRequest, now: datetime) -> list[FieldViolation]:
+def query_time_violations(message: pb.RetrieveRequest, now: datetime) -> list[FieldViolation]:
+    """Return what is wrong with the time at which a query says it was asked."""
     if not message.HasField("query_time"):
         return []
     try:
