@@ -106,7 +106,7 @@ def searches_by_vector(client: GroundwireClient) -> bool:
         return False
 
 
-@pytest.fixture(params=["qdrant-edge", "chroma"])
+@pytest.fixture(params=["qdrant-edge", pytest.param("chroma", marks=pytest.mark.slow)])
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServerProcess]:
     pytest.importorskip({"qdrant-edge": "qdrant_edge", "chroma": "chromadb"}[request.param])
     arguments = ("--embedder", "hashing:256", "--vectors", f"{request.param}:")
