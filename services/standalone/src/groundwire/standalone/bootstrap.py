@@ -24,7 +24,6 @@ from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.standalone.readiness import Dependency
 from groundwire.standalone.settings import ProcessSettings, ServerSettings
-from groundwire.vectorstores.factory import open_vector_store
 
 CATALOG_FILE = "catalog.db"
 INGEST = "groundwire.api.ingest.v1.IngestService"
@@ -44,49 +43,51 @@ class Engines:
     answer_workers: Workers
 
 
+@dataclass(frozen=True, slots=True)
+class Openings:
+    """What is being opened beside the imports of the services; whoever began it closes it."""
+
+    vectors: Future[VectorStore]
+    embedder: Future[Embedder]
+
+
 def open_engines(
-    settings: ServerSettings, embedder: Future[Embedder], stack: ExitStack, announce: Callable[[str], None]
+    settings: ServerSettings, openings: Openings, stack: ExitStack, announce: Callable[[str], None]
 ) -> Engines:
-    """Open the stores, wait for the embedder, and return them; `stack` closes the stores in reverse order.
+    """Open the catalog, wait for the rest, and return them; `stack` closes what is opened here in reverse order.
 
     Raises:
-        GroundwireError: one cannot be opened; those opened before are on `stack`.
+        GroundwireError: one cannot be opened.
     """
     announce("opening the catalog")
     catalog = Database.open(catalog_url(settings.catalog, settings.data))
     stack.callback(catalog.close)
-    announce("opening the vector store")
-    key = settings.vectors_api_key
-    vectors = open_vector_store(
-        settings.vectors,
-        data_dir=settings.data,
-        api_key=key.get_secret_value() if key else None,
-        hung_after_s=settings.engine_hung_after_s,
-        most_open=settings.vectors_open_collections,
-    )
-    stack.callback(vectors.close)
-    if not embedder.done():
+    if not openings.vectors.done():
+        announce("opening the vector store")
+    vectors = openings.vectors.result()
+    if not openings.embedder.done():
         announce("loading the model")
+    embedder = openings.embedder.result()
     ingest_workers = Workers(settings.workers, "ingest")
     stack.callback(ingest_workers.close)
     query_workers = Workers(settings.workers, "query")
     stack.callback(query_workers.close)
     answer_workers = Workers(settings.workers, "answer")
     stack.callback(answer_workers.close)
-    return Engines(catalog, vectors, embedder.result(), ingest_workers, query_workers, answer_workers)
+    return Engines(catalog, vectors, embedder, ingest_workers, query_workers, answer_workers)
 
 
 def build_services(
-    settings: ProcessSettings, embedder: Future[Embedder], stack: ExitStack, announce: Callable[[str], None]
+    settings: ProcessSettings, openings: Openings, stack: ExitStack, announce: Callable[[str], None]
 ) -> tuple[list[Service], list[Dependency]]:
-    """Open everything but the embedder and return the three services, started, and what they need.
+    """Open the rest and return the three services, started, and what they need.
 
     `stack` closes it in reverse order. `announce` is called with what is waited for, such as `opening the catalog`.
 
     Raises:
         GroundwireError: something cannot be opened; what was opened before is on `stack`.
     """
-    engines = open_engines(settings.server, embedder, stack, announce)
+    engines = open_engines(settings.server, openings, stack, announce)
     announce("starting the services")
     ingest = ingest_bootstrap.build(
         catalog=engines.catalog,

@@ -1,7 +1,7 @@
 """Runs the embedded process from start to drain.
 
-The heavy libraries are imported here when they are needed: mistakes are told before, and the model is read, checked
-and compiled while the services are imported, which needs the interpreter all the time.
+The heavy libraries are imported here when they are needed: mistakes are told before, and the engine starts and the
+model is read, checked and compiled while the services are imported, which needs the interpreter all the time.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from groundwire.standalone.start_checks import check_address, check_folder, plai
 
 if TYPE_CHECKING:
     from groundwire.kernel.embedder import Embedder
+    from groundwire.kernel.vector_store import VectorStore
     from groundwire.rpc.server import ServerOptions, Service
     from groundwire.standalone.readiness import Dependency
 
@@ -79,12 +80,27 @@ def _open(
     from groundwire.rpc.logging_setup import configure_logging  # noqa: PLC0415 - see above
 
     configure_logging(settings.server.log_format)
-    with ThreadPoolExecutor(1, thread_name_prefix="model") as beside:
+    with ThreadPoolExecutor(2, thread_name_prefix="opening") as beside:
+        vectors = beside.submit(_open_vectors, settings.server)
         embedder = beside.submit(_open_embedder, settings.server)
-        stack.callback(_close_embedder, embedder)
-        from groundwire.standalone.bootstrap import build_services  # noqa: PLC0415 - see above
+        stack.callback(_close_opened, vectors)
+        stack.callback(_close_opened, embedder)
+        from groundwire.standalone.bootstrap import Openings, build_services  # noqa: PLC0415 - see above
 
-        return build_services(settings, embedder, stack, announce)
+        return build_services(settings, Openings(vectors, embedder), stack, announce)
+
+
+def _open_vectors(settings: ServerSettings) -> "VectorStore":
+    from groundwire.vectorstores.factory import open_vector_store  # noqa: PLC0415 - see above
+
+    key = settings.vectors_api_key
+    return open_vector_store(
+        settings.vectors,
+        data_dir=settings.data,
+        api_key=key.get_secret_value() if key else None,
+        hung_after_s=settings.engine_hung_after_s,
+        most_open=settings.vectors_open_collections,
+    )
 
 
 def _open_embedder(settings: ServerSettings) -> "Embedder":
@@ -93,9 +109,9 @@ def _open_embedder(settings: ServerSettings) -> "Embedder":
     return open_embedder(settings.embedder, cache_dir=settings.cache)
 
 
-def _close_embedder(embedder: "Future[Embedder]") -> None:
-    if embedder.exception() is None:
-        embedder.result().close()
+def _close_opened(opening: "Future[VectorStore] | Future[Embedder]") -> None:
+    if opening.exception() is None:
+        opening.result().close()
 
 
 def _keep_collections_short() -> None:
