@@ -15,8 +15,8 @@ from groundwire.api.common.v1.metadata_value_pb2 import (
     MetadataValue,
     StringList,
 )
+from groundwire.api.ingest.v1 import collection_pb2, schema_pb2, stats_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.api.ingest.v1 import schema_pb2, stats_pb2
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError, NotFoundError
 from groundwire.schemas import get_all_schemas
 from tests.integration.documents.store import Store, number, story, text
@@ -223,6 +223,22 @@ def test_figures_count_what_is_live(engine_store: Store) -> None:
     shared, length = sum(c.overlap_prev_chars for c in stored), sum(c.char_count for c in stored)
     assert stats.overlap_share == pytest.approx(shared / length)
     assert stats.overlap_share > 0
+
+
+def test_figures_count_neither_sections_nor_what_is_kept_for_the_past(store: Store) -> None:
+    chunking = collection_pb2.ChunkingPolicy(chunker=collection_pb2.CHUNKER_HIERARCHY, min_chars=1, minimum_size=1)
+    settings = collection_pb2.CollectionSettings(chunking=chunking)
+    settings.generation_retention.FromSeconds(3600)
+    calls = store.harness.collection_calls
+    calls.create(pb.CreateCollectionRequest(collection="levels", settings=settings))
+    store.harness.ingest("levels", "a.md", story(random.Random(1)))
+    document = store.harness.ingest("levels", "a.md", story(random.Random(2))).document
+    with store.harness.catalog.read() as connection:
+        rows = connection.exec_driver_sql("SELECT count(*) FROM chunks").scalar_one()
+    [stats] = _stats(store, "levels")
+    assert rows > document.chunk_count + 1
+    assert stats.chunk_count == document.chunk_count
+    assert {each.count for each in stats.by_embedding_model} == {document.chunk_count}
 
 
 def test_figures_of_all_collections_stand_in_the_order_of_their_names(store: Store) -> None:

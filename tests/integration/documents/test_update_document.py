@@ -239,3 +239,19 @@ def test_a_search_sees_an_update_whole_or_not_at_all(engine_store: Store, monkey
         update.join()
     monkeypatch.undo()
     assert len(engine_store.search("tide", {"project": "gemini"})) == count
+
+
+def test_an_update_changes_no_other_document_and_no_older_generation(store: Store) -> None:
+    """Live, softly deleted and superseded rows beside it stay as they are."""
+    other = store.ingest("b.md", story(random.Random(2)), project="apollo", tags=["x"])
+    document = store.ingest("a.md", story(random.Random(1)), project="apollo", tags=["x"])
+    document = store.ingest("a.md", story(random.Random(3)), project="apollo", tags=["x"])
+    time.sleep(0.01)
+    store.update(document.document_id, project="gemini", tags=["y"])
+    assert store.get(other.document_id) == other
+    statement = "SELECT source_path, generation, json_extract(fields, '$.project') FROM generations ORDER BY 1, 2"
+    with store.harness.catalog.read() as connection:
+        found = [tuple(row) for row in connection.exec_driver_sql(statement)]
+        tags = connection.exec_driver_sql("SELECT tag FROM document_tags ORDER BY 1").scalars().all()
+    assert found == [("a.md", 1, "apollo"), ("a.md", 2, "gemini"), ("b.md", 1, "apollo")]
+    assert tags == ["x", "y"]

@@ -7,10 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from groundwire.api.common.v1 import error_reason_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.catalog.outbox import queue_deleted_points
+from groundwire.ingest.sweep_leftovers import OUTBOX
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
@@ -195,4 +198,38 @@ def test_a_generation_that_is_being_written_is_left_alone_whatever_the_clock_say
     clock.jumped = timedelta(hours=-25)
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 1
     assert pending.key not in {each.key for each in harness.service.sweep.recovery.leftovers()}
+    harness.close()
+
+
+def test_one_turn_does_all_tasks_of_all_engine_collections(tmp_path: Path) -> None:
+    harness = Harness(tmp_path).without_housekeeping()
+    collections = []
+    for name in ("tides", "moons"):
+        harness.create(name)
+        harness.ingest(name, "a.txt", "A text that stays.")
+        collections.append(harness.collection_calls.use.get(DEFAULT_TENANT, name).collection)
+
+    def queue(connection: Connection) -> None:
+        for number in range(45):
+            engine_name = collections[number % 2].engine_name
+            queue_deleted_points(connection, DEFAULT_TENANT, engine_name, [10_000 + number])
+
+    harness.catalog.write(queue)
+    assert harness.service.housekeeping.run_now((OUTBOX,), Budget(60)) == 45
+    assert harness.service.sweep.outbox.pending(1) == []
+    assert len(harness.points("tides")) == len(harness.points("moons")) == 1
+    harness.close()
+
+
+def test_forgetting_removes_old_answers_and_no_others(tmp_path: Path) -> None:
+    clock = LaterClock()
+    harness = Harness(tmp_path, clock=clock).without_housekeeping()
+    harness.create("tides")
+    old, new = str(uuid.uuid4()), str(uuid.uuid4())
+    harness.ingest("tides", "a.txt", "The first text.", request_id=old)
+    clock.ahead = timedelta(hours=25)
+    harness.ingest("tides", "b.txt", "The second text.", request_id=new)
+    harness.forget()
+    with harness.catalog.read() as connection:
+        assert connection.exec_driver_sql("SELECT request_id FROM requests").scalars().all() == [new]
     harness.close()
