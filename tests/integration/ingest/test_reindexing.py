@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.catalog import index_builds
+from groundwire.catalog.full_text_rebuild import FullTextRebuild
+from groundwire.catalog.index_builds import LivePoints
 from groundwire.ingest.domain.ingesting import Progress, Stage
 from groundwire.ingest.domain.operating import IndexBuilt
 from groundwire.kernel.budget import Budget
@@ -509,4 +512,46 @@ def test_a_lost_vector_of_a_section_is_reported_and_made_again(process: Callable
     assert {each.kind for each in findings} == {FindingKind.EMBEDDING_MISSING}
     assert all(each.repaired for each in findings)
     assert lacking(harness) == 0
+    assert_sound(harness)
+
+
+@pytest.mark.parametrize("is_rewritten", [False, True], ids=["published", "rewritten"])
+def test_writers_do_not_wait_for_a_whole_collection_to_be_read(
+    process: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch, is_rewritten: bool
+) -> None:
+    """What was written during a build is read before the move, and of what came since only that."""
+    harness = process()
+    fill(harness)
+    read_while_writers_wait: list[bool] = []
+    original, write = index_builds._live_points, harness.catalog.write
+    writing = threading.local()
+
+    def live_points(connection: Connection, collection: Collection) -> LivePoints:
+        read_while_writers_wait.append(getattr(writing, "now", False))
+        return original(connection, collection)
+
+    def marked_write(work: Callable[[Connection], Any], **options: Any) -> Any:
+        def marked(connection: Connection) -> Any:
+            writing.now = True
+            try:
+                return work(connection)
+            finally:
+                writing.now = False
+
+        return write(marked, **options)
+
+    def after_the_first_comparison(_: Budget) -> None:
+        harness.ingest("tides", "new.md", "# New\n\nA tide that nobody had seen.")
+        if is_rewritten:
+            page = harness.calls.list_documents(pb.ListDocumentsRequest(collection="tides"))
+            harness.delete("tides", next(each.document_id for each in page.documents if each.source_uri == "0.md"))
+
+    monkeypatch.setattr(index_builds, "_live_points", live_points)
+    monkeypatch.setattr(harness.catalog, "write", marked_write)
+    monkeypatch.setattr(FullTextRebuild, "__call__", lambda _self, budget: after_the_first_comparison(budget))
+    reindex(harness)
+    assert read_while_writers_wait == [False] * (2 if is_rewritten else 1)
+    monkeypatch.undo()
+    assert "new.md" in harness.sources("tides")
+    assert ("0.md" in harness.sources("tides")) is not is_rewritten
     assert_sound(harness)

@@ -14,7 +14,7 @@ from groundwire.catalog.audit import append_audit
 from groundwire.catalog.bookkeeping_tables import index_builds
 from groundwire.catalog.collection_rows import collection_values, find_collection
 from groundwire.catalog.database import Database
-from groundwire.catalog.generation_keys import IS_INDEXED, key_of, live_generation_keys
+from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
 from groundwire.catalog.outbox import queue_dropped_collection, queue_dropped_engine
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, collections, documents, generations
@@ -29,17 +29,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LivePoints:
-    """Which points an engine should have: numbers (int64, ascending) and a checksum of each one's filter keys."""
+    """Which points an engine should have: numbers (int64, ascending) and a checksum of each one's filter keys.
+
+    `position` is that of the last change of the collection before they were read.
+    """
 
     numbers: NDArray[np.int64]
     checksums: NDArray[np.int64]
+    position: int
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, bytes]]) -> "LivePoints":
+    def of(cls, rows: Sequence[tuple[int, bytes]], position: int = 0) -> "LivePoints":
         """Make it of (number, filter keys as stored) rows in any order."""
         rows = sorted(rows, key=lambda row: row[0])
         numbers = np.fromiter((number for number, _ in rows), np.int64, len(rows))
-        return cls(numbers, np.fromiter((zlib.crc32(payload) for _, payload in rows), np.int64, len(rows)))
+        checksums = np.fromiter((zlib.crc32(payload) for _, payload in rows), np.int64, len(rows))
+        return cls(numbers, checksums, position)
 
     def beyond(self, other: "LivePoints") -> list[int]:
         """Return the numbers of points that `other` has not, or has with other filter keys."""
@@ -50,7 +55,7 @@ class LivePoints:
     def without(self, numbers: Iterable[int]) -> "LivePoints":
         """Return the other points."""
         kept = np.isin(self.numbers, list(numbers), invert=True)
-        return LivePoints(self.numbers[kept], self.checksums[kept])
+        return LivePoints(self.numbers[kept], self.checksums[kept], self.position)
 
     def absent_from(self, other: "LivePoints") -> list[int]:
         """Return the numbers of points that `other` has not."""
@@ -82,17 +87,30 @@ class IndexBuilds:
         with self._database.read() as connection:
             return _live_points(connection, collection)
 
-    def move(self, serving: Collection, built: Collection, catch_up: Callable[[LivePoints], bool]) -> bool:
+    def move(
+        self,
+        serving: Collection,
+        built: Collection,
+        held: LivePoints,
+        catch_up: Callable[[Sequence[int], Sequence[int]], bool],
+        *,
+        compares_all: bool = False,
+    ) -> bool:
         """Let readers and writers use the built index, in one transaction, and queue the old one to be dropped.
+
+        Writers wait meanwhile, so only what was published since `held` is read. When more than that happened
+        (something was deleted, or given other filter keys) nothing is done, unless with `compares_all`.
 
         Args:
             serving: the collection as it was when the build began.
             built: what `begin` returned.
-            catch_up: gets what the index should hold at this moment, while no writer can change it, brings the built
-                one up to that and returns true; or returns false when that would take long, and nothing happens.
+            held: what the built index holds.
+            catch_up: gets the numbers of the points that the built index lacks at this moment, and of those that it
+                should not have, brings it up to that and returns true; or returns false when that would take long.
+            compares_all: whether to read the whole collection while writers wait, if nothing less tells what changed.
 
         Returns:
-            Whether the move was made.
+            Whether the move was made; otherwise nothing happened.
 
         Raises:
             CollectionNotFoundError: the collection was deleted meanwhile.
@@ -102,7 +120,11 @@ class IndexBuilds:
 
         def work(connection: Connection) -> bool:
             _refuse_moved(connection, serving)
-            if not catch_up(_live_points(connection, serving)):
+            changes = _published_since(connection, serving, held.position)
+            if changes is None and compares_all:
+                wanted = _live_points(connection, serving)
+                changes = wanted.beyond(held), held.absent_from(wanted)
+            if changes is None or not catch_up(*changes):
                 return False
             _move(connection, serving, built, now)
             action = "reindex" if serving.identity == built.identity else "reembed"
@@ -153,7 +175,32 @@ def _live_points(connection: Connection, collection: Collection) -> LivePoints:
     statement = select(chunks.c.chunk_number, payload).where(
         IS_INDEXED, chunks.c.generation_key.in_(live_generation_keys(key_of(collection)))
     )
-    return LivePoints.of([(row[0], bytes(row[1])) for row in connection.execute(statement)])
+    # Before the points: a change in between is read twice then, not missed.
+    position = connection.execute(
+        select(collections.c.changed_position).where(collections.c.collection_key == key_of(collection))
+    ).scalar()
+    return LivePoints.of([(row[0], bytes(row[1])) for row in connection.execute(statement)], position or 0)
+
+
+def _published_since(
+    connection: Connection, collection: Collection, position: int
+) -> tuple[list[int], list[int]] | None:
+    """Return the numbers of the points that came and went since a position, or None when that is not on record."""
+    facts = connection.execute(
+        select(collections.c.readable_from, collections.c.rewritten_position).where(
+            collections.c.collection_key == key_of(collection)
+        )
+    ).one()
+    if max(facts.readable_from, facts.rewritten_position) > position:
+        return None
+    of_generations = (
+        select(chunks.c.chunk_number)
+        .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+        .where(generations.c.collection_key == key_of(collection), IS_INDEXED)
+    )
+    came = of_generations.where(IS_LIVE, generations.c.live_from > position)
+    went = of_generations.where(generations.c.live_to > position)
+    return list(connection.execute(came).scalars()), list(connection.execute(went).scalars())
 
 
 def _refuse_moved(connection: Connection, serving: Collection) -> None:

@@ -1,6 +1,6 @@
 """Build the index of a collection beside the serving one and move to it: the core of Reindex and Reembed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -18,6 +18,8 @@ from groundwire.kernel.vector_store import Rebuildable, VectorStore
 _POINTS_PER_BATCH = 250
 _POINTS_WHILE_WRITERS_WAIT = 500
 """What writers have to wait for at most when readers are moved: a fraction of a second."""
+_ATTEMPTS_BESIDE_WRITERS = 10
+"""So often the whole collection is compared again while writers go on, before they have to wait for it."""
 
 _log = structlog.get_logger(__name__)
 
@@ -53,8 +55,10 @@ class BuildIndex:
             held = self._catch_up(built, _NOTHING, self.builds.live_points(collection), budget, report)
             self._optimise(built, budget, report)
             self.full_text(budget)
-            while not self._move(collection, built, held, budget):
+            attempt = 1
+            while not self._move(collection, built, held, budget, compares_all=attempt > _ATTEMPTS_BESIDE_WRITERS):
                 held = self._catch_up(built, held, self.builds.live_points(collection), budget, report)
+                attempt += 1
         except BaseException:
             self._abandon(built)
             raise
@@ -62,21 +66,29 @@ class BuildIndex:
             self.after()
         return built
 
-    def _move(self, serving: Collection, built: Collection, held: LivePoints, budget: Budget) -> bool:
-        def catch_up(wanted: LivePoints) -> bool:
+    def _move(
+        self, serving: Collection, built: Collection, held: LivePoints, budget: Budget, *, compares_all: bool
+    ) -> bool:
+        def catch_up(missing: Sequence[int], gone: Sequence[int]) -> bool:
             budget.check()
-            if len(wanted.beyond(held)) + len(held.absent_from(wanted)) > _POINTS_WHILE_WRITERS_WAIT:
+            if len(missing) + len(gone) > _POINTS_WHILE_WRITERS_WAIT:
                 return False
-            self._catch_up(built, held, wanted, budget, _unheard)
+            self._write(built, missing, gone, budget, _unheard)
             return True
 
-        return self.builds.move(serving, built, catch_up)
+        return self.builds.move(serving, built, held, catch_up, compares_all=compares_all)
 
     def _catch_up(
         self, built: Collection, held: LivePoints, wanted: LivePoints, budget: Budget, report: Report
     ) -> LivePoints:
         """Bring the new engine collection from `held` to `wanted`; return what it is known to hold."""
-        missing, gone = wanted.beyond(held), held.absent_from(wanted)
+        deleted = self._write(built, wanted.beyond(held), held.absent_from(wanted), budget, report)
+        return wanted.without(deleted)
+
+    def _write(
+        self, built: Collection, missing: Sequence[int], gone: Sequence[int], budget: Budget, report: Report
+    ) -> set[int]:
+        """Write points and remove others, in batches; return those that could not be written: deleted meanwhile."""
         deleted: set[int] = set(missing)
         for start in range(0, len(missing), _POINTS_PER_BATCH):
             budget.check()
@@ -87,7 +99,7 @@ class BuildIndex:
         for start in range(0, len(gone), _POINTS_PER_BATCH):
             budget.check()
             self.vectors.delete(built.engine_name, gone[start : start + _POINTS_PER_BATCH], budget)
-        return wanted.without(deleted)
+        return deleted
 
     def _optimise(self, built: Collection, budget: Budget, report: Report) -> None:
         """Give a large new collection its index before anyone searches it."""
