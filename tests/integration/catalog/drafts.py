@@ -28,6 +28,7 @@ from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.embedding_text import embedding_text
+from groundwire.kernel.filters import Filter
 from groundwire.kernel.spans import OffsetMap
 from tests.manual_clock import ManualClock
 
@@ -101,6 +102,14 @@ class Catalog:
         """Return the numbers of the chunks that full-text search finds, ascending."""
         found = self.full_text.search(collection.tenant, collection.name, [word], [], 1000)
         return sorted(match.number for match in found)
+
+
+def matching(catalog: Catalog, tenant: str, collection: str, where: Filter, limit: int = 10_000) -> list[int]:
+    """Return the numbers of the first chunks that match."""
+    listed = catalog.chunks.listed(
+        tenant, collection, document_id="", where=where, after=0, limit=limit, include_vectors=False
+    )
+    return [stored.chunk_number for stored in listed.chunks]
 
 
 def open_catalog(path: Path) -> Catalog:

@@ -18,7 +18,7 @@ from groundwire.kernel.errors import (
     ExhaustedError,
 )
 from groundwire.kernel.filters import Exists
-from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, sha256
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, matching, sha256
 
 FIELDS = DocumentFields(
     title="Tides",
@@ -62,7 +62,7 @@ def test_a_pending_generation_is_seen_by_no_reader(catalog: Catalog, docs: Colle
     assert catalog.documents.find_by_hash(TENANT, "docs", sha256("tide one\ntide two")) is None
     assert catalog.documents.page(TENANT, "docs", None, 10) == []
     assert catalog.chunks.live(TENANT, "docs", pending.numbers) == {}
-    assert catalog.chunks.matching(TENANT, "docs", Exists("document_id"), None) == []
+    assert matching(catalog, TENANT, "docs", Exists("document_id")) == []
     assert catalog.numbers_for(docs, "tide") == []
     assert catalog.collections.counts(TENANT, "docs").documents == 0
     assert list(catalog.vectors.points(docs, 10)) == []

@@ -35,7 +35,7 @@ from groundwire.kernel.filters import (
     Value,
 )
 from tests.conformance.filters import random_filter, random_payload
-from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft
+from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, matching
 
 PAYLOADS = Table("payloads", MetaData(), Column("id", Integer, primary_key=True), Column("payload", BinaryJson))
 HUGE = (2**63, -(2**63) - 1, 2**64, 2**70 + 1, 10**400, -(10**400))
@@ -168,8 +168,8 @@ def test_matching_finds_the_live_chunks_that_the_reference_finds(catalog: Catalo
         some = tuple(rng.sample(clauses, rng.randrange(4)))
         condition: Filter = rng.choice((And(some), Or(some), Not(Or(some)), And((Or(some), rng.choice(clauses)))))
         expected = sorted(number for number, payload in payloads.items() if matches(condition, payload))
-        assert catalog.chunks.matching(TENANT, "docs", condition, None) == expected, condition
-        assert catalog.chunks.matching(TENANT, "docs", condition, 3) == expected[:3]
+        assert matching(catalog, TENANT, "docs", condition) == expected, condition
+        assert matching(catalog, TENANT, "docs", condition, 3) == expected[:3]
 
 
 def test_of_given_chunks_those_of_the_collection_match_that_are_visible_and_indexed(
@@ -201,7 +201,7 @@ def test_of_given_chunks_those_of_the_collection_match_that_are_visible_and_inde
 
 def test_matching_in_an_unknown_collection_is_an_error(catalog: Catalog) -> None:
     with pytest.raises(CollectionNotFoundError):
-        catalog.chunks.matching(TENANT, "unknown", And(()), None)
+        matching(catalog, TENANT, "unknown", And(()))
 
 
 def test_fields_are_those_that_visible_documents_brought(catalog: Catalog, docs: Collection) -> None:
@@ -239,8 +239,8 @@ def test_fields_of_single_chunks_are_fields_too(catalog: Catalog, docs: Collecti
     own = replace(draft.chunks[1], tags=("mine",), metadata={"reviewed": True})
     _, pending = catalog.put(docs, replace(draft, chunks=[draft.chunks[0], own]))
     assert catalog.chunks.fields(TENANT, "docs") == {"reviewed": FieldKind.BOOLEAN}
-    found = catalog.chunks.matching(TENANT, "docs", Comparison("reviewed", Comparator.EQ, value=True), None)
+    found = matching(catalog, TENANT, "docs", Comparison("reviewed", Comparator.EQ, value=True))
     assert found == [pending.numbers[1]]
-    assert catalog.chunks.matching(TENANT, "docs", Containment("tags", "mine"), None) == found
+    assert matching(catalog, TENANT, "docs", Containment("tags", "mine")) == found
     stored = catalog.chunks.get(TENANT, pending.numbers[1])
     assert (stored.tags, stored.metadata) == (("mine",), {"reviewed": True})

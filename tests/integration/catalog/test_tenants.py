@@ -11,7 +11,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError, NotFoundError
 from groundwire.kernel.filters import Exists
-from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, receipt
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, matching, receipt
 
 STRANGER = "stranger"
 
@@ -75,7 +75,7 @@ EMPTY: dict[str, Callable[[Belongings, str], object]] = {
 }
 EMPTY_OR_REFUSED: dict[str, Callable[[Belongings, str], object]] = {
     "list documents": lambda my, who: my.catalog.documents.page(who, "docs", None, 10),
-    "matching": lambda my, who: my.catalog.chunks.matching(who, "docs", Exists("document_id"), None),
+    "matching": lambda my, who: matching(my.catalog, who, "docs", Exists("document_id")),
     "fields": lambda my, who: my.catalog.chunks.fields(who, "docs"),
     "search": lambda my, who: my.catalog.full_text.search(who, "docs", ["tide"], ["tide"], 10),
     "frequencies": lambda my, who: sum(my.catalog.full_text.document_frequencies(who, "docs", ["tide"]).values()),

@@ -126,3 +126,34 @@ def test_pages_of_chunks_join_to_the_whole(filled: Store) -> None:
             break
     assert found == whole
     assert len(whole) == sum(document.chunk_count for document in filled.documents(filter=where))
+
+
+@pytest.mark.parametrize("before", range(1, 7))
+@pytest.mark.parametrize("query", ["filter", "document", "prefix"])
+def test_a_page_of_chunks_is_of_one_moment(store: Store, before: int, query: str) -> None:
+    """Before any one of its reads the document is replaced: the page has all of one version, and says what follows."""
+    old = [f"# A\n\n## One\n\n{'Old words. ' * 60}\n\n## Two\n\n{'More old words. ' * 60}\n"]
+    document_id = store.harness.ingest("docs", "a.md", old[0]).document.document_id
+    catalog, reads = store.harness.catalog, 0
+    read = catalog.read
+
+    def counted() -> Any:
+        nonlocal reads
+        reads += 1
+        if reads == before:
+            store.harness.ingest("docs", "a.md", old[0].replace("ld words", "ther text"))
+        return read()
+
+    catalog.read = counted  # type: ignore[method-assign]  # a fault that is planted
+    try:
+        queries: dict[str, dict[str, Any]] = {
+            "filter": {"filter": to_filter_message(parse_filter({"source": {"$like": "a%"}}))},
+            "document": {"document_id": document_id},
+            "prefix": {"document_id": document_id, "chunk_id_prefix": document_id[:4]},
+        }
+        found = store.chunks(include_embedding=True, **queries[query])
+    finally:
+        catalog.read = read  # type: ignore[method-assign]  # as before
+    contents = "".join(chunk.content for chunk in found)
+    assert ("ld words" in contents) != ("ther text" in contents)
+    assert all(list(chunk.embedding) for chunk in found)

@@ -1,10 +1,13 @@
 """Chunks of live generations: by id, by document, by number, by filter."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from sqlalchemy import Connection, bindparam, func, select
 
+from groundwire.catalog.bookkeeping_tables import embeddings
 from groundwire.catalog.chunk_rows import SELECT_LIVE_CHUNKS, to_stored_chunk
 from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
@@ -14,9 +17,10 @@ from groundwire.catalog.generation_keys import live_generation_keys
 from groundwire.catalog.metadata_fields import metadata_fields
 from groundwire.catalog.tables import chunks, collections, documents
 from groundwire.kernel.document import Document
+from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.filter_fields import FieldKind
-from groundwire.kernel.filters import Filter
+from groundwire.kernel.filters import And, Filter
 from groundwire.kernel.hit import StoredChunk
 
 _TOO_LARGE = 2**53
@@ -33,6 +37,14 @@ _OF_DOCUMENT = (
     .limit(bindparam("limit"))
 )
 _DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.document_id == bindparam("document_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedChunks:
+    """Chunks in order; `vectors` has theirs by embedding hash: float32, shape (dimensions,), read-only."""
+
+    chunks: Sequence[StoredChunk]
+    vectors: Mapping[str, Vectors]
 
 
 class Chunks:
@@ -81,24 +93,47 @@ class Chunks:
         with self._database.read() as connection:
             return live_chunks(connection, tenant, collection, numbers)
 
-    def matching(self, tenant: str, collection: str, where: Filter, limit: int | None, after: int = 0) -> list[int]:
-        """Return the numbers above `after` of live chunks whose payload matches a filter, ascending, at most `limit`.
+    def listed(
+        self,
+        tenant: str,
+        collection: str,
+        *,
+        document_id: str,
+        where: Filter | None,
+        after: int,
+        limit: int,
+        include_vectors: bool,
+    ) -> ListedChunks:
+        """Return up to `limit` live chunks, all of one moment, so that a page never lacks what was replaced meanwhile.
+
+        Args:
+            tenant: whose collection it is.
+            collection: its name.
+            document_id: the document they must belong to; empty for any.
+            where: the filter they must match; None lists the chunks of the document in the order of its text.
+            after: a chunk number, or without a filter a sequence number, that the first one is above.
+            limit: at least 1.
+            include_vectors: also return their vectors.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
+            DocumentNotFoundError: the collection has no such document.
         """
+        given = {"tenant": tenant, "collection": collection, "document_id": document_id}
+        seen: dict[int, Document] = {}
         with self._database.read() as connection:
             key = collection_key(connection, tenant, collection)
-            found = (
-                select(chunks.c.chunk_number)
-                .where(chunks.c.chunk_number > after, chunks_matching(live_generation_keys(key), where))
-                .order_by(chunks.c.chunk_number)
-                .limit(limit)
-                .subquery()
-            )
-            # One row instead of many thousand: the interpreter lock is taken once.
-            stored = connection.execute(select(func.json_group_array(found.c.chunk_number))).scalar_one()
-        return sorted(json.loads(stored))
+            document = connection.execute(_DOCUMENT, given).first() if document_id else None
+            if document_id and document is None:
+                raise DocumentNotFoundError(document_id)
+            if where is None and document is not None:
+                wanted = {"document": document[0], "after": after, "limit": limit}
+                found = [to_stored_chunk(row, seen) for row in connection.execute(_OF_DOCUMENT, wanted)]
+            else:
+                numbers = _matching(connection, key, where or And(()), after, limit)
+                found = list(live_chunks(connection, tenant, collection, numbers).values())
+            vectors = _vectors_of(connection, key, found) if include_vectors else {}
+        return ListedChunks(found, vectors)
 
     def fields(self, tenant: str, collection: str) -> dict[str, FieldKind]:
         """Return the metadata fields that visible documents brought along, with what they hold.
@@ -113,6 +148,30 @@ class Chunks:
                 cached = (position, metadata_fields(connection, key))
                 self._fields[key] = cached
             return dict(cached[1])
+
+
+def _matching(connection: Connection, key: int, where: Filter, after: int, limit: int) -> list[int]:
+    """Return the numbers above `after` of live chunks that match, ascending, at most `limit`."""
+    found = (
+        select(chunks.c.chunk_number)
+        .where(chunks.c.chunk_number > after, chunks_matching(live_generation_keys(key), where))
+        .order_by(chunks.c.chunk_number)
+        .limit(limit)
+        .subquery()
+    )
+    # One row instead of many thousand: the interpreter lock is taken once.
+    stored = connection.execute(select(func.json_group_array(found.c.chunk_number))).scalar_one()
+    return sorted(json.loads(stored))
+
+
+def _vectors_of(connection: Connection, key: int, found: Sequence[StoredChunk]) -> dict[str, Vectors]:
+    hashes = func.json_each(json.dumps([stored.chunk.embedding_hash for stored in found])).table_valued("value")
+    statement = select(embeddings.c.embedding_hash, embeddings.c.vector).where(
+        embeddings.c.identity_digest
+        == select(collections.c.identity_digest).where(collections.c.collection_key == key).scalar_subquery(),
+        embeddings.c.embedding_hash.in_(select(hashes.c.value)),
+    )
+    return {row.embedding_hash: np.frombuffer(row.vector, dtype="<f4") for row in connection.execute(statement)}
 
 
 def live_chunks(connection: Connection, tenant: str, collection: str, numbers: Sequence[int]) -> dict[int, StoredChunk]:

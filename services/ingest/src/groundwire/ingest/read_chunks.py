@@ -1,12 +1,13 @@
 """Read single chunks and the chunks of a document or collection."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.domain.reading import ChunkQuery, ChunkWithVector, Page
+from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import ChunkNotFoundError, DataLossError
 from groundwire.kernel.filter_resolving import resolve_filter
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like
@@ -36,16 +37,15 @@ class GetChunk:
             raise ChunkNotFoundError(str(reference))
         if not include_embedding:
             return ChunkWithVector(stored)
-        return _with_vectors([stored], self.cache, found.identity.digest)[0]
+        known = self.cache.get(found.identity.digest, [stored.chunk.embedding_hash])
+        return _with_vectors([stored], known)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class ListChunks:
     """Returns chunks page by page: of a document in the order of its text, else by chunk number."""
 
-    collections: Collections
     chunks: Chunks
-    cache: VectorCache
 
     def __call__(self, query: ChunkQuery, after: int | None, limit: int) -> Page[ChunkWithVector]:
         """Return up to `limit` chunks after the given sequence number (of a document) or chunk number.
@@ -55,27 +55,22 @@ class ListChunks:
             DocumentNotFoundError: the collection has no such document.
             InvalidFilterError: the filter does not fit the collection's fields.
         """
-        collection = self.collections.get(query.tenant, query.collection)
         in_document = bool(query.document_id) and not query.chunk_id_prefix and query.where is None
-        rows = self._of_document(query, after, limit + 1) if in_document else self._matching(query, after, limit + 1)
-        found = rows[:limit]
-        last = found[-1] if len(rows) > limit else None
+        listed = self.chunks.listed(
+            query.tenant,
+            query.collection,
+            document_id=query.document_id,
+            where=None if in_document else And(tuple(self._clauses(query))),
+            after=(-1 if in_document else 0) if after is None else after,
+            limit=limit + 1,
+            include_vectors=query.include_embedding,
+        )
+        found = listed.chunks[:limit]
+        last = found[-1] if len(listed.chunks) > limit else None
         position = None if last is None else (last.chunk.sequence_num if in_document else last.chunk_number,)
         if not query.include_embedding:
             return Page(tuple(ChunkWithVector(stored) for stored in found), position)
-        return Page(tuple(_with_vectors(found, self.cache, collection.identity.digest)), position)
-
-    def _of_document(self, query: ChunkQuery, after: int | None, limit: int) -> list[StoredChunk]:
-        start = -1 if after is None else after
-        return self.chunks.page(query.tenant, query.collection, query.document_id, start, limit)
-
-    def _matching(self, query: ChunkQuery, after: int | None, limit: int) -> list[StoredChunk]:
-        tenant, name = query.tenant, query.collection
-        if query.document_id:
-            self.chunks.page(tenant, name, query.document_id, -1, 1)  # it must exist
-        where = And(tuple(self._clauses(query)))
-        numbers = self.chunks.matching(tenant, name, where, limit, after=after or 0)
-        return list(self.chunks.live(tenant, name, numbers).values())
+        return Page(tuple(_with_vectors(found, listed.vectors)), position)
 
     def _clauses(self, query: ChunkQuery) -> Iterator[Filter]:
         if query.where is not None:
@@ -91,8 +86,7 @@ def _literal(text: str) -> str:
     return text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
 
 
-def _with_vectors(found: list[StoredChunk], cache: VectorCache, identity_digest: str) -> list[ChunkWithVector]:
-    vectors = cache.get(identity_digest, [stored.chunk.embedding_hash for stored in found])
+def _with_vectors(found: Sequence[StoredChunk], vectors: Mapping[str, Vectors]) -> list[ChunkWithVector]:
     missing = [stored for stored in found if stored.chunk.embedding_hash not in vectors]
     if missing:
         raise DataLossError("a chunk has no stored vector", what=f"vector of {missing[0].chunk_id}")

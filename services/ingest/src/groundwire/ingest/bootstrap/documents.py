@@ -80,7 +80,7 @@ def use_cases(base: Foundation, ingest: IngestDocument, changes: Changes) -> Use
         read_document_text=ReadDocumentText(base.collections, base.documents, base.texts),
         delete_document=changes.delete_document,
         get_chunk=GetChunk(base.collections, base.chunks, base.cache),
-        list_chunks=ListChunks(base.collections, base.chunks, base.cache),
+        list_chunks=ListChunks(base.chunks),
         remember=base.remember,
     )
 
