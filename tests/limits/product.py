@@ -1,0 +1,146 @@
+"""The whole product in one process on a clock that tests move: real stores, real gRPC over loopback, restarts."""
+
+import asyncio
+import threading
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from groundwire.answer import bootstrap as answer_bootstrap
+from groundwire.answer.settings import AnswerSettings
+from groundwire.api.answer.v1 import answer_service_pb2_grpc
+from groundwire.api.ingest.v1 import ingest_service_pb2_grpc
+from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
+from groundwire.catalog.database import Database
+from groundwire.client import GroundwireClient
+from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.ingest import bootstrap as ingest_bootstrap
+from groundwire.ingest.settings import IngestSettings
+from groundwire.ingest.sweep_leftovers import OUTBOX, REPEATED_CHUNKS
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.vector_store import VectorStore
+from groundwire.retrieve import bootstrap as retrieve_bootstrap
+from groundwire.retrieve.settings import RetrieveSettings
+from groundwire.rpc.in_process import InProcessStub
+from groundwire.rpc.server import GrpcServer, ServerOptions, Service
+from groundwire.rpc.workers import Workers
+from groundwire.standalone.bootstrap import ANSWER, INGEST, RETRIEVE
+from groundwire.vectorstores.factory import open_vector_store
+from groundwire.vectorstores.memory import MemoryVectorStore
+
+_DIMENSIONS = 128
+_MIN_SUPPORT = 0.05
+"""Support asked of an answer: the hashing embedder knows words only, and answers are wanted here, not judgement."""
+
+
+class SettableClock:
+    """A clock that stands still until time is let pass, or somebody sets it to another time of day."""
+
+    def __init__(self) -> None:
+        self._now = datetime(2026, 3, 1, tzinfo=UTC)
+        self._elapsed_s = 0.0
+
+    def now(self) -> datetime:
+        return self._now
+
+    def elapsed_s(self) -> float:
+        return self._elapsed_s
+
+    def let_pass(self, time: timedelta) -> None:
+        self._now += time
+        self._elapsed_s += time.total_seconds()
+
+    def set_by(self, difference: timedelta) -> None:
+        self._now += difference
+
+
+class Product:
+    """Servers on one data folder; `restart()` ends them in an orderly way and starts others.
+
+    The memory store survives a restart here, as an engine of its own process would.
+    """
+
+    def __init__(self, folder: Path, vectors_url: str, clock: SettableClock) -> None:
+        self._folder = folder
+        self._vectors_url = vectors_url
+        self._memory = MemoryVectorStore() if vectors_url == "memory:" else None
+        self.clock = clock
+        self._open()
+
+    def restart(self) -> None:
+        self.close()
+        self._open()
+
+    def close(self) -> None:
+        self.client.close()
+        asyncio.run_coroutine_threadsafe(self._server.stop(5.0), self._loop).result(30)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(30)
+        self._loop.close()
+        self._stack.close()
+
+    def sweep(self) -> None:
+        """Do the work behind the calls now; a failure of it is raised."""
+        self._ingest.housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), Budget(60.0))
+        assert self._ingest.housekeeping.failures(DEFAULT_TENANT) == []
+
+    def _open(self) -> None:
+        self._stack = ExitStack()
+        services = self._build()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="server", daemon=True)
+        self._thread.start()
+        address = asyncio.run_coroutine_threadsafe(self._serve(services), self._loop).result(30)
+        self.client = GroundwireClient(address)
+
+    async def _serve(self, services: list[Service]) -> str:
+        self._server = GrpcServer(ServerOptions(listen="127.0.0.1:0"), services)
+        return f"127.0.0.1:{await self._server.start()}"
+
+    def _vectors(self) -> VectorStore:
+        if self._memory is not None:
+            return self._memory
+        store = open_vector_store(self._vectors_url, data_dir=self._folder)
+        self._stack.callback(store.close)
+        return store
+
+    def _build(self) -> list[Service]:
+        catalog = Database.open(f"sqlite:{self._folder / 'catalog.db'}")
+        self._stack.callback(catalog.close)
+        vectors, embedder = self._vectors(), HashingEmbedder(_DIMENSIONS)
+        workers = [Workers(4, name) for name in ("ingest", "query")]
+        for pool in workers:
+            self._stack.callback(pool.close)
+        self._ingest = ingest_bootstrap.build(
+            catalog=catalog,
+            vectors=vectors,
+            embedder=embedder,
+            settings=IngestSettings(sweep_every_s=0.5),
+            workers=workers[0],
+            clock=self.clock,
+        )
+        retrieve = retrieve_bootstrap.build(
+            catalog=catalog,
+            vectors=vectors,
+            embedder=embedder,
+            settings=RetrieveSettings(),
+            workers=workers[1],
+            clock=self.clock,
+        )
+        answer = answer_bootstrap.build(
+            catalog=catalog,
+            embedder=embedder,
+            retriever_stub=InProcessStub(retrieve.servicer),
+            settings=AnswerSettings(min_support=_MIN_SUPPORT),
+            workers=workers[1],
+            clock=self.clock,
+        )
+        for part in (self._ingest, retrieve, answer):
+            part.start()
+            self._stack.callback(part.close)
+        return [
+            Service(INGEST, self._ingest.servicer, ingest_service_pb2_grpc.add_IngestServiceServicer_to_server),
+            Service(RETRIEVE, retrieve.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server),
+            Service(ANSWER, answer.servicer, answer_service_pb2_grpc.add_AnswerServiceServicer_to_server),
+        ]

@@ -1,0 +1,460 @@
+"""Random sequences of public calls against a plain model, on every embedded store.
+
+The model knows documents as texts and markers: words that stand in one paragraph each. After any sequence a search must
+find exactly the paragraphs of the documents that the model has visible, whatever was rebuilt, restarted or deleted.
+"""
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from groundwire.api.answer.v1 import citation_pb2
+from groundwire.api.common.v1 import hit_pb2, search_mode_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
+from groundwire.api.ingest.v1 import collection_pb2, document_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    DocumentNotFoundError,
+    PreconditionError,
+    RequestIdReusedError,
+    SessionExpiredError,
+)
+from groundwire.kernel.filter_json import parse_filter
+from groundwire.rpc.filter_messages import to_filter_message
+from tests.conformance.memory_folder import memory_folder
+from tests.limits.product import Product, SettableClock
+
+STORES = ("memory:", "qdrant-edge:", "chroma:")
+SOURCES = ("one.md", "two.md", "three.md", "four.md")
+PARAGRAPHS = 8
+KINDS = ("plain", "levels", "unique", "kept")
+TITLES = ("tide", "moon")
+_WORDS = "harbour granite yeast comet lantern orchard compass glacier meadow anvil copper walnut".split()  # noqa: SIM905 - easier to read
+_ALL = 20
+"""More than a collection of the model can have indexed chunks, so that a vector search returns every one."""
+
+_LEXICAL = search_mode_pb2.SEARCH_MODE_LEXICAL
+_VECTOR = search_mode_pb2.SEARCH_MODE_VECTOR
+_HYBRID = search_mode_pb2.SEARCH_MODE_HYBRID
+
+kinds = st.sampled_from(KINDS)
+sources = st.sampled_from(SOURCES)
+titles = st.sampled_from(TITLES)
+paragraphs = st.lists(st.integers(0, PARAGRAPHS - 1), min_size=1, max_size=3, unique=True)
+
+
+def marker(number: int) -> str:
+    return f"marker{number}zq"
+
+
+def paragraph(number: int) -> str:
+    words = [_WORDS[(number * 5 + step * step) % len(_WORDS)] for step in range(24)]
+    return f"{marker(number).capitalize()} stands beside {' '.join(words)}."
+
+
+def text_of(numbers: list[int]) -> str:
+    sections = [f"## Part {number}\n\n{paragraph(number)}" for number in numbers]
+    return "# Notes\n\n" + "\n\n".join(sections) + "\n"
+
+
+@dataclass
+class Doc:
+    """A document as the model has it."""
+
+    document_id: str
+    numbers: list[int]
+    title: str
+    generation: int
+    is_hidden: bool = False
+
+    @property
+    def text(self) -> str:
+        return text_of(self.numbers)
+
+
+@dataclass
+class Sent:
+    """An ingest that was answered, to be sent again."""
+
+    request: pb.IngestDocumentRequest
+    document_id: str
+    outcome: int
+
+
+@dataclass
+class Talk:
+    """A session: ids of its messages, and a citation or two of its answers."""
+
+    session_id: str
+    kind: str
+    message_ids: list[str] = field(default_factory=list)
+    is_expired: bool = False
+
+
+class Machine(RuleBasedStateMachine):
+    """One product for all examples of a store; each example has collections of its own."""
+
+    product: ClassVar[Product]
+    clock: ClassVar[SettableClock]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.docs: dict[str, dict[str, Doc]] = {kind: {} for kind in KINDS}
+        self.purged: set[str] = set()
+        self.sent: dict[str, list[Sent]] = {kind: [] for kind in KINDS}
+        self.talks: list[Talk] = []
+        self.citations: list[citation_pb2.Citation] = []
+        run = uuid.uuid4().hex[:12]
+        self.names = {kind: f"{kind}-{run}" for kind in KINDS}
+        for kind, name in self.names.items():
+            self.product.client.create_collection(collection=name, settings=_settings(kind))
+
+    def teardown(self) -> None:
+        try:
+            for kind in KINDS:
+                self.lists_agree(kind)
+                self.search_all(kind, 0, _VECTOR)
+        finally:
+            for name in self.names.values():
+                self.product.client.delete_collection(collection=name)
+
+    # -- writes -------------------------------------------------------------------------------------------------
+
+    @rule(kind=kinds, source=sources, numbers=paragraphs, title=titles)
+    def ingest(self, kind: str, source: str, numbers: list[int], title: str) -> None:
+        request = pb.IngestDocumentRequest(
+            collection=self.names[kind],
+            source_uri=source,
+            text=text_of(numbers),
+            fields=document_pb2.DocumentFields(title=title),
+            duplicate_policy=document_pb2.DUPLICATE_POLICY_ALLOW,
+            request_id=str(uuid.uuid4()),
+        )
+        result = self.product.client.ingest_document.send(request).result
+        before = self.docs[kind].get(source)
+        after = Doc(result.document.document_id, numbers, title, result.document.generation)
+        if before is None:
+            assert result.outcome == document_pb2.INGEST_OUTCOME_CREATED
+        else:
+            assert after.document_id == before.document_id
+            same = (before.numbers, before.title, before.is_hidden) == (numbers, title, False)
+            assert (result.outcome == document_pb2.INGEST_OUTCOME_UNCHANGED) == same
+            assert after.generation >= before.generation
+        self.docs[kind][source] = after
+        self.sent[kind].append(Sent(request, after.document_id, result.outcome))
+
+    @precondition(lambda self: any(self.sent.values()))
+    @rule(data=st.data(), changed=st.booleans())
+    def repeat(self, data: st.DataObject, changed: bool) -> None:
+        """An ingest that was answered is answered alike, and does not undo what came after it."""
+        kind = data.draw(st.sampled_from([kind for kind in KINDS if self.sent[kind]]))
+        sent = data.draw(st.sampled_from(self.sent[kind]))
+        if changed:
+            other = pb.IngestDocumentRequest()
+            other.CopyFrom(sent.request)
+            other.text += "More.\n"
+            with pytest.raises(RequestIdReusedError):
+                self.product.client.ingest_document.send(other)
+            return
+        result = self.product.client.ingest_document.send(sent.request).result
+        assert (result.document.document_id, result.outcome) == (sent.document_id, sent.outcome)
+
+    @rule(kind=kinds, source=sources, title=titles)
+    def retitle(self, kind: str, source: str, title: str) -> None:
+        doc = self.docs[kind].get(source)
+        if doc is None:
+            return
+        request = pb.UpdateDocumentRequest(
+            collection=self.names[kind], document_id=doc.document_id, fields=document_pb2.DocumentFields(title=title)
+        )
+        request.update_mask.paths.append("title")
+        if doc.is_hidden:
+            with pytest.raises(DocumentNotFoundError):
+                self.product.client.update_document.send(request)
+            return
+        assert self.product.client.update_document.send(request).document.fields.title == title
+        doc.title = title
+
+    @rule(kind=kinds, source=sources, permanent=st.booleans())
+    def delete(self, kind: str, source: str, permanent: bool) -> None:
+        doc = self.docs[kind].get(source)
+        if doc is None or (doc.is_hidden and not permanent):
+            return
+        self.product.client.delete_document(
+            collection=self.names[kind], document_id=doc.document_id, permanent=permanent
+        )
+        if permanent:
+            del self.docs[kind][source]
+            self.purged.add(doc.document_id)
+        else:
+            doc.is_hidden = True
+
+    @rule(kind=kinds, source=sources)
+    def restore(self, kind: str, source: str) -> None:
+        doc = self.docs[kind].get(source)
+        if doc is not None and doc.is_hidden:
+            self.product.client.restore_document(collection=self.names[kind], document_id=doc.document_id)
+            doc.is_hidden = False
+
+    # -- rebuilding, checking, time -----------------------------------------------------------------------------
+
+    @rule(kind=kinds)
+    def reindex(self, kind: str) -> None:
+        assert list(self.product.client.reindex(collection=self.names[kind]))
+
+    @rule(kind=kinds)
+    def reembed(self, kind: str) -> None:
+        assert list(self.product.client.reembed(collection=self.names[kind]))
+
+    @rule(kind=kinds)
+    def check_store(self, kind: str) -> None:
+        self.product.sweep()
+        events = list(self.product.client.check_store(collection=self.names[kind]))
+        assert [event.finding for event in events if event.HasField("finding")] == []
+        assert events[-1].report.consistent
+
+    @rule()
+    def restart(self) -> None:
+        self.product.restart()
+
+    @rule()
+    def expire(self) -> None:
+        self.clock.let_pass(timedelta(minutes=31))
+        for talk in self.talks:
+            talk.is_expired = True
+
+    @rule(hours=st.sampled_from([-25, -1, 1, 25]))
+    def set_the_clock(self, hours: int) -> None:
+        """Somebody sets the clock of the machine: no session expires for it, and no request is forgotten."""
+        self.clock.set_by(timedelta(hours=hours))
+
+    # -- reads --------------------------------------------------------------------------------------------------
+
+    @rule(kind=kinds, source=sources)
+    def read(self, kind: str, source: str) -> None:
+        doc = self.docs[kind].get(source)
+        if doc is None or doc.is_hidden:
+            with pytest.raises(DocumentNotFoundError):
+                self.product.client.get_document(collection=self.names[kind], source_uri=source)
+            return
+        found = self.product.client.get_document(collection=self.names[kind], source_uri=source, include_text=True)
+        assert (found.text, found.document.fields.title) == (doc.text, doc.title)
+        chunks = self.product.client.list_chunks(
+            collection=self.names[kind], document_id=doc.document_id, page_size=1000
+        ).chunks
+        assert chunks
+        assert [chunk.content for chunk in chunks] == [doc.text[chunk.span.start : chunk.span.end] for chunk in chunks]
+
+    @rule(kind=kinds, number=st.integers(0, PARAGRAPHS - 1))
+    def search_word(self, kind: str, number: int) -> None:
+        self._settle(kind)
+        hits = self._search(kind, marker(number), _LEXICAL)
+        expected = {source for source, doc in self._visible(kind).items() if number in doc.numbers}
+        self._compare(kind, hits, {(source, number) for source in expected}, {number})
+
+    @rule(kind=kinds, number=st.integers(0, PARAGRAPHS - 1), mode=st.sampled_from([_VECTOR, _HYBRID]))
+    def search_all(self, kind: str, number: int, mode: "search_mode_pb2.SearchMode.ValueType") -> None:
+        """A search by vector ranks every indexed chunk, so it shows them all."""
+        self._settle(kind)
+        hits = self._search(kind, paragraph(number), mode)
+        expected = {(source, each) for source, doc in self._visible(kind).items() for each in doc.numbers}
+        self._compare(kind, hits, expected, set(range(PARAGRAPHS)))
+
+    @rule(
+        kind=kinds,
+        title=titles,
+        number=st.integers(0, PARAGRAPHS - 1),
+        mode=st.sampled_from([_VECTOR, _LEXICAL]),
+    )
+    def search_filtered(self, kind: str, title: str, number: int, mode: "search_mode_pb2.SearchMode.ValueType") -> None:
+        if kind == "unique":
+            return  # which of equal chunks is indexed is not for a model to say
+        hits = self._search(kind, marker(number), mode, {"title": title})
+        asked = {number} if mode == _LEXICAL else set(range(PARAGRAPHS))
+        visible = {source: doc for source, doc in self._visible(kind).items() if doc.title == title}
+        expected = {(source, each) for source, doc in visible.items() for each in doc.numbers if each in asked}
+        self._compare(kind, hits, expected, asked)
+
+    @rule(kind=kinds, number=st.integers(0, PARAGRAPHS - 1))
+    def ask(self, kind: str, number: int) -> None:
+        answer = self.product.client.ask(
+            collection=self.names[kind], question=f"What stands beside {marker(number)}?"
+        ).answer
+        self._check_citations(kind, answer.citations)
+        self.citations += answer.citations
+
+    @rule(kind=kinds)
+    def begin_session(self, kind: str) -> None:
+        session = self.product.client.create_session(collection=self.names[kind]).session
+        self.talks.append(Talk(session.session_id, kind))
+
+    @precondition(lambda self: self.talks)
+    @rule(data=st.data(), number=st.integers(0, PARAGRAPHS - 1))
+    def ask_in_session(self, data: st.DataObject, number: int) -> None:
+        talk = data.draw(st.sampled_from(self.talks))
+        question_id = str(uuid.uuid4())
+        question = f"What stands beside {marker(number)}?"
+        if talk.is_expired:
+            with pytest.raises(SessionExpiredError):
+                self.product.client.ask(question=question, session_id=talk.session_id, message_id=question_id)
+            return
+        answer = self.product.client.ask(question=question, session_id=talk.session_id, message_id=question_id).answer
+        self._check_citations(talk.kind, answer.citations)
+        self.citations += answer.citations
+        talk.message_ids += [question_id, answer.message_id]
+
+    @precondition(lambda self: any(talk.message_ids and not talk.is_expired for talk in self.talks))
+    @rule(data=st.data())
+    def ask_under_the_id_of_an_answer(self, data: st.DataObject) -> None:
+        talk = data.draw(st.sampled_from([talk for talk in self.talks if talk.message_ids and not talk.is_expired]))
+        with pytest.raises(AlreadyExistsError):
+            self.product.client.ask(
+                question="What is this?", session_id=talk.session_id, message_id=talk.message_ids[-1]
+            )
+
+    @precondition(lambda self: self.talks)
+    @rule(data=st.data())
+    def read_session(self, data: st.DataObject) -> None:
+        """Whatever was deleted meanwhile, a session can be read and has its last ten messages."""
+        talk = data.draw(st.sampled_from(self.talks))
+        try:
+            session = self.product.client.get_session(session_id=talk.session_id).session
+        except PreconditionError:
+            assert talk.is_expired
+            return
+        assert [message.message_id for message in session.messages] == talk.message_ids[-10:]
+
+    @precondition(lambda self: self.citations)
+    @rule(data=st.data())
+    def verify(self, data: st.DataObject) -> None:
+        """A citation of a stored document stays exact, whatever was ingested over it; one of a purged one fails."""
+        citation = data.draw(st.sampled_from(self.citations))
+        known = {doc.document_id: doc for docs in self.docs.values() for doc in docs.values()}
+        (verification,) = self.product.client.verify_citations(citations=[citation]).verifications
+        if citation.document_id in self.purged:
+            assert verification.verdict == citation_pb2.CITATION_VERDICT_FAILED
+        elif not known[citation.document_id].is_hidden:
+            assert verification.verdict == citation_pb2.CITATION_VERDICT_EXACT
+            assert verification.current_generation == known[citation.document_id].generation
+
+    @rule(kind=kinds)
+    def lists_agree(self, kind: str) -> None:
+        listed = self.product.client.list_documents(collection=self.names[kind]).documents
+        visible = self._visible(kind)
+        assert {document.source_uri: document.document_id for document in listed} == {
+            source: doc.document_id for source, doc in visible.items()
+        }
+        found = self.product.client.get_collection(collection=self.names[kind]).collection
+        assert found.document_count == len(visible)
+
+    def _visible(self, kind: str) -> dict[str, Doc]:
+        return {source: doc for source, doc in self.docs[kind].items() if not doc.is_hidden}
+
+    def _settle(self, kind: str) -> None:
+        """Of equal chunks another takes the place of one that went, shortly afterwards: now."""
+        if kind == "unique":
+            self.product.sweep()
+
+    def _search(
+        self,
+        kind: str,
+        query: str,
+        mode: "search_mode_pb2.SearchMode.ValueType",
+        where: dict[str, str] | None = None,
+    ) -> list[hit_pb2.Hit]:
+        options = RetrievalOptions(mode=mode, top_k=_ALL, collapse_duplicates=False, min_relevance=0.0)
+        if where is not None:
+            options.filter.CopyFrom(to_filter_message(parse_filter(where)))
+        response = self.product.client.retrieve(collection=self.names[kind], query=query, options=options)
+        assert not response.degraded_stages
+        return list(response.results)
+
+    def _compare(self, kind: str, hits: list[hit_pb2.Hit], expected: set[tuple[str, int]], asked: set[int]) -> None:
+        """Compare (source, paragraph) of the hits with what the model expects, of the paragraphs asked for."""
+        sources_by_id = {doc.document_id: source for source, doc in self._visible(kind).items()}
+        found = set()
+        for hit in hits:
+            source = sources_by_id[hit.document_id]  # a KeyError is a hit of a document that is not visible
+            doc = self.docs[kind][source]
+            assert doc.text[hit.span.start : hit.span.end] == hit.content
+            found |= {(source, number) for number in asked if marker(number) in hit.content.casefold()}
+        if kind == "unique":
+            assert {number for _, number in found} == {number for _, number in expected}
+            assert found <= expected
+        else:
+            assert found == expected
+
+    def _check_citations(self, kind: str, citations: Iterable[citation_pb2.Citation]) -> None:
+        by_id = {doc.document_id: doc for doc in self._visible(kind).values()}
+        for citation in citations:
+            doc = by_id[citation.document_id]
+            assert doc.text[citation.span.start : citation.span.end] == citation.quote
+            assert citation.generation == doc.generation
+
+
+def _settings(kind: str) -> collection_pb2.CollectionSettings:
+    chunking = collection_pb2.ChunkingPolicy(
+        target_size=32, minimum_size=1, maximum_size=64, min_chars=1, overlap_ratio=0.0
+    )
+    made = collection_pb2.CollectionSettings(chunking=chunking)
+    if kind == "levels":
+        made.chunking.chunker = collection_pb2.CHUNKER_HIERARCHY
+    if kind == "unique":
+        made.duplicate_chunk_policy = collection_pb2.DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION
+    if kind == "kept":
+        made.generation_retention.FromTimedelta(timedelta(days=1))
+    return made
+
+
+@contextmanager
+def _machine(vectors: str) -> Iterator[type[Machine]]:
+    with memory_folder() as folder:
+        clock = SettableClock()
+        running = Product(folder, vectors, clock)
+
+        class OnStore(Machine):
+            product = running
+
+        OnStore.clock = clock
+        try:
+            yield OnStore
+        finally:
+            running.close()
+
+
+def _run(vectors: str, examples: int, steps: int) -> None:
+    with _machine(vectors) as machine:
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=steps,
+                deadline=None,
+                derandomize="GROUNDWIRE_TEST_RANDOM" not in os.environ,
+                suppress_health_check=list(HealthCheck),
+                print_blob=True,
+            ),
+        )
+
+
+@pytest.mark.parametrize("vectors", STORES)
+def test_a_few_sequences_agree_with_the_model(vectors: str) -> None:
+    _run(vectors, examples=4, steps=25)
+
+
+@pytest.mark.limits
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("vectors", STORES)
+def test_two_hundred_sequences_agree_with_the_model(vectors: str) -> None:
+    _run(vectors, examples=int(os.environ.get("GROUNDWIRE_TEST_EXAMPLES", "200")), steps=30)
