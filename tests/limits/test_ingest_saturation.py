@@ -119,3 +119,25 @@ async def test_documents_end_in_time_while_parsers_hang(
     started = time.monotonic()
     assert await outcome(stub.IngestDocument(text_of("after.md", "After all."), timeout=DEADLINE_S)) == "OK"
     assert time.monotonic() - started < 5
+
+
+async def test_pages_of_too_many_attributes_delay_nobody(
+    stub: Any, harness: Harness, record_property: Callable[[str, object], None]
+) -> None:
+    page = f"<html><p {' '.join(f'a{number}' for number in range(80_000))}>Tides rise.</p>".encode()
+    hostile = [
+        asyncio.create_task(
+            outcome(
+                stub.IngestDocument(
+                    pb.IngestDocumentRequest(collection="sea", source_uri=f"{number}.html", content=page),
+                    timeout=DEADLINE_S,
+                )
+            )
+        )
+        for number in range(10)
+    ]
+    await asyncio.sleep(0.2)
+    started = time.monotonic()
+    assert await outcome(stub.IngestDocument(text_of("ordinary.md", "Ordinary text."), timeout=DEADLINE_S)) == "OK"
+    record_property("seconds_of_an_ordinary_ingest", time.monotonic() - started)
+    assert Counter(await asyncio.gather(*hostile)) == {"DOCUMENT_LIMIT": 10}

@@ -1,12 +1,15 @@
 """HTML: what of a page is text, how it is laid out, and in which encoding it comes."""
 
 import codecs
+import contextlib
 from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.ingest.adapters.readers.html_reader import MAX_DEPTH, read_html
+from groundwire.ingest.adapters.readers.html_reader import MAX_ATTRIBUTES, MAX_DEPTH, read_html
 from groundwire.kernel.document_errors import DocumentEncodingError, DocumentLimitError, EmptyDocumentError
+from groundwire.kernel.errors import InvalidRequestError
+from tests.growth import LINEAR, growth
 
 
 def text_of(html: str) -> str:
@@ -104,3 +107,50 @@ def test_elements_may_be_nested_deeply_but_not_endlessly() -> None:
 
 def test_many_elements_that_end_themselves_are_not_deep() -> None:
     assert text_of("<p>a" * 20_000).count("a") == 20_000
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<!-- {} -->",
+        "<script>{}</script>",
+        "<STYLE>{}</style >",
+        "<textarea>{}</textarea>",
+        '<p title="{}">',
+        "<p title='{}'>",
+        "<!doctype {}",
+    ],
+)
+def test_tags_that_are_none_have_no_depth(hidden: str) -> None:
+    tags = "<div>" * (MAX_DEPTH + 1) if "doctype" not in hidden else "<div " * (MAX_DEPTH + 1) + ">"
+    assert "Tides rise." in read_html(f"{hidden.format(tags)}<p>Tides rise.</p>".encode(), "content").text
+
+
+@pytest.mark.parametrize(
+    "before", ["<!--> ", "<!-- a -->", "<script></script>", "<p title='>'>", "a < b", "<p/title=x>"]
+)
+def test_tags_behind_what_is_none_count(before: str) -> None:
+    with pytest.raises(DocumentLimitError):
+        read_html(f"{before}{'<div>' * (MAX_DEPTH + 1)}<p>Tides.".encode(), "content")
+
+
+@pytest.mark.parametrize("attribute", [" a{}", " a{}=1", " a{}='x'", "/a{}", ' a{} = "x"'])
+def test_an_element_may_have_many_attributes_but_not_endlessly_many(attribute: str) -> None:
+    def page(count: int) -> bytes:
+        return f"<p{''.join(attribute.format(number) for number in range(count))}>Tides rise.</p>".encode()
+
+    assert read_html(page(MAX_ATTRIBUTES), "content").text == "Tides rise."
+    with pytest.raises(DocumentLimitError) as caught:
+        read_html(page(MAX_ATTRIBUTES + 1), "content")
+    assert caught.value.metadata == {"resource": "attributes", "limit": str(MAX_ATTRIBUTES)}
+
+
+@pytest.mark.parametrize(
+    "bit", ["<p a='", '<p a="', "<!--", "<script>", "<p a=", "< ", "</", "<p a/", "<!-- <p>", "<p a>"]
+)
+def test_looking_at_the_elements_takes_linear_time(bit: str) -> None:
+    def read(html: str) -> None:
+        with contextlib.suppress(InvalidRequestError):
+            read_html(html.encode(), "content")
+
+    assert growth(lambda n: "<p>Tides.</p>" + bit * n, read, 10_000) < LINEAR
