@@ -159,16 +159,20 @@ def test_a_bad_file_is_named_and_the_others_go_on(address: str, tmp_path: Path) 
     (tmp_path / "empty.md").write_bytes(b"")
     (tmp_path / "binary.md").write_bytes(b"\x00\x01\x02" * 100)
     (tmp_path / "latin.md").write_bytes("# Café\n\nZürich is a town.\n".encode("latin-1"))
+    (tmp_path / "doubtful.md").write_bytes("Le café est très bon.\n".encode("latin-1"))
     (tmp_path / "good.md").write_text("# Good\n\nGranite is an igneous rock.\n", encoding="utf-8")
     done = groundwire("ingest", str(tmp_path), "-c", "mixed", "--json", address=address)
     assert done.returncode == 1
     outcomes = {file["source"]: (file["error"] or "").split(":")[0] for file in json.loads(done.stdout)["files"]}
     assert outcomes == {
         "binary.md": "DOCUMENT_BINARY",
+        "doubtful.md": "DOCUMENT_ENCODING",
         "empty.md": "DOCUMENT_EMPTY",
         "good.md": "",
-        "latin.md": "DOCUMENT_ENCODING",
+        "latin.md": "",
     }
+    shown = groundwire("docs", "get", "latin.md", "-c", "mixed", "--json", address=address)
+    assert json.loads(shown.stdout)["encoding"] == "windows-1252"
 
 
 def test_health_is_serving(address: str) -> None:

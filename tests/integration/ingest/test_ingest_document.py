@@ -269,3 +269,21 @@ def test_front_matter_that_breaks_rules_is_left_out_with_a_warning_and_updates_g
     update.fields.category = "sea"
     changed = harness.service.servicer.change_calls.update_document(update)
     assert changed.document.fields.category == "sea"
+
+
+@pytest.mark.parametrize(
+    ("codec", "encoding"), [("cp932", "shift_jis"), ("utf-16", "utf-16-le"), ("utf-8-sig", "utf-8")]
+)
+def test_a_document_names_its_encoding_and_its_spans_refer_to_the_text(
+    harness: Harness, collection: str, codec: str, encoding: str
+) -> None:
+    text = "# アオサギ\n\nアオサギは正午に葦の中に立っています。魚を待っています。\n"
+    document = harness.ingest(collection, "heron.md", text.encode(codec)).document
+    assert document.encoding == encoding
+    assert harness.text(collection, "heron.md") == text
+    request = pb.ListChunksRequest(collection=collection, document_id=document.document_id)
+    (chunk,) = harness.calls.list_chunks(request).chunks
+    assert text[chunk.span.start : chunk.span.end] == chunk.content
+    assert text.encode()[chunk.span.start_byte : chunk.span.end_byte].decode() == chunk.content
+    found = harness.calls.get_document(pb.GetDocumentRequest(collection=collection, source_uri="heron.md"))
+    assert found.document.encoding == encoding

@@ -39,6 +39,7 @@ DOCUMENT_COLUMNS = (
     _d.embedding_model,
     _d.rules_digest,
     _d.tokenizer,
+    _d.encoding,
     _d.ingestion_date,
     _d.last_modified,
     _d.delete_time,
@@ -68,15 +69,16 @@ SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id ==
 
 def to_document(row: Sequence[Any]) -> Document:
     """Make a document of the values of `DOCUMENT_COLUMNS`."""
-    _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:17]
-    chunk_count, total_chars, total_bytes, model, rules_digest, tokenizer, ingested, modified, deleted = figures
+    _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:18]
+    chunk_count, total_chars, total_bytes, model, rules_digest, tokenizer, encoding, *times = figures
+    ingested, modified, deleted = times
     return Document(
         document_id=document_id,
         collection=collection,
         source_uri=source,
         format=DocumentFormat(doc_type),
         source_hash=source_hash,
-        fields=_to_fields(row[17:27]),
+        fields=_to_fields(row[18:28]),
         generation=live + hidden,  # one of the two is 0
         chunk_count=chunk_count,
         total_chars=total_chars,
@@ -84,6 +86,7 @@ def to_document(row: Sequence[Any]) -> Document:
         embedding_model=model,
         rules_digest=rules_digest,
         tokenizer=tokenizer,
+        encoding=encoding,
         ingestion_time=from_epoch_ms(ingested),
         last_modified_time=from_epoch_ms(modified),
         delete_time=_moment(deleted),

@@ -36,7 +36,8 @@ class GenerationDraft:
     `document_id` None makes a new id. `expected_generation` is the live generation the caller saw, 0 for
     a document that did not exist. `source_hash` is the SHA-256 of the original bytes in lower-case hex.
     `pages` are those of the source in order, `properties` what the source says about itself. `rules_digest`
-    identifies the rules that the chunks were made by, `tokenizer` is the name of the counter of their tokens.
+    identifies the rules that the chunks were made by, `tokenizer` is the name of the counter of their tokens,
+    `encoding` that of the encoding of the bytes, empty where they are no text.
     `chunk_ids` are those the caller made, None for ids in the scheme of the server.
     """
 
@@ -52,6 +53,7 @@ class GenerationDraft:
     properties: DocumentFields = field(default_factory=DocumentFields)
     rules_digest: str = ""
     tokenizer: str = ""
+    encoding: str = ""
     chunk_ids: Sequence[str] | None = None
 
     def payloads(

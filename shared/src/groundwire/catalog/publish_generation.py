@@ -138,7 +138,7 @@ def _update_document(connection: Connection, row: RowMapping, ingested: int | No
         "delete_time": None,
         "deleted_generation": 0,
     }
-    figures = ("chunk_count", "total_chars", "total_bytes", "rules_digest", "tokenizer")
+    figures = ("chunk_count", "total_chars", "total_bytes", "rules_digest", "tokenizer", "encoding")
     values |= {name: row[name] for name in ("source_path", "source_hash", "doc_type", *figures)}
     if ingested is not None:
         values["ingestion_date"] = ingested

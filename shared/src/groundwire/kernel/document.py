@@ -51,7 +51,8 @@ class Document:
     `generation` counts from 1 per document. `source_hash` is the SHA-256 of the original bytes in
     lower-case hex; `total_chars` counts code points and `total_bytes` UTF-8 bytes of the canonical text.
     `chunk_count` leaves out chunks that stand for whole sections. `rules_digest` identifies the rules the chunks were
-    made by, `tokenizer` the counter of their tokens.
+    made by, `tokenizer` the counter of their tokens. `encoding` is that of the original bytes, empty where they
+    are no text.
     `delete_time` is set while it is deleted softly; its generation is then the one that a restoration brings back.
     """
 
@@ -70,6 +71,7 @@ class Document:
     last_modified_time: datetime
     rules_digest: str = ""
     tokenizer: str = ""
+    encoding: str = ""
     delete_time: datetime | None = None
 
     @property

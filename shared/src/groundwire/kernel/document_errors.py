@@ -28,7 +28,7 @@ class DocumentFormatMismatchError(InvalidRequestError):
 
 
 class DocumentEncodingError(InvalidRequestError):
-    """The content is not valid in its encoding, which is UTF-8 unless it says otherwise; metadata: offset (bytes)."""
+    """The content is not valid in its encoding, or that cannot be told for certain; metadata: offset (bytes)."""
 
     reason = "DOCUMENT_ENCODING"
 

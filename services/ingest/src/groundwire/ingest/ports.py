@@ -95,8 +95,9 @@ class Parser(Protocol):
         Raises:
             EmptyDocumentError: no text.
             BinaryDocumentError: not text.
-            DocumentEncodingError: not UTF-8.
+            DocumentEncodingError: not valid in its encoding, or that cannot be told.
             InvalidRequestError: the document takes more time or memory than it may, or crashes the parser.
+            UnavailableError: no parser can be started, or it hangs.
             CallCancelledError: `budget` was cancelled.
             DeadlineError: `budget` is used up.
         """

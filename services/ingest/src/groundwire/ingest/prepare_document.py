@@ -154,6 +154,7 @@ class PrepareDocument:
             pages=parsed.pages,
             properties=parsed.properties,
             rules_digest=under_way.policy.digest,
+            encoding=parsed.encoding,
         )
         return Prepared(draft, parsed.warnings)
 

@@ -43,7 +43,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Metadata: `found`, as in `{"found": "image/png"}`.
     """
     ERROR_REASON_DOCUMENT_ENCODING: _ErrorReason.ValueType  # 7
-    """INVALID_ARGUMENT. The content is not valid in its encoding, which is UTF-8 unless it says otherwise.
+    """INVALID_ARGUMENT. The content is not valid in its encoding, or its encoding cannot be told for certain.
 
     Metadata: `offset` (bytes), as in `{"offset": "1042"}`.
     """
@@ -241,7 +241,7 @@ ERROR_REASON_DOCUMENT_BINARY: ErrorReason.ValueType  # 6
 Metadata: `found`, as in `{"found": "image/png"}`.
 """
 ERROR_REASON_DOCUMENT_ENCODING: ErrorReason.ValueType  # 7
-"""INVALID_ARGUMENT. The content is not valid in its encoding, which is UTF-8 unless it says otherwise.
+"""INVALID_ARGUMENT. The content is not valid in its encoding, or its encoding cannot be told for certain.
 
 Metadata: `offset` (bytes), as in `{"offset": "1042"}`.
 """

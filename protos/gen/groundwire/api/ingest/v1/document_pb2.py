@@ -28,7 +28,7 @@ from groundwire.api.common.v1 import metadata_value_pb2 as groundwire_dot_api_do
 from groundwire.api.common.v1 import record_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_record__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwire/api/ingest/v1/document.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a.groundwire/api/common/v1/document_format.proto\x1a-groundwire/api/common/v1/metadata_value.proto\x1a%groundwire/api/common/v1/record.proto\"\xbf\x04\n\x08\x44ocument\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x12\n\nsource_uri\x18\x03 \x01(\t\x12\x38\n\x06\x66ormat\x18\x04 \x01(\x0e\x32(.groundwire.api.common.v1.DocumentFormat\x12\x13\n\x0bsource_hash\x18\x05 \x01(\t\x12\x38\n\x06\x66ields\x18\x06 \x01(\x0b\x32(.groundwire.api.ingest.v1.DocumentFields\x12\x12\n\ngeneration\x18\x07 \x01(\r\x12\x13\n\x0b\x63hunk_count\x18\x08 \x01(\r\x12\x13\n\x0btotal_chars\x18\t \x01(\r\x12\x13\n\x0btotal_bytes\x18\n \x01(\r\x12\x17\n\x0f\x65mbedding_model\x18\x0b \x01(\t\x12\x32\n\x0eingestion_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x36\n\x12last_modified_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rdisplay_title\x18\x0e \x01(\t\x12\x12\n\nalias_uris\x18\x0f \x03(\t\x12\x39\n\x0brecord_type\x18\x10 \x01(\x0e\x32$.groundwire.api.common.v1.RecordType\x12/\n\x0b\x64\x65lete_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xf1\x02\n\x0e\x44ocumentFields\x12\r\n\x05title\x18\x01 \x01(\t\x12\x10\n\x08\x63reators\x18\x02 \x03(\t\x12\x10\n\x08subjects\x18\x03 \x03(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x30\n\x0c\x64\x61te_created\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08language\x18\x06 \x01(\t\x12\x10\n\x08\x63\x61tegory\x18\x07 \x01(\t\x12\x0c\n\x04tags\x18\x08 \x03(\t\x12\x0f\n\x07project\x18\t \x01(\t\x12H\n\x08metadata\x18\n \x03(\x0b\x32\x36.groundwire.api.ingest.v1.DocumentFields.MetadataEntry\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\"\x8c\x02\n\x0cIngestResult\x12\x34\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\".groundwire.api.ingest.v1.Document\x12\x38\n\x07outcome\x18\x02 \x01(\x0e\x32\'.groundwire.api.ingest.v1.IngestOutcome\x12\x36\n\x06\x63ounts\x18\x03 \x01(\x0b\x32&.groundwire.api.ingest.v1.IngestCounts\x12\x19\n\x11\x63onsistency_token\x18\x04 \x01(\t\x12\x39\n\x08warnings\x18\x05 \x03(\x0b\x32\'.groundwire.api.ingest.v1.IngestWarning\"|\n\x0cIngestCounts\x12\x13\n\x0b\x63hunk_count\x18\x01 \x01(\r\x12\x16\n\x0e\x65mbedded_count\x18\x02 \x01(\r\x12\x1e\n\x16reused_embedding_count\x18\x03 \x01(\r\x12\x1f\n\x17skipped_duplicate_count\x18\x04 \x01(\r\"u\n\rIngestWarning\x12\x39\n\x04kind\x18\x01 \x01(\x0e\x32+.groundwire.api.ingest.v1.IngestWarningKind\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x18\n\x10occurrence_count\x18\x03 \x01(\r*\x88\x01\n\x0f\x44uplicatePolicy\x12 \n\x1c\x44UPLICATE_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x44UPLICATE_POLICY_REJECT\x10\x01\x12\x1a\n\x16\x44UPLICATE_POLICY_REUSE\x10\x02\x12\x1a\n\x16\x44UPLICATE_POLICY_ALLOW\x10\x03*\xa1\x01\n\rIngestOutcome\x12\x1e\n\x1aINGEST_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n\x16INGEST_OUTCOME_CREATED\x10\x01\x12\x1b\n\x17INGEST_OUTCOME_REPLACED\x10\x02\x12\x1c\n\x18INGEST_OUTCOME_UNCHANGED\x10\x03\x12\x19\n\x15INGEST_OUTCOME_REUSED\x10\x04*\xe3\x01\n\x11IngestWarningKind\x12#\n\x1fINGEST_WARNING_KIND_UNSPECIFIED\x10\x00\x12*\n&INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL\x10\x01\x12(\n$INGEST_WARNING_KIND_CHUNK_UNDERSIZED\x10\x02\x12)\n%INGEST_WARNING_KIND_PAGE_WITHOUT_TEXT\x10\x03\x12(\n$INGEST_WARNING_KIND_PROPERTY_IGNORED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwire/api/ingest/v1/document.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a.groundwire/api/common/v1/document_format.proto\x1a-groundwire/api/common/v1/metadata_value.proto\x1a%groundwire/api/common/v1/record.proto\"\xd1\x04\n\x08\x44ocument\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x12\n\nsource_uri\x18\x03 \x01(\t\x12\x38\n\x06\x66ormat\x18\x04 \x01(\x0e\x32(.groundwire.api.common.v1.DocumentFormat\x12\x13\n\x0bsource_hash\x18\x05 \x01(\t\x12\x38\n\x06\x66ields\x18\x06 \x01(\x0b\x32(.groundwire.api.ingest.v1.DocumentFields\x12\x12\n\ngeneration\x18\x07 \x01(\r\x12\x13\n\x0b\x63hunk_count\x18\x08 \x01(\r\x12\x13\n\x0btotal_chars\x18\t \x01(\r\x12\x13\n\x0btotal_bytes\x18\n \x01(\r\x12\x17\n\x0f\x65mbedding_model\x18\x0b \x01(\t\x12\x32\n\x0eingestion_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x36\n\x12last_modified_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rdisplay_title\x18\x0e \x01(\t\x12\x12\n\nalias_uris\x18\x0f \x03(\t\x12\x39\n\x0brecord_type\x18\x10 \x01(\x0e\x32$.groundwire.api.common.v1.RecordType\x12/\n\x0b\x64\x65lete_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x65ncoding\x18\x12 \x01(\t\"\xf1\x02\n\x0e\x44ocumentFields\x12\r\n\x05title\x18\x01 \x01(\t\x12\x10\n\x08\x63reators\x18\x02 \x03(\t\x12\x10\n\x08subjects\x18\x03 \x03(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x30\n\x0c\x64\x61te_created\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08language\x18\x06 \x01(\t\x12\x10\n\x08\x63\x61tegory\x18\x07 \x01(\t\x12\x0c\n\x04tags\x18\x08 \x03(\t\x12\x0f\n\x07project\x18\t \x01(\t\x12H\n\x08metadata\x18\n \x03(\x0b\x32\x36.groundwire.api.ingest.v1.DocumentFields.MetadataEntry\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\"\x8c\x02\n\x0cIngestResult\x12\x34\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\".groundwire.api.ingest.v1.Document\x12\x38\n\x07outcome\x18\x02 \x01(\x0e\x32\'.groundwire.api.ingest.v1.IngestOutcome\x12\x36\n\x06\x63ounts\x18\x03 \x01(\x0b\x32&.groundwire.api.ingest.v1.IngestCounts\x12\x19\n\x11\x63onsistency_token\x18\x04 \x01(\t\x12\x39\n\x08warnings\x18\x05 \x03(\x0b\x32\'.groundwire.api.ingest.v1.IngestWarning\"|\n\x0cIngestCounts\x12\x13\n\x0b\x63hunk_count\x18\x01 \x01(\r\x12\x16\n\x0e\x65mbedded_count\x18\x02 \x01(\r\x12\x1e\n\x16reused_embedding_count\x18\x03 \x01(\r\x12\x1f\n\x17skipped_duplicate_count\x18\x04 \x01(\r\"u\n\rIngestWarning\x12\x39\n\x04kind\x18\x01 \x01(\x0e\x32+.groundwire.api.ingest.v1.IngestWarningKind\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x18\n\x10occurrence_count\x18\x03 \x01(\r*\x88\x01\n\x0f\x44uplicatePolicy\x12 \n\x1c\x44UPLICATE_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x44UPLICATE_POLICY_REJECT\x10\x01\x12\x1a\n\x16\x44UPLICATE_POLICY_REUSE\x10\x02\x12\x1a\n\x16\x44UPLICATE_POLICY_ALLOW\x10\x03*\xa1\x01\n\rIngestOutcome\x12\x1e\n\x1aINGEST_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n\x16INGEST_OUTCOME_CREATED\x10\x01\x12\x1b\n\x17INGEST_OUTCOME_REPLACED\x10\x02\x12\x1c\n\x18INGEST_OUTCOME_UNCHANGED\x10\x03\x12\x19\n\x15INGEST_OUTCOME_REUSED\x10\x04*\xe3\x01\n\x11IngestWarningKind\x12#\n\x1fINGEST_WARNING_KIND_UNSPECIFIED\x10\x00\x12*\n&INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL\x10\x01\x12(\n$INGEST_WARNING_KIND_CHUNK_UNDERSIZED\x10\x02\x12)\n%INGEST_WARNING_KIND_PAGE_WITHOUT_TEXT\x10\x03\x12(\n$INGEST_WARNING_KIND_PROPERTY_IGNORED\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,22 +37,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_DOCUMENTFIELDS_METADATAENTRY']._loaded_options = None
   _globals['_DOCUMENTFIELDS_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_DUPLICATEPOLICY']._serialized_start=1703
-  _globals['_DUPLICATEPOLICY']._serialized_end=1839
-  _globals['_INGESTOUTCOME']._serialized_start=1842
-  _globals['_INGESTOUTCOME']._serialized_end=2003
-  _globals['_INGESTWARNINGKIND']._serialized_start=2006
-  _globals['_INGESTWARNINGKIND']._serialized_end=2233
+  _globals['_DUPLICATEPOLICY']._serialized_start=1721
+  _globals['_DUPLICATEPOLICY']._serialized_end=1857
+  _globals['_INGESTOUTCOME']._serialized_start=1860
+  _globals['_INGESTOUTCOME']._serialized_end=2021
+  _globals['_INGESTWARNINGKIND']._serialized_start=2024
+  _globals['_INGESTWARNINGKIND']._serialized_end=2251
   _globals['_DOCUMENT']._serialized_start=237
-  _globals['_DOCUMENT']._serialized_end=812
-  _globals['_DOCUMENTFIELDS']._serialized_start=815
-  _globals['_DOCUMENTFIELDS']._serialized_end=1184
-  _globals['_DOCUMENTFIELDS_METADATAENTRY']._serialized_start=1096
-  _globals['_DOCUMENTFIELDS_METADATAENTRY']._serialized_end=1184
-  _globals['_INGESTRESULT']._serialized_start=1187
-  _globals['_INGESTRESULT']._serialized_end=1455
-  _globals['_INGESTCOUNTS']._serialized_start=1457
-  _globals['_INGESTCOUNTS']._serialized_end=1581
-  _globals['_INGESTWARNING']._serialized_start=1583
-  _globals['_INGESTWARNING']._serialized_end=1700
+  _globals['_DOCUMENT']._serialized_end=830
+  _globals['_DOCUMENTFIELDS']._serialized_start=833
+  _globals['_DOCUMENTFIELDS']._serialized_end=1202
+  _globals['_DOCUMENTFIELDS_METADATAENTRY']._serialized_start=1114
+  _globals['_DOCUMENTFIELDS_METADATAENTRY']._serialized_end=1202
+  _globals['_INGESTRESULT']._serialized_start=1205
+  _globals['_INGESTRESULT']._serialized_end=1473
+  _globals['_INGESTCOUNTS']._serialized_start=1475
+  _globals['_INGESTCOUNTS']._serialized_end=1599
+  _globals['_INGESTWARNING']._serialized_start=1601
+  _globals['_INGESTWARNING']._serialized_end=1718
 # @@protoc_insertion_point(module_scope)

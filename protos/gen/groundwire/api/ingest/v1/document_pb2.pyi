@@ -142,6 +142,7 @@ class Document(_message.Message):
     ALIAS_URIS_FIELD_NUMBER: _builtins.int
     RECORD_TYPE_FIELD_NUMBER: _builtins.int
     DELETE_TIME_FIELD_NUMBER: _builtins.int
+    ENCODING_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """Output only. Id, `doc_<uuid>` unless the caller gave one."""
     collection: _builtins.str
@@ -168,6 +169,11 @@ class Document(_message.Message):
     """Output only. Title to show: the given one, else the last segment of the source; never empty."""
     record_type: _record_pb2.RecordType.ValueType
     """Output only. `DOCUMENT`, or the type of the record."""
+    encoding: _builtins.str
+    """Output only. Encoding that the original bytes were read in, such as `utf-8`, `utf-16-le`, `windows-1252` or
+    `shift_jis`: told by their form, declared by HTML, or detected. Spans refer to the decoded text. Empty for PDF,
+    DOCX and chunks that the caller made.
+    """
     @_builtins.property
     def fields(self) -> Global___DocumentFields:
         """Output only. What the caller said about it."""
@@ -208,10 +214,11 @@ class Document(_message.Message):
         alias_uris: _abc.Iterable[_builtins.str] | None = ...,
         record_type: _record_pb2.RecordType.ValueType = ...,
         delete_time: _timestamp_pb2.Timestamp | None = ...,
+        encoding: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["delete_time", b"delete_time", "fields", b"fields", "ingestion_time", b"ingestion_time", "last_modified_time", b"last_modified_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alias_uris", b"alias_uris", "chunk_count", b"chunk_count", "collection", b"collection", "delete_time", b"delete_time", "display_title", b"display_title", "document_id", b"document_id", "embedding_model", b"embedding_model", "fields", b"fields", "format", b"format", "generation", b"generation", "ingestion_time", b"ingestion_time", "last_modified_time", b"last_modified_time", "record_type", b"record_type", "source_hash", b"source_hash", "source_uri", b"source_uri", "total_bytes", b"total_bytes", "total_chars", b"total_chars"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alias_uris", b"alias_uris", "chunk_count", b"chunk_count", "collection", b"collection", "delete_time", b"delete_time", "display_title", b"display_title", "document_id", b"document_id", "embedding_model", b"embedding_model", "encoding", b"encoding", "fields", b"fields", "format", b"format", "generation", b"generation", "ingestion_time", b"ingestion_time", "last_modified_time", b"last_modified_time", "record_type", b"record_type", "source_hash", b"source_hash", "source_uri", b"source_uri", "total_bytes", b"total_bytes", "total_chars", b"total_chars"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

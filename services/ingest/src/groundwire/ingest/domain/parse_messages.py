@@ -60,6 +60,7 @@ def parsed_to_message(parsed: ParsedDocument) -> tuple[Message, bytes]:
         rows += _ROW.pack(*numbers, int(chunk.upper), *map(_shifted, _links(chunk)))
     message = {
         "format": parsed.format.value,
+        "encoding": parsed.encoding,
         "chunks": len(parsed.chunks),
         "places": [[place.chapter, place.section, list(place.path), place.level] for place in places],
         "pages": [[page.number, page.start, page.end] for page in parsed.pages],
@@ -75,6 +76,7 @@ def parsed_from_message(message: Mapping[str, Any], body: bytes | bytearray) -> 
     text_start = message["chunks"] * _ROW.size
     return ParsedDocument(
         format=DocumentFormat(message["format"]),
+        encoding=message["encoding"],
         text=decoded(body, text_start),
         chunks=tuple(_chunk(row, places) for row in _ROW.iter_unpack(memoryview(body)[:text_start])),
         pages=tuple(PageSpan(*page) for page in message["pages"]),

@@ -62,7 +62,8 @@ class ParsedChunk:
 class ParsedDocument:
     """What the parser finds; spans of `chunks` and `pages` count in the canonical `text`.
 
-    `properties` is what the source says about itself; `warnings` counts how often each occurred.
+    `properties` is what the source says about itself; `warnings` counts how often each occurred; `encoding` is the one
+    of the bytes, empty for formats that are no text.
     """
 
     format: DocumentFormat
@@ -71,6 +72,7 @@ class ParsedDocument:
     pages: tuple[PageSpan, ...] = ()
     properties: DocumentFields = field(default_factory=DocumentFields)
     warnings: Mapping[SourceWarning, int] = field(default_factory=dict)
+    encoding: str = ""
 
 
 def parse_document(
@@ -101,6 +103,7 @@ def parse_document(
         pages=source.pages,
         properties=source.properties,
         warnings=source.warnings,
+        encoding=source.encoding,
     )
 
 

@@ -21,7 +21,8 @@ class SourceText:
     """A canonical text with its outline.
 
     Chunks are made from code point `body_start` on. `pages` are in order, empty for formats without pages. `properties`
-    is what the source says about itself. `warnings` counts how often each occurred, at least once.
+    is what the source says about itself. `warnings` counts how often each occurred, at least once. `encoding` is
+    that of the bytes, empty for formats that are no text.
     """
 
     format: DocumentFormat
@@ -31,3 +32,4 @@ class SourceText:
     pages: tuple[PageSpan, ...] = ()
     properties: DocumentFields = field(default_factory=DocumentFields)
     warnings: Mapping[SourceWarning, int] = field(default_factory=dict)
+    encoding: str = ""

@@ -36,6 +36,7 @@ def to_document_message(document: Document) -> document_pb2.Document:
         chunk_count=document.chunk_count,
         total_chars=document.total_chars,
         total_bytes=document.total_bytes,
+        encoding=document.encoding,
         embedding_model=document.embedding_model,
         ingestion_time=to_timestamp(document.ingestion_time),
         last_modified_time=to_timestamp(document.last_modified_time),

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from groundwire.ingest.adapters.readers.libraries import load
+from groundwire.ingest.adapters.readers.text_encoding import wide_encoding
 from groundwire.ingest.adapters.readers.zip_check import DOCX_TYPE, open_zip, type_of_zip
 from groundwire.ingest.domain.decoding import binary_kind
 from groundwire.ingest.domain.format_detection import format_of_name
@@ -22,7 +23,6 @@ _PDF_HEADER_WITHIN = 1024
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _HTML = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*+(?:<!--.{0,2000}?-->\s*+)*+<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
 )
@@ -62,14 +62,14 @@ class FormatSniffer:
             return self._recognise_zip(data, wanted)
         if data.startswith(_OLE):
             raise self._office_refusal(data)
-        if data.startswith(_UTF_16) and wanted is DocumentFormat.HTML:
-            return DocumentFormat.HTML
-        kind = binary_kind(data)
+        wide = wide_encoding(data)
+        kind = binary_kind(data) if wide is None else None
         if kind is not None:
             raise self._binary(_media_type(data) or kind)
         if wanted in _CONTAINERS and data.strip():
             raise self._mismatch(wanted, "text")
-        is_html = wanted is None and _HTML.match(data, 0, _HTML_WITHIN) is not None
+        head = data if wide is None else data[: 2 * _HTML_WITHIN].decode(wide, "ignore").lstrip("\ufeff").encode()
+        is_html = wanted is None and _HTML.match(head, 0, _HTML_WITHIN) is not None
         return DocumentFormat.HTML if is_html else wanted or DocumentFormat.TEXT
 
     def _is_pdf(self, data: bytes, wanted: DocumentFormat | None) -> bool:

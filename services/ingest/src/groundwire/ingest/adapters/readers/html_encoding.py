@@ -1,8 +1,9 @@
-"""Decode HTML: a byte order mark decides, else what the document declares, else UTF-8."""
+"""Decode HTML: a byte order mark decides, else what the document declares, else its bytes."""
 
 import codecs
 import re
 
+from groundwire.ingest.adapters.readers.text_encoding import read_text
 from groundwire.kernel.document_errors import DocumentEncodingError
 from groundwire.kernel.errors import FieldViolation
 
@@ -19,29 +20,31 @@ _OF_THE_STANDARD = re.compile(
 )
 
 
-def decode_html(data: bytes, field: str) -> str:
-    """Return the text of the bytes without a byte order mark.
+def decode_html(data: bytes, field: str) -> tuple[str, str]:
+    """Return the text of the bytes without a byte order mark, and the name of their encoding.
 
     Raises:
-        DocumentEncodingError: the bytes are not valid in that encoding; says where.
+        DocumentEncodingError: the bytes are not valid in that encoding, or it cannot be told; says where.
     """
     mark, encoding = next(
         ((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", _declared_encoding(data))
     )
+    if encoding is None:
+        return read_text(data, field)
     try:
-        return data[len(mark) :].decode(encoding)
+        return data[len(mark) :].decode(encoding), encoding
     except UnicodeDecodeError as error:
         offset = error.start + len(mark)
         violation = FieldViolation(field, f"is not valid {encoding} at byte {offset}: {error.reason}")
         raise DocumentEncodingError([violation], offset=offset) from None
 
 
-def _declared_encoding(data: bytes) -> str:
+def _declared_encoding(data: bytes) -> str | None:
     found = _DECLARED.search(data[:_SCANNED_BYTES])
     if found is None:
-        return "utf-8"
+        return None
     try:
         name = codecs.lookup(found.group(1).decode("ascii")).name
     except LookupError:
-        return "utf-8"
-    return _MEANT.get(name, name) if _OF_THE_STANDARD.fullmatch(name) else "utf-8"
+        return None
+    return _MEANT.get(name, name) if _OF_THE_STANDARD.fullmatch(name) else None

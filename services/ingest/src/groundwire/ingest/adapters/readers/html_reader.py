@@ -41,7 +41,7 @@ def read_html(data: bytes, field: str) -> SourceText:
         DocumentEncodingError: not valid in its encoding.
         DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
     """
-    source = decode_html(data, field)
+    source, encoding = decode_html(data, field)
     _check_elements(source, field)
     page = load("selectolax.lexbor").LexborHTMLParser(source)
     blocks = HtmlBlocks()
@@ -51,7 +51,9 @@ def read_html(data: bytes, field: str) -> SourceText:
         raise EmptyDocumentError([FieldViolation(field, "is a page without text")])
     outline = blocks.builder.outline()
     told = _properties(page)
-    return SourceText(DocumentFormat.HTML, text, outline, properties=told.fields, warnings=told.warnings)
+    return SourceText(
+        DocumentFormat.HTML, text, outline, properties=told.fields, warnings=told.warnings, encoding=encoding
+    )
 
 
 def _check_elements(source: str, field: str) -> None:

@@ -1,6 +1,6 @@
 """Read the bytes of a document: recognise its format and hand it to the reader of that format."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from groundwire.ingest.adapters.markdown_outline import markdown_outline
 from groundwire.ingest.adapters.readers.docx_reader import read_docx
@@ -9,7 +9,7 @@ from groundwire.ingest.adapters.readers.html_reader import read_html
 from groundwire.ingest.adapters.readers.pdf_reader import read_pdf
 from groundwire.ingest.adapters.readers.record_readers import read_csv, read_jsonl
 from groundwire.ingest.adapters.readers.rst_outline import rst_outline
-from groundwire.ingest.domain.decoding import checked_text
+from groundwire.ingest.adapters.readers.text_encoding import read_text
 from groundwire.ingest.domain.front_matter import read_front_matter
 from groundwire.ingest.domain.parsing import ParseRules
 from groundwire.ingest.domain.reading_limits import ReadingLimits
@@ -42,7 +42,8 @@ class SourceReader:
             case DocumentFormat.HTML:
                 return read_html(data, rules.field)
             case found:
-                return _read_text(checked_text(data, rules.field), found, rules.field)
+                text, encoding = read_text(data, rules.field)
+                return replace(_read_text(text, found, rules.field), encoding=encoding)
 
 
 def _read_text(text: str, document_format: DocumentFormat, field_name: str) -> SourceText:
