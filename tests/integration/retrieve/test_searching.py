@@ -223,6 +223,42 @@ def test_results_may_be_shown_by_time(library: Library) -> None:
     assert contents(library.retrieve("alpha old"))[0] == "alpha old"
 
 
+@pytest.mark.requirement("C21")
+@pytest.mark.parametrize(
+    ("alias", "field"),
+    [
+        ("doc_id", "document_id"),
+        ("source_path", "source"),
+        ("source_uri", "source"),
+        ("source_url", "source"),
+        ("url", "source"),
+        ("doc_type", "format"),
+        ("doc_title", "title"),
+        ("author", "creators"),
+        ("creator", "creators"),
+        ("subject", "subjects"),
+        ("date", "date_created"),
+        ("section_heading", "section_title"),
+        ("chunk_index", "sequence_num"),
+        ("page", "page_numbers"),
+        ("pages", "page_numbers"),
+        ("timestamp", "ingested_at"),
+        ("created", "ingested_at"),
+        ("created_at", "ingested_at"),
+        ("ingestion_date", "ingested_at"),
+        ("ingestion_time", "ingested_at"),
+    ],
+)
+def test_every_name_of_a_source_design_means_its_field(library: Library, alias: str, field: str) -> None:
+    fields = DocumentFields(title="T", creators=("A",), subjects=("S",), date_created=datetime(2024, 7, 1, tzinfo=UTC))
+    library.put("a.txt", ["alpha one"], fields=fields, pages=[(3,)])
+    for is_there, expected in ((True, ["alpha one"]), (False, [])):
+        where = to_filter_message(parse_filter({alias: {"$exists": is_there}}))
+        response = library.retrieve("alpha", filter=where)
+        assert response.applied_filter == to_filter_message(parse_filter({field: {"$exists": is_there}}))
+        assert contents(response) == expected
+
+
 def test_the_filter_that_was_applied_is_told_in_canonical_names(library: Library) -> None:
     library.put("a.txt", ["alpha"])
     response = library.retrieve("alpha", filter=to_filter_message(parse_filter({"url": "a.txt"})))
