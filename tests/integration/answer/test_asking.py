@@ -202,13 +202,34 @@ async def test_the_same_question_gets_the_same_answer(rig: Rig) -> None:
     assert (first.content, list(first.citations)) == (second.content, list(second.citations))
 
 
+def _every_sentence(passages: Sequence[Passage]) -> Sequence[Sequence[Statement]]:
+    """Return each sentence of the first passage as a statement of its own."""
+    passage, statements = passages[0], []
+    for sentence in re.finditer(r"[^.]+\.", passage.content):
+        start, quote = sentence.start() + len(sentence[0]) - len(sentence[0].lstrip()), sentence[0].strip()
+        span = passage.span_of(start, start + len(quote))
+        statements.append(Statement(quote, (Source(passage, span, quote),)))
+    return [statements]
+
+
 @pytest.mark.requirement("S4-06")
-async def test_a_short_limit_cuts_at_a_sentence(rig: Rig) -> None:
-    question = "What do red foxes eat and when does the red fox hunt?"
-    answer = await rig.ask(question, max_answer_chars=100)
-    whole = await rig.ask(question)
-    assert len(whole.content) <= 100 or answer.finish_reason == answer_pb2.FINISH_REASON_LENGTH
-    assert len(answer.content) <= 100
+@pytest.mark.requirement("T43")
+@pytest.mark.parametrize("limit", [None, 500, 100])
+async def test_a_long_draft_is_cut_at_a_sentence_with_its_markers_whole(make_rig: MakeRig, limit: int | None) -> None:
+    rig = make_rig(generator=ScriptedGenerator(_every_sentence))
+    sentences = [f"Otters of lake {number} eat fish and rest on warm stones by day." for number in range(60)]
+    collection = rig.library.create("otters")
+    rig.library.put("otters.txt", [" ".join(sentences)], collection=collection)
+    fields = {} if limit is None else {"max_answer_chars": limit}
+    answer = await rig.ask("What do otters eat?", collection="otters", **fields)
+    assert answer.finish_reason == answer_pb2.FINISH_REASON_LENGTH
+    # As many whole sentences as fit, and not one more.
+    count = len(answer.claims)
+    assert answer.content == " ".join(f"{sentence} [{n}]" for n, sentence in enumerate(sentences[:count], start=1))
+    following = f" {sentences[count]} [{count + 1}]"
+    assert len(answer.content) <= (limit or 2000) < len(answer.content) + len(following)
+    assert [citation.marker for citation in answer.citations] == list(range(1, count + 1))
+    assert [citation.quote for citation in answer.citations] == sentences[:count]
 
 
 @pytest.mark.requirement("S0-62")
@@ -297,6 +318,7 @@ async def test_an_answer_of_inventions_only_is_a_refusal(make_rig: MakeRig) -> N
     assert not answer.citations
 
 
+@pytest.mark.requirement("T45")
 async def test_a_document_deleted_while_the_answer_is_made_is_not_cited(make_rig: MakeRig) -> None:
     def delete_first(passages: Sequence[Passage]) -> Sequence[Sequence[Statement]]:
         passage = passages[0]
