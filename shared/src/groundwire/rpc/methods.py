@@ -67,6 +67,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "GetSchema": Method(Work.READ),
         "ValidateMetadata": Method(Work.READ),
         "GetStats": Method(Work.READ),
+        "GetHousekeeping": Method(Work.READ),
         "GetSession": Method(Work.READ),
         "ListSessions": Method(Work.READ),
         "FormatCitations": Method(Work.READ),
