@@ -1,6 +1,9 @@
 """The commands of docs/command-line.md, run as a user runs them against a real server."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -241,3 +244,39 @@ def test_a_second_server_on_the_same_data_is_refused(tmp_path: Path) -> None:
         assert "STORE_OWNED" in done.stderr
     finally:
         assert first.stop() == 0
+
+
+def test_a_reader_that_has_enough_is_no_failure() -> None:
+    there, here = os.pipe()
+    os.close(there)
+    command = [sys.executable, "-m", "groundwire.cli", "config", "show"]
+    done = subprocess.run(command, stdout=here, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(here)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_errors_are_objects_under_json(address: str) -> None:
+    for arguments, code, reason in (
+        (("search", "tides", "-c", "nothing"), 1, "COLLECTION_NOT_FOUND"),
+        (("search", "tides", "-c", "notes", "--filter", "{"), 2, "INVALID_FILTER"),
+        (("search", "tides"), 2, "USAGE"),
+        (("collections", "delete", "notes"), 2, "INVALID_FIELD"),
+        (("ingest", "no/such/folder", "-c", "notes"), 2, "INVALID_FIELD"),
+    ):
+        done = groundwire(*arguments, "--json", address=address)
+        assert (done.returncode, done.stdout) == (code, "")
+        error = json.loads(done.stderr)["error"]
+        assert error["reason"] == reason
+        assert error["message"]
+
+
+def test_json_keeps_the_types_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDWIRE_VECTORS_API_KEY", "secret")
+    shown = json.loads(groundwire("config", "show", "--json").stdout)
+    assert shown["GROUNDWIRE_REFLECTION"] is True
+    assert shown["GROUNDWIRE_WORKERS"] == 16
+    assert shown["GROUNDWIRE_ANSWER_MIN_SUPPORT"] is None
+    assert shown["GROUNDWIRE_RETRIEVE_APPROVED_SOURCE_PREFIXES"] == []
+    assert shown["GROUNDWIRE_VECTORS_API_KEY"] == "**********"
+    lines = groundwire("config", "show").stdout.splitlines()
+    assert {"GROUNDWIRE_REFLECTION=true", "GROUNDWIRE_ANSWER_MIN_SUPPORT="} <= set(lines)

@@ -4,7 +4,6 @@ Exit codes: 0 done; 1 the work failed (a file, a citation, a health check, the s
 request or the command line is wrong; 130 interrupted.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -26,13 +25,8 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = _run(sys.argv[1:])
-        sys.stdout.flush()
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output left (`groundwire docs list | head`); nothing is wrong. Python flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     sys.exit(code)
 
 
@@ -58,7 +52,7 @@ def _run(arguments: Sequence[str]) -> int:
         if not error["message"]:  # no command was given, and the help is printed
             return code
         if (context := getattr(refusal, "ctx", None)) is not None and not as_json:
-            error["message"] += f" Try `{context.command_path} --help`."
+            error["message"] = f"{error['message'].rstrip('.')}. Try `{context.command_path} --help`."
     except typer.Abort:
         code, error = EXIT_FAILED, {"reason": "ABORTED", "message": "nothing was done"}
     except Interrupted as stopped:

@@ -1,8 +1,10 @@
 """Options that several commands share, and the connection they open."""
 
+import json
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -54,6 +56,21 @@ def check_consent(option: str, *, given: bool) -> None:
     """
     if not given and not sys.stdin.isatty():
         raise InvalidRequestError.of(option, "deletes for good, and nobody is at a terminal to be asked: add --yes")
+
+
+def read_json(path: Path) -> Any:
+    """Return what a file holds as JSON; `-` is standard input.
+
+    Raises:
+        InvalidRequestError: it cannot be read, or is no JSON.
+    """
+    try:
+        text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        return json.loads(text)
+    except OSError as error:
+        raise InvalidRequestError.of(str(path), f"cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequestError.of(str(path), f"is no JSON: {error}") from error
 
 
 def answers(address: str) -> bool:

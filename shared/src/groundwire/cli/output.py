@@ -5,9 +5,11 @@ from documents: whoever wrote one must not be able to move the cursor, fill the 
 """
 
 import json
+import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import typer
@@ -87,16 +89,17 @@ def print_exactly(parts: Iterable[str]) -> None:
         for part in parts:
             _write([(many_lines(part), "")], err=False, end="", wrap=False)
         return
-    for part in parts:
-        sys.stdout.buffer.write(part.encode("utf-8"))
-    sys.stdout.buffer.flush()
+    with _closable(sys.stdout):
+        for part in parts:
+            sys.stdout.buffer.write(part.encode("utf-8"))
+        sys.stdout.buffer.flush()
 
 
 def print_json(value: Any, *, err: bool = False, indent: int | None = 2) -> None:
     """Print a value as JSON; what is not printable is escaped as JSON does it, so the data stay exact."""
     stream = sys.stderr if err else sys.stdout
     text = json.dumps(value, ensure_ascii=not _is_utf8(stream), indent=indent)
-    typer.echo(text.translate(_JSON), err=err)
+    _echo(text.translate(_JSON) + "\n", err=err)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str, *, is_excerpt: bool = False) -> None:
@@ -197,7 +200,7 @@ def _styled(part: str | Styled) -> Styled:
 def _write(parts: Sequence[Styled], *, err: bool, end: str, wrap: bool = True) -> None:
     """Print parts whose texts are escaped already."""
     if not is_terminal(err=err):
-        typer.echo("".join(text for text, _ in parts) + end, nl=False, err=err)
+        _echo("".join(text for text, _ in parts) + end, err=err)
         return
     from rich.text import Text  # noqa: PLC0415 - --help stays fast
 
@@ -235,4 +238,21 @@ def _print(table: "Table", shown: "Console") -> None:
     """Print a table without the spaces that fill its last column."""
     with shown.capture() as captured:
         shown.print(table)
-    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    _echo("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()), err=False)
+
+
+def _echo(text: str, *, err: bool) -> None:
+    with _closable(sys.stderr if err else sys.stdout):
+        typer.echo(text, nl=False, err=err)
+
+
+@contextmanager
+def _closable(stream: TextIO) -> Iterator[None]:
+    """Let the reader of a stream leave (`groundwire docs list | head`): nothing is wrong, and the command is done."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        # What is left in the buffer goes nowhere: at exit it would fail once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if stream is sys.stdout:
+            raise typer.Exit from error

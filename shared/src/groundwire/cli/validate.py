@@ -1,12 +1,11 @@
 """`groundwire validate`: check metadata against the schema of its kind."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.options import AddressOption, JsonOption, connect, read_json
 from groundwire.cli.output import print_fields, print_json, print_line
 from groundwire.cli.schema import KINDS
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
@@ -57,11 +56,7 @@ def _refuse(violations: "Sequence[FieldViolation]", *, as_json: bool) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text(encoding="utf-8")
-        document = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise InvalidRequestError.of(str(path), f"cannot be read as JSON: {error}") from error
+    document = read_json(path)
     if not isinstance(document, dict):
         raise InvalidRequestError.of(str(path), "is no JSON object")
     return document

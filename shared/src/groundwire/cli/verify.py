@@ -1,12 +1,11 @@
 """`groundwire verify`: check the citations of a stored answer against the stored text."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.options import AddressOption, JsonOption, connect, read_json
 from groundwire.cli.output import print_json, print_line
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -51,11 +50,7 @@ def _show(citation: "citation_pb2.Citation", checked: dict[str, Any]) -> None:
 
 
 def _citations(answer: Path) -> list[Any]:
-    try:
-        text = typer.get_text_stream("stdin").read() if str(answer) == "-" else answer.read_text(encoding="utf-8")
-        document = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise InvalidRequestError.of(str(answer), f"cannot be read as JSON: {error}") from error
+    document = read_json(answer)
     citations = document.get("citations") if isinstance(document, dict) else None
     if not isinstance(citations, list):
         raise InvalidRequestError.of(str(answer), "has no list `citations`")
