@@ -150,11 +150,9 @@ def test_an_ordinary_document_does_not_wait_for_costly_ones(text: str) -> None:
         thread.start()
     try:
         time.sleep(1.0)
-        started = time.monotonic()
         assert pool.parse(original("# Small\n\nText."), RULES, Budget()).chunks
-        # A small document that is slow may keep a process for two seconds of the processor before it has to wait.
-        assert time.monotonic() - started < 30
-        assert any(thread.is_alive() for thread in slow)
+        # A small document that is slow keeps a process for two seconds of the processor before it has to wait its turn.
+        assert sum(thread.is_alive() for thread in slow) >= 4
     finally:
         budget.cancel()
         for thread in slow:
