@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sqlalchemy import and_, delete, func, or_, select
+from sqlalchemy import and_, delete, func, or_, select, union
 
-from groundwire.catalog.bookkeeping_tables import embeddings, outbox
+from groundwire.catalog.bookkeeping_tables import embeddings, index_builds, outbox
 from groundwire.catalog.chunk_rows import to_payload
 from groundwire.catalog.database import Database
 from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, key_of
@@ -84,6 +84,14 @@ class PointInspection:
         statement = with_vectors(statement, collection).order_by(chunks.c.chunk_number).limit(limit)
         with self._database.read() as connection:
             return [(row.chunk_number, row.chunk_id) for row in connection.execute(statement)]
+
+    def engine_collections(self) -> set[str]:
+        """Return the engine collections, of all tenants, that serve, are being built, or will be dropped by a task."""
+        statement = union(
+            select(collections.c.engine_name), select(index_builds.c.engine_name), select(outbox.c.engine_name)
+        )
+        with self._database.read() as connection:
+            return set(connection.execute(statement).scalars())
 
     def waiting(self, collection: Collection) -> set[int]:
         """Return the numbers of points that a task will write or remove."""

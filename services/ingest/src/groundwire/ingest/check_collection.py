@@ -1,5 +1,7 @@
 """Check one collection: its texts, its points in the engine, and what the engine answers."""
 
+import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -11,11 +13,14 @@ from groundwire.ingest.check_search import CheckSearch
 from groundwire.ingest.domain.ingesting import Progress
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import CollectionNotFoundError, ConflictError, StoreMismatchError
+from groundwire.kernel.errors import CollectionNotFoundError, ConflictError, StoreMismatchError, StoreUnavailableError
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
-from groundwire.kernel.vector_store import VectorStore
+from groundwire.kernel.vector_store import Recoverable, VectorStore
 
 _ATTEMPTS = 5
+_LOOK_EVERY_S = 0.1
+
+_OUR_NAME = re.compile(r"gw-[0-9a-f]{32}")
 
 Tell = Callable[[StoreFinding], None]
 
@@ -48,6 +53,10 @@ class CheckCollection:
             except CollectionNotFoundError:
                 if attempt + 1 == _ATTEMPTS:
                     raise
+            except StoreUnavailableError:
+                if attempt + 1 == _ATTEMPTS or not self._is_damaged(collection):
+                    raise
+                tell(self._recovered(collection, budget))
             else:
                 return
 
@@ -70,6 +79,22 @@ class CheckCollection:
         repaired = bool(wrong) and repair and self._rebuild(collection, budget)
         for finding in wrong:
             tell(replace(finding, repaired=repaired))
+
+    def _is_damaged(self, collection: Collection) -> bool:
+        return isinstance(self.vectors, Recoverable) and collection.engine_name in self.vectors.unverified()
+
+    def _recovered(self, collection: Collection, budget: Budget) -> StoreFinding:
+        """Wait until a collection with damaged files has been filled again, which the server does by itself.
+
+        Raises:
+            DeadlineError: that takes longer than the check may.
+        """
+        while self._is_damaged(collection):
+            budget.check()
+            time.sleep(_LOOK_EVERY_S)
+        name = collection.engine_name
+        message = "files of the index were damaged; it was filled again from the catalog"
+        return StoreFinding(FindingKind.VECTOR_MISSING, collection.name, name, message, repaired=True)
 
     def _lost(self, collection: Collection, budget: Budget) -> StoreFinding | None:
         """Return that the engine has no collection for the chunks, or one of another kind; make it when it is empty."""
@@ -97,6 +122,21 @@ class CheckCollection:
             return self.collections.get(tenant, name)
         except CollectionNotFoundError:
             return None
+
+    def strays(self, budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
+        """Yield the engine collections that nothing in the catalog knows, of any tenant; remove them if told to.
+
+        Those on a server are never removed: another installation may use them.
+        """
+        strays = [name for name in self.vectors.collections(budget) if _OUR_NAME.fullmatch(name)]
+        # The engine first: what is made or moved meanwhile is in the catalog before it is in the engine.
+        known = self.points.inspection.engine_collections()
+        is_ours = isinstance(self.vectors, Recoverable)
+        for name in sorted(set(strays).difference(known)):
+            if repair and is_ours:
+                self.vectors.drop_collection(name, budget)
+            message = "the engine has a collection that belongs to nothing in the catalog"
+            yield StoreFinding(FindingKind.VECTOR_ORPHANED, "", name, message, repaired=repair and is_ours)
 
 
 def _unheard(_: Progress) -> None:

@@ -63,6 +63,8 @@ class CheckStore:
         if not name:
             for finding in self.check_catalog.whole(tenant, budget, repair=repair):
                 tell(finding)
+            for finding in self.check_collection.strays(budget, repair=repair):
+                tell(finding)
         return StoreReport(checked, len(findings), sum(findings))
 
     def _names(self, tenant: str) -> list[str]:
