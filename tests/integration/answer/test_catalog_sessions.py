@@ -35,3 +35,21 @@ async def test_sessions_survive_a_restart(tmp_path: Path) -> None:
     assert await CatalogSessions(database, workers, clock).get(TENANT, made.session_id) == before
     database.close()
     workers.close()
+
+
+@pytest.mark.parametrize(("jump", "pause", "state"), [(25, 0, "CREATED"), (-1, 0, "CREATED"), (0, 1, "EXPIRED")])
+async def test_a_restart_counts_the_pause_and_not_how_the_clock_was_set_before(
+    tmp_path: Path, jump: int, pause: int, state: str
+) -> None:
+    contract, clock, url = SessionStoreContract(), SettableClock(), f"sqlite:{tmp_path / 'catalog.db'}"
+    workers = Workers(2)
+    database = Database.open(url, clock)
+    made = await contract._create(CatalogSessions(database, workers, clock), clock)
+    clock.jump(hours=jump)
+    database.close()
+    clock.jump(hours=pause)  # no process was there to see time pass
+    database = Database.open(url, clock)
+    found = await CatalogSessions(database, workers, clock).get(TENANT, made.session_id)
+    assert found.state.value == state
+    workers.close()
+    database.close()

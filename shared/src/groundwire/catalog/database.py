@@ -143,7 +143,7 @@ class Database:
                 return
             self._closed = True
             with suppress(StoreUnavailableError):  # the rows age a little later
-                self._writer.run(lambda _: None)
+                self._writer.run(lambda connection: self.steady.store(connection, at_once=True))
             self._writer.close()
             self._reading.dispose()
             # The last connection to close folds the write-ahead log into the file.

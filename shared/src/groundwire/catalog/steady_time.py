@@ -37,11 +37,12 @@ class SteadyTime:
         """Return the same and the milliseconds without a server."""
         return self.now_ms() + self._downtime_ms
 
-    def store(self, connection: Connection) -> None:
-        """Note how far it is, at most once a second, in a transaction that is made anyway."""
-        if self.now_ms() - self._stored_ms < _STORE_EVERY_MS:
+    def store(self, connection: Connection, *, at_once: bool = False) -> None:
+        """Note how far it is, at most once a second unless `at_once`, in a transaction that is made anyway."""
+        if not at_once and self.now_ms() - self._stored_ms < _STORE_EVERY_MS:
             return
         self._stored_ms = self.now_ms()
+        # The time of day goes with it: if the clock was set meanwhile, the next process must not take that for a pause.
         values = {_STEADY: self.now_ms(), _DOWN: self._downtime_ms, _WALL: epoch_ms(self._clock.now())}
         statement = insert(counters).values([{"name": name, "value": value} for name, value in values.items()])
         value = statement.excluded.value
