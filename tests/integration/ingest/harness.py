@@ -156,7 +156,7 @@ class Harness:
             return []
 
     def sweep(self) -> None:
-        self.service.housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), Budget(60))
+        self.service.housekeeping.run_now(("unfinished", OUTBOX, REPEATED_CHUNKS), Budget(60))
 
     def forget(self) -> None:
         """Drop what housekeeping drops every hour."""
