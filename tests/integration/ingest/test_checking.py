@@ -334,9 +334,10 @@ def test_requests_without_a_remembered_answer_are_told(library: Library) -> None
 
 def test_requests_that_took_effect_twice_are_told(library: Library) -> None:
     library.sql(
-        "INSERT INTO audit (tenant, time, action, resource, outcome, request_id, position, previous_hash, hash)"
-        " SELECT tenant, time, action, resource, outcome, request_id, position, previous_hash, hash FROM audit"
-        " WHERE request_id LIKE '%2'"
+        "INSERT INTO audit"
+        " (tenant, time, steady_time, action, resource, outcome, request_id, position, previous_hash, hash)"
+        " SELECT tenant, time, steady_time, action, resource, outcome, request_id, position, previous_hash, hash"
+        " FROM audit WHERE request_id LIKE '%2'"
     )
     left = library.assert_lasting(FindingKind.REQUEST_REPEATED)
     assert any("twice" in finding.message for finding in left)

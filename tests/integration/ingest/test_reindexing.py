@@ -436,8 +436,9 @@ def lacking(harness: Harness) -> int:
         "SELECT count(*) FROM chunks WHERE embedding_hash NOT IN "
         "(SELECT embedding_hash FROM embeddings WHERE identity_digest = :model)"
     )
+    model = collection_of(harness).identity.digest
     with harness.catalog.read() as connection:
-        return int(connection.execute(statement, {"model": collection_of(harness).identity.digest}).scalar_one())
+        return int(connection.execute(statement, {"model": model}).scalar_one())
 
 
 def test_sections_keep_their_vectors_when_a_collection_moves_to_another_model(process: Callable[..., Harness]) -> None:
