@@ -138,6 +138,20 @@ def test_ctrl_c_during_a_start_ends_it_without_a_traceback(tmp_path: Path) -> No
         assert server.returncode in {0, 130, -signal.SIGINT}
 
 
+def test_ctrl_c_at_a_terminal_stops_every_process_quietly(tmp_path: Path) -> None:
+    command = [*SERVE, "--data", str(tmp_path / "data"), "--embedder", "hashing:64"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline().startswith("listening on ")
+        time.sleep(1.5)  # its children have started
+        os.killpg(server.pid, signal.SIGINT)
+        _, said = server.communicate(timeout=60)
+    assert "Traceback" not in said
+    assert server.returncode == 0
+
+
 def test_serving_imports_neither_torch_nor_transformers(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", ())
     maps = Path(f"/proc/{server.process.pid}/maps").read_text(encoding="utf-8")

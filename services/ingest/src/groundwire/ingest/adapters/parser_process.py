@@ -29,7 +29,12 @@ from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalfor
 from groundwire.kernel.embedder import TokenizerDefinition
 from groundwire.kernel.errors import FieldViolation, MissingExtraError, UnavailableError
 
-_START = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from {module} import main; main(int(sys.argv[1]))"
+# Ctrl-C goes to every process at the terminal; it is for the owner, who finishes documents in work before it stops.
+_IGNORE_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+_START = (
+    _IGNORE_CTRL_C
+    + "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from {module} import main; main(int(sys.argv[1]))"
+)
 _MODULE = "groundwire.ingest.adapters.parser_worker"
 _POLL_S = 0.05
 _DEATH_S = 1.0
