@@ -175,10 +175,10 @@ class Library(RuleBasedStateMachine):
         self.docs: dict[str, dict[str, Doc]] = {name: {} for name in KINDS}
         self.talks: dict[str, Talk] = {}
         self.last_ingest: tuple[str, ingest_pb.IngestDocumentRequest] | None = None
-        # Two documents that share a sentence, so that what concerns repeated chunks is not left to chance.
+        # Two documents that share a sentence behind their headings, so that repeated chunks are not left to chance.
         for name in KINDS:
-            self.ingest(name, "a.md", [0, 1], "apollo")
-            self.ingest(name, "b.md", [0, 2], "gemini")
+            self.ingest(name, "a.md", [1, 0], "apollo")
+            self.ingest(name, "b.md", [2, 0], "gemini")
 
     def _open_vectors(self) -> VectorStore:
         return open_vector_store(self.url, data_dir=self.folder)
