@@ -73,3 +73,20 @@ def test_nothing_connects_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     engine.delete("gw-books", [1])
     assert engine.count("gw-books") == 0
     engine.close_all()
+
+
+@pytest.mark.parametrize("moment", ["copying", "dropped"])
+def test_a_collection_that_was_being_written_anew_when_its_process_died_is_there_once(
+    engine: Engine, tmp_path: Path, moment: str
+) -> None:
+    engine.create("gw-books", 4)
+    engine.upsert("gw-books", [7, 8], VECTORS[:2], [{"chapter": "One"}, {}])
+    engine.create("gw-books.new", 4)
+    engine.upsert("gw-books.new", [7], VECTORS[:1], [{"chapter": "One"}])
+    if moment == "dropped":
+        engine.upsert("gw-books.new", [8], VECTORS[1:2], [{}])
+        engine.drop("gw-books")
+    facts, _ = engine.open(str(tmp_path))
+    assert facts == {"gw-books": Facts("cosine", 4)}
+    assert engine.numbers("gw-books") == [7, 8]
+    assert engine.search("gw-books", VECTORS[0], 1, None, None)[0][0] == 7

@@ -188,3 +188,22 @@ class Recoverable(VectorStore, Protocol):
     def mark_verified(self, collection: str, budget: Budget) -> None:
         """Take note that the points of a collection are those of the catalog, or that nobody needs it any more."""
         ...
+
+
+@runtime_checkable
+class Scrubbable(VectorStore, Protocol):
+    """An engine whose files keep what was removed until they are written anew."""
+
+    def scrub(self, collection: str, budget: Budget) -> bool:
+        """Leave nothing in the files of what was removed from a collection before; unknown collections are clean.
+
+        Searches go on, writes to the collection wait.
+
+        Returns:
+            Whether that was done; false for a collection that is too large to be written anew within a call.
+
+        Raises:
+            DeadlineError: it takes longer than the budget lasts; what was removed may still be in the files.
+            StoreUnavailableError: the engine failed.
+        """
+        ...

@@ -16,7 +16,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError
-from groundwire.kernel.vector_store import VectorStore
+from groundwire.kernel.vector_store import Scrubbable, VectorStore
 
 _POINTS_PER_SEARCH = 1000
 
@@ -79,6 +79,9 @@ class CompleteDeletion:
             left = self.leftovers.count(parts.traces)
             if parts.traces.permanent and not self.leftovers.scrub(budget):
                 return hidden  # a reader of an earlier state keeps the deleted text in the log
+            store = self.vectors if parts.traces.permanent else None
+            if isinstance(store, Scrubbable) and not store.scrub(collection.engine_name, budget):
+                return hidden
             left["vectors"] = self._points_left(collection, parts.traces.numbers, budget)
         except GroundwireError as error:
             _log.warning("a deletion could not be checked", collection=collection.name, error=error.message)

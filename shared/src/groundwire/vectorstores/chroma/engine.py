@@ -9,8 +9,9 @@ The library holds the interpreter lock while it writes: 20 ms a call for its log
 
 import shutil
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ _DATA = "data"
 _SEAL = "data.seal"
 _CATALOG = "chroma.sqlite3"
 _GRAPH_HEADER = "header.bin"
+_REWRITTEN = ".new"
+"""Ends the name of a collection that is being written anew; ours have no dots."""
 _PAGE = 1000
 
 
@@ -38,6 +41,8 @@ class Engine:
         self._collections: dict[str, Any] = {}
         self._data = Path()
         self._graphs: dict[Path, int] = {}
+        self._readers = 0
+        self._reading = threading.Condition()
 
     def open(self, folder: str) -> tuple[dict[str, Facts], bool]:
         """Open a folder; return what it says about its collections, and whether somebody closed it in order.
@@ -56,6 +61,8 @@ class Engine:
         self._open_client()
         for name in damaged:
             self.renew(name)
+        for name in [name for name in self._collections if name.endswith(_REWRITTEN)]:
+            self._end_rewrite(name.removesuffix(_REWRITTEN))
         return {name: facts_of(collection) for name, collection in self._collections.items()}, seal is not None
 
     def open_anew(self, folder: str) -> tuple[dict[str, Facts], bool]:
@@ -82,11 +89,29 @@ class Engine:
     def renew(self, name: str) -> None:
         """Make a collection whose graph is damaged anew, to be filled; its records cannot be removed one by one."""
         dimensions = facts_of(self._collections[name]).dimensions
-        self._client.delete_collection(name)
-        self._client.close()
-        _remove_leftovers(self._data)
-        self._open_client()
+        with self._alone():
+            self._client.delete_collection(name)
+            self._client.close()
+            _remove_leftovers(self._data)
+            self._open_client()
         self._make(name, dimensions, is_complete=False)
+
+    def scrub(self, name: str) -> None:
+        """Write a collection anew, and Chroma's catalog, which keep what was removed; a collection may be unknown."""
+        if name in self._collections:
+            held = self._collections[name]
+            facts = facts_of(held)
+            self._make(name + _REWRITTEN, facts.dimensions, is_complete=facts.is_complete)
+            copy = self._collections[name + _REWRITTEN]
+            for numbers in batches(all_numbers(held), _PAGE):
+                put(copy, *records(held, numbers))
+        with self._alone():
+            if name in self._collections:
+                self._end_rewrite(name)
+            self._client.close()
+            _remove_leftovers(self._data)
+            self._open_client()
+        self._sync_graphs()
 
     def drop(self, name: str) -> None:
         """Remove a collection and its records."""
@@ -123,23 +148,26 @@ class Engine:
         self, name: str, vector: Vectors, limit: int, where: dict[str, Any] | None, within: Sequence[int] | None
     ) -> list[tuple[int, float]]:
         """Return (number, cosine), best first."""
-        held = self._collections[name]
         selection: dict[str, Any] = {} if where is None else {"where": where}
-        if within is None:
-            return nearest(held, vector, limit, selection)
-        return nearest_of(held, vector, limit, selection, [str(number) for number in dict.fromkeys(within)])
+        with self._read(name) as held:
+            if within is None:
+                return nearest(held, vector, limit, selection)
+            return nearest_of(held, vector, limit, selection, [str(number) for number in dict.fromkeys(within)])
 
     def numbers(self, name: str) -> list[int]:
         """Return the numbers of all records, ascending; while nobody writes."""
-        return all_numbers(self._collections[name])
+        with self._read(name) as held:
+            return all_numbers(held)
 
     def points(self, name: str, numbers: Sequence[int]) -> tuple[list[int], Vectors, list[Stored]]:
         """Return those of the records that exist: numbers, vectors, stored fields."""
-        return records(self._collections[name], numbers)
+        with self._read(name) as held:
+            return records(held, numbers)
 
     def count(self, name: str) -> int:
         """Return the number of records."""
-        return int(self._collections[name].count())
+        with self._read(name) as held:
+            return int(held.count())
 
     def close_all(self) -> None:
         """Close the library and seal its files."""
@@ -147,6 +175,40 @@ class Engine:
             self._client.close()
             sync_tree(self._data)
             Seal.of(self._data).write(self._data.with_name(_SEAL))
+
+    @contextmanager
+    def _read(self, name: str) -> Iterator[Any]:
+        """Yield a collection, and keep the library open meanwhile."""
+        with self._reading:
+            held = self._collections[name]
+            self._readers += 1
+        try:
+            yield held
+        finally:
+            with self._reading:
+                self._readers -= 1
+                self._reading.notify_all()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until nobody reads, and let nobody begin to; writers are queued by the store."""
+        with self._reading:
+            self._reading.wait_for(lambda: self._readers == 0)
+            yield
+
+    def _end_rewrite(self, name: str) -> None:
+        """Let the rewritten collection take the place of the old one; drop it when the old one is still there whole."""
+        rewritten = name + _REWRITTEN
+        if name in self._collections and self._count(rewritten) != self._count(name):
+            self.drop(rewritten)
+            return
+        if name in self._collections:
+            self.drop(name)
+        self._collections[name] = self._collections.pop(rewritten)
+        self._collections[name].modify(name=name)
+
+    def _count(self, name: str) -> int:
+        return int(self._collections[name].count())
 
     def _open_client(self) -> None:
         self._client = open_client(str(self._data))
@@ -177,7 +239,17 @@ def _collections_of(data: Path, segments: set[str]) -> list[str]:
 
 
 def _remove_leftovers(data: Path) -> None:
-    """Remove filter keys without a record, which later records would inherit; only while the library is closed."""
-    with closing(sqlite3.connect(data / _CATALOG)) as connection, connection:
+    """Remove everything of records that are gone from Chroma's catalog; only while the library is closed.
+
+    Later records would inherit their filter keys, and the log and the free pages keep what was in them.
+    """
+    with closing(sqlite3.connect(data / _CATALOG)) as connection:
         for table in ("embedding_metadata", "embedding_metadata_array"):
             connection.execute(f"DELETE FROM {table} WHERE id NOT IN (SELECT id FROM embeddings)")  # noqa: S608 - ours
+        topics = [row[0] for row in connection.execute("SELECT DISTINCT topic FROM embeddings_queue")]
+        known = {row[0] for row in connection.execute("SELECT id FROM collections")}
+        for topic in topics:
+            if topic.rpartition("/")[2] not in known:
+                connection.execute("DELETE FROM embeddings_queue WHERE topic = ?", (topic,))
+        connection.commit()
+        connection.execute("VACUUM")

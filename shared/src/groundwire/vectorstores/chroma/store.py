@@ -35,6 +35,8 @@ from groundwire.vectorstores.stored_fields import restored_payload, stored_field
 _ENGINE = "chroma"
 _START_S = 120.0
 """What opening a folder may take: the library loads in 2 to 5 s, on a busy machine in 20."""
+_SCRUB_POINTS = 5_000
+"""A larger collection takes more than some seconds to be written anew: 0.5 to 1 ms a record."""
 _BATCH = 64
 """Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record."""
 
@@ -43,7 +45,9 @@ _log = structlog.get_logger(__name__)
 
 
 class ChromaVectorStore:
-    """VectorStore and Recoverable over one folder, which it owns until `close()`; record ids are the numbers as text.
+    """VectorStore, Recoverable and Scrubbable over one folder, which it owns until `close()`.
+
+    Record ids are the numbers as text.
 
     Args:
         folder: made if missing.
@@ -126,6 +130,16 @@ class ChromaVectorStore:
         self._dimensions_of(collection)
         for batch in batches(numbers, _BATCH):
             self._write(budget, "delete", collection, as_ints(batch))
+
+    def scrub(self, collection: str, budget: Budget) -> bool:
+        """Write a collection and Chroma's catalog anew, unless they are large; see the port."""
+        with budget.holding(self._lock), budget.holding(self._writing):
+            engine = self._engine.live(budget)
+            is_known = collection in self._dimensions
+            if is_known and int(engine.read(budget, "count", collection)) > _SCRUB_POINTS:
+                return False
+            engine.write(budget, "scrub", collection)
+        return True
 
     def search(
         self,

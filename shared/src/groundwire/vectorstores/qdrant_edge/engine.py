@@ -7,7 +7,9 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from groundwire.kernel.durable_files import sync_tree
 from groundwire.kernel.embedder import Vectors
 from groundwire.vectorstores.qdrant_conditions import Condition
 from groundwire.vectorstores.qdrant_edge.shard import DamagedShardError, Shard, create_shard
@@ -96,6 +98,19 @@ class Engine:
         """Remove points."""
         with self._used(path) as shard:
             shard.delete(numbers)
+
+    def rewrite(self, path: str, target: str, dimensions: int) -> None:
+        """Make a shard with the same points, and with nothing of those that were removed; it is on disk on return."""
+        with self._used(path) as shard:
+            _, _, has_field_indexes = shard.sizes()
+            create_shard(target, dimensions, indexes_fields=has_field_indexes)
+            copy = Shard(target, syncs_writes=False)
+            after = 0
+            while numbers := shard.numbers(after, _PAGE):
+                copy.upsert(*shard.points(numbers))
+                after = numbers[-1]
+            copy.close()
+        sync_tree(Path(target))
 
     def search(
         self, path: str, vector: Vectors, limit: int, where: Condition | None, within: Sequence[int] | None

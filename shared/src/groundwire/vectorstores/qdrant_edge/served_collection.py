@@ -27,6 +27,9 @@ class ServedCollection:
         self.dimensions = dimensions
         self.is_complete = is_complete
         self.rebuilding = threading.Lock()
+        self.removals = 0
+        """So many times points were removed; `scrubbed` is that number when the files were last written anew."""
+        self.scrubbed = 0
         self.is_dropped = threading.Event()
         self._copy = copy
         self._readers: Counter[Path] = Counter()

@@ -61,7 +61,7 @@ _log = structlog.get_logger(__name__)
 
 
 class QdrantEdgeVectorStore:
-    """VectorStore, Rebuildable and Recoverable over one folder, which it owns until `close()`.
+    """VectorStore, Rebuildable, Recoverable and Scrubbable over one folder, which it owns until `close()`.
 
     Args:
         folder: made if missing.
@@ -170,6 +170,22 @@ class QdrantEdgeVectorStore:
         served = self._served(collection)
         for batch in batches(numbers, _BATCH):
             self._write(served, budget, "delete", as_ints(batch))
+        served.removals += 1
+
+    def scrub(self, collection: str, budget: Budget) -> bool:
+        """Write the files of a collection anew unless it has an index of vectors; see the port."""
+        try:
+            served = self._served(collection)
+        except CollectionNotFoundError:
+            return True
+        removals = served.removals
+        with budget.holding(served.rebuilding):
+            if served.scrubbed >= removals and removals:
+                return True  # another call has done it meanwhile, for both
+            if not served.is_complete or self.count(collection, budget) > self._rebuild_after:
+                return False
+            self._rewrite(served, budget)
+        return True
 
     def search(
         self,
@@ -363,6 +379,23 @@ class QdrantEdgeVectorStore:
         with made.reading() as copy, served.writing(budget):
             served.is_complete = False
             old = served.switch(Path(copy))
+        served.wait_unread(old)
+        with contextlib.suppress(GroundwireError):  # an engine that died has closed everything
+            self._engine.live(Budget(_CLOSE_S)).write(Budget(_CLOSE_S), "close", str(old))
+        remove_copy(old)
+
+    def _rewrite(self, served: ServedCollection, budget: Budget) -> None:
+        target = new_copy(served.folder)
+        try:
+            with served.writing(budget) as path:
+                removals = served.removals
+                self._engine.live(budget).write(budget, "rewrite", path, str(target), served.dimensions)
+                publish(target, served.dimensions)
+                old = served.switch(target)
+                served.scrubbed = removals
+        except BaseException:
+            remove_copy(target)
+            raise
         served.wait_unread(old)
         with contextlib.suppress(GroundwireError):  # an engine that died has closed everything
             self._engine.live(Budget(_CLOSE_S)).write(Budget(_CLOSE_S), "close", str(old))

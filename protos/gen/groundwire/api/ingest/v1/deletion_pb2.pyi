@@ -121,7 +121,7 @@ class StoreDeletion(_message.Message):
     leftover_count: _builtins.int
     """Output only. Entries that a final search still found; 0 once the store is clean."""
     complete: _builtins.bool
-    """Output only. Whether the store is clean."""
+    """Output only. Whether the store is clean: nothing is found, and no file of an embedded store holds it."""
     def __init__(
         self,
         *,
