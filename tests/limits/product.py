@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from groundwire.answer import bootstrap as answer_bootstrap
@@ -28,31 +27,11 @@ from groundwire.rpc.workers import Workers
 from groundwire.standalone.bootstrap import ANSWER, INGEST, RETRIEVE
 from groundwire.vectorstores.factory import open_vector_store
 from groundwire.vectorstores.memory import MemoryVectorStore
+from tests.manual_clock import ManualClock
 
 _DIMENSIONS = 128
 _MIN_SUPPORT = 0.05
 """Support asked of an answer: the hashing embedder knows words only, and answers are wanted here, not judgement."""
-
-
-class SettableClock:
-    """A clock that stands still until time is let pass, or somebody sets it to another time of day."""
-
-    def __init__(self) -> None:
-        self._now = datetime(2026, 3, 1, tzinfo=UTC)
-        self._elapsed_s = 0.0
-
-    def now(self) -> datetime:
-        return self._now
-
-    def elapsed_s(self) -> float:
-        return self._elapsed_s
-
-    def let_pass(self, time: timedelta) -> None:
-        self._now += time
-        self._elapsed_s += time.total_seconds()
-
-    def set_by(self, difference: timedelta) -> None:
-        self._now += difference
 
 
 class Product:
@@ -61,7 +40,7 @@ class Product:
     The memory store survives a restart here, as an engine of its own process would.
     """
 
-    def __init__(self, folder: Path, vectors_url: str, clock: SettableClock) -> None:
+    def __init__(self, folder: Path, vectors_url: str, clock: ManualClock) -> None:
         self._folder = folder
         self._vectors_url = vectors_url
         self._memory = MemoryVectorStore() if vectors_url == "memory:" else None
@@ -106,7 +85,7 @@ class Product:
         return store
 
     def _build(self) -> list[Service]:
-        catalog = Database.open(f"sqlite:{self._folder / 'catalog.db'}")
+        catalog = Database.open(f"sqlite:{self._folder / 'catalog.db'}", self.clock)
         self._stack.callback(catalog.close)
         vectors, embedder = self._vectors(), HashingEmbedder(_DIMENSIONS)
         workers = [Workers(4, name) for name in ("ingest", "query")]

@@ -32,7 +32,8 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.memory_folder import memory_folder
-from tests.limits.product import Product, SettableClock
+from tests.limits.product import Product
+from tests.manual_clock import ManualClock
 
 STORES = ("memory:", "qdrant-edge:", "chroma:")
 SOURCES = ("one.md", "two.md", "three.md", "four.md")
@@ -105,7 +106,7 @@ class Machine(RuleBasedStateMachine):
     """One product for all examples of a store; each example has collections of its own."""
 
     product: ClassVar[Product]
-    clock: ClassVar[SettableClock]
+    clock: ClassVar[ManualClock]
 
     def __init__(self) -> None:
         super().__init__()
@@ -229,14 +230,14 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def expire(self) -> None:
-        self.clock.let_pass(timedelta(minutes=31))
+        self.clock.advance(minutes=31)
         for talk in self.talks:
             talk.is_expired = True
 
     @rule(hours=st.sampled_from([-25, -1, 1, 25]))
     def set_the_clock(self, hours: int) -> None:
         """Somebody sets the clock of the machine: no session expires for it, and no request is forgotten."""
-        self.clock.set_by(timedelta(hours=hours))
+        self.clock.jump(hours=hours)
 
     # -- reads --------------------------------------------------------------------------------------------------
 
@@ -419,7 +420,7 @@ def _settings(kind: str) -> collection_pb2.CollectionSettings:
 @contextmanager
 def _machine(vectors: str) -> Iterator[type[Machine]]:
     with memory_folder() as folder:
-        clock = SettableClock()
+        clock = ManualClock()
         running = Product(folder, vectors, clock)
 
         class OnStore(Machine):
