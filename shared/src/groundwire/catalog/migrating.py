@@ -12,7 +12,7 @@ from sqlalchemy import inspect, text
 from groundwire.catalog.connections import reading_engine, writing_engine
 from groundwire.kernel.errors import StoreMismatchError
 
-HEAD = "0001_schema"
+HEAD = "0001_first_schema"
 """The newest revision below `migrations/versions`."""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0001_schema"
+revision = "0001_first_schema"
 down_revision = None
 branch_labels = None
 depends_on = None
