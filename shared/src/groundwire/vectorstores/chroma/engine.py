@@ -87,39 +87,32 @@ class Engine:
         set_complete(self._collections[name])
 
     def renew(self, name: str) -> None:
-        """Make a collection whose graph is damaged anew, to be filled; its records cannot be removed one by one."""
+        """Make a collection whose graph is damaged anew, to be filled."""
         dimensions = facts_of(self._collections[name]).dimensions
-        with self._alone():
-            self._client.delete_collection(name)
-            self._client.close()
-            _remove_leftovers(self._data)
-            self._open_client()
+        self.drop(name)
         self._make(name, dimensions, is_complete=False)
 
     def scrub(self, name: str) -> None:
         """Write a collection anew, and Chroma's catalog, which keep what was removed; a collection may be unknown."""
-        if name in self._collections:
-            held = self._collections[name]
-            facts = facts_of(held)
-            self._make(name + _REWRITTEN, facts.dimensions, is_complete=facts.is_complete)
-            copy = self._collections[name + _REWRITTEN]
-            for numbers in batches(all_numbers(held), _PAGE):
-                put(copy, *records(held, numbers))
+        if name not in self._collections:
+            with self._alone():
+                self._reopen()
+            return
+        held = self._collections[name]
+        facts = facts_of(held)
+        self._make(name + _REWRITTEN, facts.dimensions, is_complete=facts.is_complete)
+        copy = self._collections[name + _REWRITTEN]
+        for numbers in batches(all_numbers(held), _PAGE):
+            put(copy, *records(held, numbers))
         with self._alone():
-            if name in self._collections:
-                self._end_rewrite(name)
-            self._client.close()
-            _remove_leftovers(self._data)
-            self._open_client()
+            self._end_rewrite(name)
         self._sync_graphs()
 
     def drop(self, name: str) -> None:
-        """Remove a collection and its records."""
-        held = self._collections[name]
-        # Dropping alone leaves the list values behind, and later records of any collection inherit them.
-        remove(held, all_numbers(held))
-        self._client.delete_collection(name)
-        del self._collections[name]
+        """Remove a collection and everything of its records."""
+        with self._alone():
+            self._client.delete_collection(name)
+            self._reopen()
 
     def damage(self, name: str) -> str:
         """Read every vector of a collection and search it; return what fails, or an empty text."""
@@ -206,6 +199,12 @@ class Engine:
             self.drop(name)
         self._collections[name] = self._collections.pop(rewritten)
         self._collections[name].modify(name=name)
+
+    def _reopen(self) -> None:
+        """Clean Chroma's catalog up, which takes that the library is closed."""
+        self._client.close()
+        _remove_leftovers(self._data)
+        self._open_client()
 
     def _count(self, name: str) -> int:
         return int(self._collections[name].count())
