@@ -35,8 +35,8 @@ from groundwire.vectorstores.stored_fields import restored_payload, stored_field
 _ENGINE = "chroma"
 _START_S = 120.0
 """What opening a folder may take: the library loads in 2 to 5 s, on a busy machine in 20."""
-_SCRUB_POINTS = 5_000
-"""A larger collection takes more than some seconds to be written anew: 0.5 to 1 ms a record."""
+_SCRUB_POINTS = 1_000
+"""A larger collection takes more than a second to be written anew, for each deletion: 0.5 to 1 ms a record."""
 _BATCH = 64
 """Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record."""
 

@@ -54,6 +54,8 @@ _BATCH = 250
 _CLOSE_S = 60.0
 """Closing a shard flushes it: up to 3 s for a large one on a busy disk."""
 _PAGE = 10_000
+_SCRUB_POINTS = 5_000
+"""Larger collections are not written anew within a call: 10,000 points take a second, for each deletion."""
 _START_S = 30.0
 """What a new engine, or the opening of one collection, may take."""
 
@@ -173,7 +175,7 @@ class QdrantEdgeVectorStore:
         served.removals += 1
 
     def scrub(self, collection: str, budget: Budget) -> bool:
-        """Write the files of a collection anew unless it has an index of vectors; see the port."""
+        """Write the files of a collection anew unless it is large; see the port."""
         try:
             served = self._served(collection)
         except CollectionNotFoundError:
@@ -182,7 +184,7 @@ class QdrantEdgeVectorStore:
         with budget.holding(served.rebuilding):
             if served.scrubbed >= removals and removals:
                 return True  # another call has done it meanwhile, for both
-            if not served.is_complete or self.count(collection, budget) > self._rebuild_after:
+            if not served.is_complete or self.count(collection, budget) > _SCRUB_POINTS:
                 return False
             self._rewrite(served, budget)
         return True
