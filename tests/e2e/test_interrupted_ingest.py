@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +21,11 @@ AGAIN = "run again to continue"
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> ServerProcess:
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
     # The model, because only embedding takes long enough to be interrupted.
-    return ServerProcess(tmp_path / "data", ())
+    running = ServerProcess(tmp_path / "data", ())
+    yield running
+    running.kill()
 
 
 def _text(megabytes: float, seed: int) -> str:
