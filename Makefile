@@ -39,7 +39,7 @@ test: $(STAMP) ## Run the tests
 	$(BIN)/pytest -m "not slow and not faults and not node"
 
 test-slow: $(STAMP) ## Run the tests that take minutes
-	$(BIN)/pytest -m slow --timeout 1800
+	$(BIN)/pytest -m "slow and not limits" --timeout 1800
 
 test-faults: $(STAMP) ## Run the tests that kill processes
 	$(BIN)/pytest -m faults --timeout 1800

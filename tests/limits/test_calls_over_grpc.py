@@ -418,6 +418,7 @@ def test_a_few_calls_in_any_order_leave_what_the_model_says() -> None:
 
 
 @pytest.mark.limits
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("url", ["memory:", "qdrant-edge:", "chroma:"])
 def test_calls_in_any_order_leave_what_the_model_says(url: str) -> None:
