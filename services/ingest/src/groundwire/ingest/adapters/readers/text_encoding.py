@@ -50,6 +50,8 @@ _MAX_CHAOS = 0.2
 _CLOSE_CHAOS, _CLOSE_COHERENCE = 0.05, 0.1
 _KANA_SHARE = 0.2
 _NUL_SHARE = 0.4
+_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\f\r")
+"""Texts without a mark have none of them; small numbers in binary data look like UTF-16 otherwise."""
 
 
 def read_text(data: bytes, field: str) -> tuple[str, str]:
@@ -86,8 +88,8 @@ def wide_encoding(data: bytes) -> str | None:
     even, odd = sample[0::2].count(0), sample[1::2].count(0)
     least = max(1.0, _NUL_SHARE * (len(sample) // 2))
     if odd >= least and not even:
-        return "utf-16-le"
-    return "utf-16-be" if even >= least and not odd else None
+        return "utf-16-le" if _CONTROLS.isdisjoint(sample[0::2]) else None
+    return "utf-16-be" if even >= least and not odd and _CONTROLS.isdisjoint(sample[1::2]) else None
 
 
 def _decoded(data: bytes, encoding: str, field: str) -> str:
