@@ -5,12 +5,20 @@ from typing import Any
 
 import pytest
 
+from groundwire.catalog.generations import GenerationDraft
 from groundwire.catalog.segments import SEGMENT_CHARS
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 ALPHABET = "ab é\n東🦀e\u0301\r\t'"
+
+
+def long_draft(text: str) -> GenerationDraft:
+    """Make a draft of chunks as long as chunks may be."""
+    pieces = [text[start : start + MAX_CHUNK_CHARS] for start in range(0, len(text), MAX_CHUNK_CHARS)]
+    return make_draft(*pieces, joiner="")
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +27,7 @@ def long_text() -> str:
 
 
 def test_slices_are_exact_also_across_segments(catalog: Catalog, docs: Collection, long_text: str) -> None:
-    document, _ = catalog.put(docs, make_draft(long_text))
+    document, _ = catalog.put(docs, long_draft(long_text))
     chance = random.Random(2)
     spans = [(0, len(long_text)), (0, 0), (len(long_text), len(long_text))]
     spans += [
@@ -38,7 +46,7 @@ def test_slices_are_exact_also_across_segments(catalog: Catalog, docs: Collectio
 def test_parts_join_to_the_text_with_offsets_in_both_units(
     catalog: Catalog, docs: Collection, long_text: str, part_chars: int
 ) -> None:
-    document, _ = catalog.put(docs, make_draft(long_text))
+    document, _ = catalog.put(docs, long_draft(long_text))
     parts = list(catalog.texts.parts(TENANT, "docs", document.document_id, None, part_chars))
     assert "".join(part.text for part in parts) == long_text
     assert all(len(part.text) == part_chars for part in parts[:-1])
@@ -86,7 +94,7 @@ def test_a_text_replaced_while_it_is_read_goes_on_as_it_began(catalog: Catalog, 
 
 
 def test_a_lost_segment_is_data_loss(catalog: Catalog, docs: Collection) -> None:
-    document, _ = catalog.put(docs, make_draft("x" * (SEGMENT_CHARS + 10)))
+    document, _ = catalog.put(docs, long_draft("x" * (SEGMENT_CHARS + 10)))
     catalog.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM text_segments WHERE number = 1"))
     with pytest.raises(DataLossError):
         catalog.texts.slice(TENANT, "docs", document.document_id, 1, [(0, SEGMENT_CHARS + 5)])
@@ -94,7 +102,7 @@ def test_a_lost_segment_is_data_loss(catalog: Catalog, docs: Collection) -> None
 
 
 def test_a_slice_of_a_large_text_reads_only_its_segments(catalog: Catalog, docs: Collection) -> None:
-    document, _ = catalog.put(docs, make_draft("0123456789" * 700_000))
+    document, _ = catalog.put(docs, long_draft("0123456789" * 700_000))
     statements: list[str] = []
     with catalog.database.read() as connection:
         driver: Any = connection.connection.driver_connection
