@@ -208,9 +208,7 @@ class Library(RuleBasedStateMachine):
         known = self.docs[name].get(source)
         if known is not None:
             assert document.document_id == known.document_id
-        unchanged = known is not None and not known.hidden and known.text == text
-        kept = known.project if unchanged and known is not None else project
-        self.docs[name][source] = Doc(document.document_id, text, kept)
+        self.docs[name][source] = Doc(document.document_id, text, project)
         self.last_ingest = (name, request)
 
     @precondition(lambda self: self.last_ingest is not None)
@@ -407,6 +405,7 @@ def _run(url: str, examples: int, steps: int) -> None:
             max_examples=examples,
             stateful_step_count=steps,
             deadline=None,
+            derandomize="GROUNDWIRE_TEST_RANDOM" not in os.environ,
             suppress_health_check=list(HealthCheck),
             print_blob=True,
         ),
