@@ -18,6 +18,7 @@ from groundwire.kernel.filter_json import JsonFilter, parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.vectorstores.factory import open_vector_store
 from tests.conformance.qdrant_loopback import Backend, qdrant_loopback
+from tests.integration.retrieve.library import BY_ENGINE
 from tests.integration.retrieve.reading_room import ReadingRoom
 from tests.integration.retrieve.serving import serving
 
@@ -32,7 +33,7 @@ CHAPTERS = {"One": ("Ebb", "Flood"), "Two": ("Spring", "Neap")}
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReadingRoom, Backend]]:
     with qdrant_loopback() as (url, backend):
         vectors = open_vector_store(url, data_dir=Path())
-        room = ReadingRoom(tmp_path_factory.mktemp("shelf"), dimensions=1024, vectors=vectors)
+        room = ReadingRoom(tmp_path_factory.mktemp("shelf"), BY_ENGINE, dimensions=1024, vectors=vectors)
         room.create("book", profile=collection_pb2.PROFILE_BOOK)
         for chapter, sections in CHAPTERS.items():
             parts = [f"## {section}\n\n" + f"{section} belongs to the tides. " * 120 for section in sections]
