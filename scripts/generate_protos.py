@@ -1,10 +1,11 @@
-"""Generate the typed Python stubs of the contract into protos/gen, or check that they are fresh.
+"""Generate the typed Python stubs and the descriptor set of the contract into protos/gen, or check that they are fresh.
 
 usage: python scripts/generate_protos.py [--check]
 
-Messages are generated for all files, gRPC stubs for `*_service.proto` only. With `--check` nothing
-is written: the committed stubs are compared with what would be generated, and the exit status is 1
-with the list of stale files on standard error when they differ.
+Messages are generated for all files, gRPC stubs for `*_service.proto` only; those of `google.rpc` come from the package
+googleapis-common-protos. The descriptor set holds every file, what it imports and all comments. With `--check` nothing
+is written: the committed files are compared with what would be generated, and the exit status is 1 with the list of
+stale files on standard error when they differ.
 """
 
 import argparse
@@ -19,10 +20,14 @@ PROTOS = ROOT / "protos"
 GENERATED = PROTOS / "gen"
 API = Path("groundwire") / "api"
 """The first package of ours; `groundwire` itself is a namespace and has no `__init__.py`."""
+DESCRIPTOR_SET = API / "groundwire.binpb"
+"""A serialised `google.protobuf.FileDescriptorSet`, for tools and languages that read no proto files."""
+DETAILS = "google/rpc/error_details.proto"
+"""No message of ours has one as a field, but every error status does."""
 
 
 def generate(target: Path) -> None:
-    """Write all stubs below an empty or missing folder.
+    """Write all stubs and the descriptor set below an empty or missing folder.
 
     Raises:
         subprocess.CalledProcessError: the compiler refuses a file; it has said why on standard error.
@@ -35,6 +40,8 @@ def generate(target: Path) -> None:
     for folder in [target / API, *(path for path in (target / API).rglob("*") if path.is_dir())]:
         (folder / "__init__.py").write_text("", encoding="utf-8")
     (target / API / "py.typed").write_text("", encoding="utf-8")
+    described = ["--include_imports", "--include_source_info", f"--descriptor_set_out={target / DESCRIPTOR_SET}"]
+    _protoc(described, [*messages, DETAILS])
 
 
 def stale_files(fresh: Path, committed: Path) -> list[str]:
@@ -45,7 +52,7 @@ def stale_files(fresh: Path, committed: Path) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Generate or check, and return the exit status."""
-    parser = argparse.ArgumentParser(description="Generate the Python stubs of the contract.")
+    parser = argparse.ArgumentParser(description="Generate the Python stubs and the descriptor set of the contract.")
     parser.add_argument("--check", action="store_true", help="compare with the committed stubs, write nothing")
     check = parser.parse_args(arguments).check
     with tempfile.TemporaryDirectory() as folder:
@@ -64,14 +71,19 @@ def main(arguments: list[str] | None = None) -> int:
 def _compile(plugins: list[str], target: Path, names: list[str]) -> None:
     """Run the compiler of grpcio-tools; `mypy*` are plugins installed in this environment."""
     scripts = Path(sysconfig.get_path("scripts"))
-    command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={PROTOS}"]
+    options = []
     for plugin in plugins:
         if plugin.startswith("mypy"):
-            command += [f"--plugin=protoc-gen-{plugin}={scripts / f'protoc-gen-{plugin}'}"]
-            command += [f"--{plugin}_out=quiet:{target}"]
+            options += [f"--plugin=protoc-gen-{plugin}={scripts / f'protoc-gen-{plugin}'}"]
+            options += [f"--{plugin}_out=quiet:{target}"]
         else:
-            command += [f"--{plugin}_out={target}"]
-    subprocess.run([*command, *names], check=True, cwd=PROTOS)  # noqa: S603 - our own files, no shell
+            options += [f"--{plugin}_out={target}"]
+    _protoc(options, names)
+
+
+def _protoc(options: list[str], names: list[str]) -> None:
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={PROTOS}", *options, *names]
+    subprocess.run(command, check=True, cwd=PROTOS)  # noqa: S603 - our own files, no shell
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 # What tests read beside themselves. Sources are left behind on purpose.
-FOLDERS = ["benchmarks", "docs", "protos/groundwire", "scripts", "tests"]
+FOLDERS = ["benchmarks", "docs", "protos/google", "protos/groundwire", "scripts", "tests"]
 FILES = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",

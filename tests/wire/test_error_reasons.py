@@ -7,13 +7,23 @@ from typing import Any
 
 import grpc
 import pytest
+from google.rpc import error_details_pb2, status_pb2
 
 from groundwire.api.common.v1 import error_reason_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.kernel import document_errors, errors
-from groundwire.kernel.errors import FieldViolation, GroundwireError, InvalidRequestError, NotFoundError
-from groundwire.rpc.error_status import code_of, from_rpc_error
+from groundwire.kernel.errors import (
+    ExhaustedError,
+    FieldViolation,
+    GroundwireError,
+    InternalError,
+    InvalidRequestError,
+    NotFoundError,
+    PreconditionError,
+    StoreOwnedError,
+)
+from groundwire.rpc.error_status import code_of, from_rpc_error, from_status
 from groundwire.rpc.server import GrpcServer, ServerOptions, Service
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,19 +33,44 @@ PREFIX = "ERROR_REASON_"
 
 def all_kinds(kind: type[GroundwireError] = GroundwireError) -> Iterator[type[GroundwireError]]:
     for child in kind.__subclasses__():
+        if child is errors.StartError:
+            continue  # never answers a call
         if child.__module__ in {errors.__name__, document_errors.__name__}:
             yield child
         yield from all_kinds(child)
 
 
 KINDS = {kind.reason: kind for kind in all_kinds()}
+RESERVED = {
+    "UNAUTHENTICATED": "UNAUTHENTICATED",
+    "PERMISSION_DENIED": "PERMISSION_DENIED",
+    "QUOTA_EXCEEDED": "RESOURCE_EXHAUSTED",
+    "CORRUPT": "NOT_FOUND",
+}
+"""Reasons that no version has sent yet, and their codes."""
 REASONS = sorted(
-    {name.removeprefix(PREFIX) for name in error_reason_pb2.ErrorReason.DESCRIPTOR.values_by_name} - {"UNSPECIFIED"}
+    {name.removeprefix(PREFIX) for name in error_reason_pb2.ErrorReason.DESCRIPTOR.values_by_name}
+    - {"UNSPECIFIED", *RESERVED}
 )
 
 
 def test_every_class_has_a_reason_of_the_contract_and_the_other_way_round() -> None:
-    assert sorted(KINDS) == sorted(REASONS)
+    assert sorted(KINDS) == REASONS
+
+
+@pytest.mark.skipif(not PROTO.exists(), reason="needs the sources")
+def test_reserved_reasons_and_no_others_say_so_in_the_contract_and_in_the_documentation() -> None:
+    commented = re.findall(r"// Reserved: [^\n]*\n *ERROR_REASON_(\w+) = \d+;", PROTO.read_text(encoding="utf-8"))
+    assert sorted(commented) == sorted(RESERVED)
+    assert sorted(row[0] for row in table() if row[-1].startswith("Reserved. ")) == sorted(RESERVED)
+
+
+@pytest.mark.parametrize(("reason", "code"), RESERVED.items())
+def test_a_client_of_today_takes_a_reserved_reason_by_its_code(reason: str, code: str) -> None:
+    status = status_pb2.Status(code=getattr(grpc.StatusCode, code).value[0], message="no")
+    status.details.add().Pack(error_details_pb2.ErrorInfo(reason=reason, domain="groundwire"))
+    expected = {"NOT_FOUND": NotFoundError, "RESOURCE_EXHAUSTED": ExhaustedError}
+    assert type(from_status(status)) is expected.get(code, PreconditionError)
 
 
 def make(kind: type[GroundwireError]) -> GroundwireError:
@@ -48,11 +83,11 @@ class Failing(pb_grpc.IngestServiceServicer):
     """Raises the error whose reason is the collection."""
 
     async def GetCollection(self, request: Any, context: Any) -> Any:  # noqa: N802 - the contract's name
-        raise make(KINDS[request.collection])
+        raise make((KINDS | {"STORE_OWNED": StoreOwnedError})[request.collection])
 
 
-@pytest.mark.parametrize("reason", REASONS)
-async def test_every_reason_reaches_the_client_with_its_code(reason: str) -> None:
+async def failure(reason: str) -> grpc.aio.AioRpcError:
+    """Return what a client gets when a call fails with the error of that reason."""
     failing = Failing()  # type: ignore[abstract]  # the other methods are not called
     service = Service("ingest", failing, pb_grpc.add_IngestServiceServicer_to_server)
     server = GrpcServer(ServerOptions(listen="127.0.0.1:0", reflection=False, drain_notice_s=0), [service])
@@ -64,11 +99,23 @@ async def test_every_reason_reaches_the_client_with_its_code(reason: str) -> Non
                 await stub.GetCollection(pb.GetCollectionRequest(collection=reason))
     finally:
         await server.stop(0)
+    return caught.value
 
-    translated = from_rpc_error(caught.value)
+
+@pytest.mark.parametrize("reason", REASONS)
+async def test_every_reason_reaches_the_client_with_its_code(reason: str) -> None:
+    failed = await failure(reason)
+    translated = from_rpc_error(failed)
     assert type(translated) is KINDS[reason]
     assert str(translated) == str(make(KINDS[reason]))
-    assert caught.value.code() is code_of(KINDS[reason])
+    assert failed.code() is code_of(KINDS[reason])
+
+
+async def test_what_keeps_a_server_from_starting_answers_no_call() -> None:
+    failed = await failure("STORE_OWNED")
+    assert (failed.code(), failed.details()) == (grpc.StatusCode.INTERNAL, "internal error")
+    translated = from_rpc_error(failed)
+    assert (type(translated), list(translated.metadata)) == (InternalError, ["error_id"])
 
 
 def described() -> dict[str, tuple[str, set[str]]]:
@@ -93,7 +140,7 @@ def table() -> list[list[str]]:
 def test_the_comments_of_the_contract_name_the_codes() -> None:
     assert {reason: code for reason, (code, _) in described().items()} == {
         reason: code_of(kind).name for reason, kind in KINDS.items()
-    }
+    } | RESERVED
 
 
 @pytest.mark.skipif(not PROTO.exists(), reason="needs the sources")

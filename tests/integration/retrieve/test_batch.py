@@ -11,8 +11,16 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import CallCancelledError, DeadlineError, UnavailableError
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    CollectionNotFoundError,
+    DeadlineError,
+    DimensionMismatchError,
+    InvalidRequestError,
+    UnavailableError,
+)
 from groundwire.rpc import request_context
+from groundwire.rpc.error_status import from_status
 from groundwire.rpc.request_context import RequestContext
 from tests.integration.retrieve.library import Library, contents
 from tests.integration.retrieve.serving import refused
@@ -53,12 +61,12 @@ async def test_outcomes_come_in_order_and_fail_one_by_one(library: Library, stub
     ]
     firsts = [contents(outcome.response)[0] for outcome in outcomes if outcome.HasField("response")]
     assert firsts == ["alpha one", "beta two", "gamma three"]
-    invalid, missing, vector = (outcome.error for outcome in outcomes if outcome.HasField("error"))
-    assert (invalid.code, invalid.reason) == (grpc.StatusCode.INVALID_ARGUMENT.value[0], "INVALID_FIELD")
-    assert [violation.field for violation in invalid.field_violations] == ["query", "options.top_k"]
-    assert (missing.code, missing.reason) == (grpc.StatusCode.NOT_FOUND.value[0], "COLLECTION_NOT_FOUND")
-    assert missing.metadata["resource"].string_value == "missing"
-    assert vector.reason == "DIMENSION_MISMATCH"
+    invalid, missing, vector = (from_status(outcome.error) for outcome in outcomes if outcome.HasField("error"))
+    assert isinstance(invalid, InvalidRequestError)
+    assert [violation.field for violation in invalid.violations] == ["query", "options.top_k"]
+    assert isinstance(missing, CollectionNotFoundError)
+    assert missing.name == "missing"
+    assert isinstance(vector, DimensionMismatchError)
 
 
 async def test_a_batch_gives_what_single_calls_give(engine_library: Library) -> None:
@@ -115,7 +123,8 @@ async def test_when_embedding_together_fails_each_search_fails_for_itself(
     monkeypatch.setattr(library.embedder, "embed_query", alone)
     outcomes = (await stub.BatchRetrieve(_batch(_request("alpha"), _request("bad")))).outcomes
     assert contents(outcomes[0].response) == ["alpha one"]
-    assert outcomes[1].error.reason == "UNAVAILABLE"
+    failure = from_status(outcomes[1].error)
+    assert (type(failure), str(failure)) == (UnavailableError, "the model is gone")
 
 
 @pytest.mark.parametrize("count", [0, 101])

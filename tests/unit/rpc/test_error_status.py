@@ -24,17 +24,17 @@ from groundwire.kernel.errors import (
     NotAvailableError,
     NotFoundError,
     PreconditionError,
+    StartError,
     StoreUnavailableError,
     UnavailableError,
 )
-from groundwire.rpc.error_status import code_of, error_of, from_rpc_error, to_status, to_trailer
-from groundwire.rpc.item_errors import to_item_error
+from groundwire.rpc.error_status import code_of, error_of, from_rpc_error, from_status, to_status, to_trailer
 
 
 def all_errors(kind: type[GroundwireError] = GroundwireError) -> Iterator[type[GroundwireError]]:
     """Yield the errors of the contract; refinements of other packages travel as what they refine."""
     for child in kind.__subclasses__():
-        if child.__module__.startswith("groundwire.kernel."):
+        if child.__module__.startswith("groundwire.kernel.") and child is not StartError:
             yield child
             yield from all_errors(child)
 
@@ -61,6 +61,17 @@ def test_every_error_comes_back_as_itself(kind: type[GroundwireError]) -> None:
     assert type(back) is kind
     assert str(back) == str(error)
     assert vars(back) == vars(error) | ({"retry_after_s": error.retry_after_s} if error.retry_after_s else {})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_error_of_an_item_is_the_error_that_it_alone_would_be(kind: type[GroundwireError]) -> None:
+    error = make(kind)
+    assert vars(from_status(to_status(error))) == vars(there_and_back(error))
+
+
+def test_the_code_decides_for_an_item_without_a_reason() -> None:
+    assert type(from_status(status_pb2.Status(code=5, message="no"))) is NotFoundError
+    assert type(from_status(status_pb2.Status(code=99))) is InternalError
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -176,7 +187,6 @@ def test_paths_of_the_server_stay_there(message: str, told: str) -> None:
     error = StoreUnavailableError(message, engine="qdrant-edge", where=message)
     status = to_status(error)
     assert status.message == told
-    assert to_item_error(error).message == told
     assert "/srv/data" not in str(status)
 
 

@@ -1,13 +1,14 @@
 """Everything that can go wrong, named by what happened and free of transport codes.
 
 GroundwireError
+├─ StartError                   a server cannot start; its operator reads it, never a client: StoreOwned…
 ├─ InvalidRequestError          the request is wrong whatever the state
 │  ├─ InvalidFilterError        ├─ InvalidPageTokenError      ├─ DimensionMismatchError
 │  └─ the refusals of documents, in groundwire.kernel.document_errors
 ├─ NotFoundError                Collection… Document… Chunk… Session…
 ├─ AlreadyExistsError           RequestIdReused… DuplicateDocument…
 ├─ PreconditionError            EmbeddingMismatch… UnsupportedFilter… SessionExpired…
-│                               SnapshotExpired… StoreOwned… StoreMismatch… MissingExtra…
+│                               SnapshotExpired… StoreMismatch… MissingExtra…
 ├─ ConflictError                SessionHeadMoved… DocumentChanged…
 ├─ ExhaustedError               Overloaded…
 ├─ UnavailableError             StoreUnavailable… RetrieverUnavailable… Draining…
@@ -37,9 +38,9 @@ class FieldViolation:
 
 
 class GroundwireError(Exception):
-    """Base of all errors that callers may see.
+    """Base of all errors.
 
-    `reason` is a value name of the `ErrorReason` enum of the contract; `metadata` holds the
+    `reason` is a value name of the `ErrorReason` enum of the contract, except for start errors; `metadata` holds the
     facts of this occurrence (snake_case keys), safe to show to the caller.
     """
 
@@ -50,6 +51,18 @@ class GroundwireError(Exception):
         super().__init__(message)
         self.message = message
         self.metadata = {key: str(value) for key, value in metadata.items()}
+
+
+class StartError(GroundwireError):
+    """A server cannot start; may name paths and processes, because no call is answered with it."""
+
+    reason = "CANNOT_START"
+
+
+class StoreOwnedError(StartError):
+    """Another process owns the data folder; metadata: path, owner."""
+
+    reason = "STORE_OWNED"
 
 
 class InvalidRequestError(GroundwireError):
@@ -170,12 +183,6 @@ class SnapshotExpiredError(PreconditionError):
     """What was visible at a position is not all kept any more; metadata: snapshot, oldest."""
 
     reason = "SNAPSHOT_EXPIRED"
-
-
-class StoreOwnedError(PreconditionError):
-    """Another process owns the data folder; metadata: path, owner."""
-
-    reason = "STORE_OWNED"
 
 
 class StoreMismatchError(PreconditionError):

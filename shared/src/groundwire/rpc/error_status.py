@@ -110,7 +110,16 @@ def error_of(
     code: grpc.StatusCode, message: str, trailing_metadata: Iterable[tuple[str, str | bytes]]
 ) -> GroundwireError:
     """Turn the parts of a failed call into the error that the server raised; see `from_rpc_error`."""
-    details = _rich_details(trailing_metadata)
+    return _error_of(code, message, _rich_details(trailing_metadata))
+
+
+def from_status(status: status_pb2.Status) -> GroundwireError:
+    """Turn the status of one item of a batch into the error that the item alone would have raised."""
+    code = next((known for known in grpc.StatusCode if known.value[0] == status.code), grpc.StatusCode.UNKNOWN)
+    return _error_of(code, status.message, list(status.details))
+
+
+def _error_of(code: grpc.StatusCode, message: str, details: list[Any]) -> GroundwireError:
     info = _unpacked(details, error_details_pb2.ErrorInfo)
     if info is None or info.domain != DOMAIN:
         return _rebuilt(_kind_of(code), message or code.name, {}, details)

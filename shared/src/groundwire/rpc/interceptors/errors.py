@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import structlog
 
-from groundwire.kernel.errors import GroundwireError, InternalError
+from groundwire.kernel.errors import GroundwireError, InternalError, StartError
 from groundwire.rpc.error_status import code_of, public_text, to_status, to_trailer
 from groundwire.rpc.interceptors.chain import Call, Proceed
 
@@ -39,7 +39,7 @@ def as_groundwire_error(error: Exception, method: str) -> GroundwireError:
     """Return the kernel error that the caller may see; log whatever is none."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         (error,) = error.exceptions  # what one failed task of a task group looks like
-    if isinstance(error, GroundwireError):
+    if isinstance(error, GroundwireError) and not isinstance(error, StartError):
         return error
     error_id = uuid.uuid4().hex
     _log.error("internal error", method=method, error_id=error_id, exc_info=error)

@@ -107,107 +107,122 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Metadata: `session_id`, as in `{"session_id": "3b9d…"}`.
     """
-    ERROR_REASON_STORE_OWNED: _ErrorReason.ValueType  # 21
-    """FAILED_PRECONDITION. Another process owns the data folder.
-
-    Metadata: `path`, `owner`, as in `{"path": "data/catalog.sqlite", "owner": "4711"}`.
-    """
-    ERROR_REASON_STORE_MISMATCH: _ErrorReason.ValueType  # 22
+    ERROR_REASON_STORE_MISMATCH: _ErrorReason.ValueType  # 21
     """FAILED_PRECONDITION. The store was made with other settings.
 
     Metadata: `setting`, `expected`, `got`, as in `{"setting": "metric", "expected": "cosine", "got": "l2"}`.
     """
-    ERROR_REASON_MISSING_EXTRA: _ErrorReason.ValueType  # 23
+    ERROR_REASON_MISSING_EXTRA: _ErrorReason.ValueType  # 22
     """FAILED_PRECONDITION. An optional package is not installed on the server.
 
     Metadata: `extra`, as in `{"extra": "chroma"}`.
     """
-    ERROR_REASON_CONFLICT: _ErrorReason.ValueType  # 24
+    ERROR_REASON_CONFLICT: _ErrorReason.ValueType  # 23
     """ABORTED. The caller lost a race; read again and repeat the whole sequence."""
-    ERROR_REASON_SESSION_HEAD_MOVED: _ErrorReason.ValueType  # 25
+    ERROR_REASON_SESSION_HEAD_MOVED: _ErrorReason.ValueType  # 24
     """ABORTED. The session has newer messages than the caller expected.
 
     Metadata: `expected_head`, `head`, as in `{"expected_head": "51f2…", "head": "9c3e…"}`.
     """
-    ERROR_REASON_DOCUMENT_CHANGED: _ErrorReason.ValueType  # 26
+    ERROR_REASON_DOCUMENT_CHANGED: _ErrorReason.ValueType  # 25
     """ABORTED. The document was changed or deleted by someone else meanwhile.
 
     Metadata: `document_id`, as in `{"document_id": "doc_6f1c…"}`.
     """
-    ERROR_REASON_EXHAUSTED: _ErrorReason.ValueType  # 27
+    ERROR_REASON_EXHAUSTED: _ErrorReason.ValueType  # 26
     """RESOURCE_EXHAUSTED. A quota or capacity is used up; `RetryInfo` says when to come back."""
-    ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 28
+    ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 27
     """RESOURCE_EXHAUSTED. The server has as much work of this kind as it can take; `RetryInfo` says when to come back.
 
     Metadata: `limit`, `work`, as in `{"limit": "64", "work": "write"}`.
     """
-    ERROR_REASON_UNAVAILABLE: _ErrorReason.ValueType  # 29
+    ERROR_REASON_UNAVAILABLE: _ErrorReason.ValueType  # 28
     """UNAVAILABLE. Something the server depends on does not answer; retrying the call is right."""
-    ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 30
+    ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 29
     """UNAVAILABLE. The vector store or the catalog failed.
 
     Metadata: `engine`, as in `{"engine": "qdrant"}`.
     """
-    ERROR_REASON_RETRIEVER_UNAVAILABLE: _ErrorReason.ValueType  # 31
+    ERROR_REASON_RETRIEVER_UNAVAILABLE: _ErrorReason.ValueType  # 30
     """UNAVAILABLE. The retrieve service does not answer."""
-    ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 32
+    ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 31
     """UNAVAILABLE. The server is stopping and takes no new calls; another replica does."""
-    ERROR_REASON_CANCELLED: _ErrorReason.ValueType  # 33
+    ERROR_REASON_CANCELLED: _ErrorReason.ValueType  # 32
     """CANCELLED. The caller cancelled; nothing visible was written."""
-    ERROR_REASON_DEADLINE_EXCEEDED: _ErrorReason.ValueType  # 34
+    ERROR_REASON_DEADLINE_EXCEEDED: _ErrorReason.ValueType  # 33
     """DEADLINE_EXCEEDED. The time budget is used up; for writes the outcome is unknown, and repeating the same
     `request_id` is safe.
     """
-    ERROR_REASON_NOT_AVAILABLE: _ErrorReason.ValueType  # 35
+    ERROR_REASON_NOT_AVAILABLE: _ErrorReason.ValueType  # 34
     """UNIMPLEMENTED. The contract has this call or option, this version of the server does not offer it.
 
     Metadata: `feature`, as in `{"feature": "ExportVault"}`.
     """
-    ERROR_REASON_DATA_LOSS: _ErrorReason.ValueType  # 36
+    ERROR_REASON_DATA_LOSS: _ErrorReason.ValueType  # 35
     """DATA_LOSS. Stored data contradicts its own checksum or bounds.
 
     Metadata: `what`, as in `{"what": "canonical text of doc_6f1c… generation 2"}`.
     """
-    ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 37
+    ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 36
     """INTERNAL. A defect of the server. The message holds no detail.
 
     Metadata: `error_id`, which the server's log repeats, as in `{"error_id": "5e8f…"}`.
     """
-    ERROR_REASON_DOCUMENT_WITHOUT_TEXT: _ErrorReason.ValueType  # 38
+    ERROR_REASON_DOCUMENT_WITHOUT_TEXT: _ErrorReason.ValueType  # 37
     """INVALID_ARGUMENT. The document has pages but no text layer, as scans have.
 
     Metadata: `pages`, as in `{"pages": "12"}`.
     """
-    ERROR_REASON_DOCUMENT_FORMAT_MISMATCH: _ErrorReason.ValueType  # 39
+    ERROR_REASON_DOCUMENT_FORMAT_MISMATCH: _ErrorReason.ValueType  # 38
     """INVALID_ARGUMENT. The content is not of the declared format.
 
     Metadata: `declared`, `found`, as in `{"declared": "pdf", "found": "html"}`.
     """
-    ERROR_REASON_DOCUMENT_ENCRYPTED: _ErrorReason.ValueType  # 40
+    ERROR_REASON_DOCUMENT_ENCRYPTED: _ErrorReason.ValueType  # 39
     """INVALID_ARGUMENT. The document needs a password.
 
     Metadata: `format`, as in `{"format": "pdf"}`.
     """
-    ERROR_REASON_DOCUMENT_MALFORMED: _ErrorReason.ValueType  # 41
+    ERROR_REASON_DOCUMENT_MALFORMED: _ErrorReason.ValueType  # 40
     """INVALID_ARGUMENT. The document is damaged, truncated or built wrongly.
 
     Metadata: `format`, as in `{"format": "docx"}`.
     """
-    ERROR_REASON_DOCUMENT_LIMIT: _ErrorReason.ValueType  # 42
+    ERROR_REASON_DOCUMENT_LIMIT: _ErrorReason.ValueType  # 41
     """INVALID_ARGUMENT. Taking the document apart costs more than is allowed.
 
     Metadata: `resource`, `limit`, as in `{"resource": "inflated_bytes", "limit": "268435456"}`.
     """
-    ERROR_REASON_SNAPSHOT_EXPIRED: _ErrorReason.ValueType  # 43
+    ERROR_REASON_SNAPSHOT_EXPIRED: _ErrorReason.ValueType  # 42
     """FAILED_PRECONDITION. What was visible at the snapshot has been deleted or overwritten since, or was kept
     long enough.
 
     Metadata: `snapshot`, `oldest`, as in `{"snapshot": "812", "oldest": "900"}`.
     """
-    ERROR_REASON_STREAM_IDLE: _ErrorReason.ValueType  # 44
+    ERROR_REASON_STREAM_IDLE: _ErrorReason.ValueType  # 43
     """DEADLINE_EXCEEDED. The client sent nothing, or took nothing, for longer than a call may stand still.
 
     Metadata: `limit_s`, as in `{"limit_s": "60.0"}`.
+    """
+    ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 44
+    """UNAUTHENTICATED. The call has no credential, or one that is not accepted.
+
+    Reserved: this version has no credentials and never sends it.
+    """
+    ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 45
+    """PERMISSION_DENIED. The credential does not allow the call.
+
+    Reserved: this version has no credentials and never sends it.
+    """
+    ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 46
+    """RESOURCE_EXHAUSTED. A quota of the caller is used up; the `QuotaFailure` detail says which.
+
+    Reserved: this version has no quotas and never sends it.
+    """
+    ERROR_REASON_CORRUPT: _ErrorReason.ValueType  # 47
+    """NOT_FOUND. What the request names is stored and cannot be read, so that it counts as missing.
+
+    Reserved: this version has no records in files that others may damage, and never sends it.
     """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
@@ -217,7 +232,8 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     `reason` is the name of a value here without the prefix `ERROR_REASON_`. Each comment gives the status
     code, and the keys of `ErrorInfo.metadata` with an example unless there are none. Failed searches add the
     key `last_state`, the last state that the query reached. Clients branch on the reason, never on the
-    message, and treat a reason they do not know by its status code.
+    message, and treat a reason they do not know by its status code. Reserved reasons belong to what later versions
+    bring, so that clients can be ready for them.
     """
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
@@ -305,106 +321,121 @@ ERROR_REASON_SESSION_EXPIRED: ErrorReason.ValueType  # 20
 
 Metadata: `session_id`, as in `{"session_id": "3b9d…"}`.
 """
-ERROR_REASON_STORE_OWNED: ErrorReason.ValueType  # 21
-"""FAILED_PRECONDITION. Another process owns the data folder.
-
-Metadata: `path`, `owner`, as in `{"path": "data/catalog.sqlite", "owner": "4711"}`.
-"""
-ERROR_REASON_STORE_MISMATCH: ErrorReason.ValueType  # 22
+ERROR_REASON_STORE_MISMATCH: ErrorReason.ValueType  # 21
 """FAILED_PRECONDITION. The store was made with other settings.
 
 Metadata: `setting`, `expected`, `got`, as in `{"setting": "metric", "expected": "cosine", "got": "l2"}`.
 """
-ERROR_REASON_MISSING_EXTRA: ErrorReason.ValueType  # 23
+ERROR_REASON_MISSING_EXTRA: ErrorReason.ValueType  # 22
 """FAILED_PRECONDITION. An optional package is not installed on the server.
 
 Metadata: `extra`, as in `{"extra": "chroma"}`.
 """
-ERROR_REASON_CONFLICT: ErrorReason.ValueType  # 24
+ERROR_REASON_CONFLICT: ErrorReason.ValueType  # 23
 """ABORTED. The caller lost a race; read again and repeat the whole sequence."""
-ERROR_REASON_SESSION_HEAD_MOVED: ErrorReason.ValueType  # 25
+ERROR_REASON_SESSION_HEAD_MOVED: ErrorReason.ValueType  # 24
 """ABORTED. The session has newer messages than the caller expected.
 
 Metadata: `expected_head`, `head`, as in `{"expected_head": "51f2…", "head": "9c3e…"}`.
 """
-ERROR_REASON_DOCUMENT_CHANGED: ErrorReason.ValueType  # 26
+ERROR_REASON_DOCUMENT_CHANGED: ErrorReason.ValueType  # 25
 """ABORTED. The document was changed or deleted by someone else meanwhile.
 
 Metadata: `document_id`, as in `{"document_id": "doc_6f1c…"}`.
 """
-ERROR_REASON_EXHAUSTED: ErrorReason.ValueType  # 27
+ERROR_REASON_EXHAUSTED: ErrorReason.ValueType  # 26
 """RESOURCE_EXHAUSTED. A quota or capacity is used up; `RetryInfo` says when to come back."""
-ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 28
+ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 27
 """RESOURCE_EXHAUSTED. The server has as much work of this kind as it can take; `RetryInfo` says when to come back.
 
 Metadata: `limit`, `work`, as in `{"limit": "64", "work": "write"}`.
 """
-ERROR_REASON_UNAVAILABLE: ErrorReason.ValueType  # 29
+ERROR_REASON_UNAVAILABLE: ErrorReason.ValueType  # 28
 """UNAVAILABLE. Something the server depends on does not answer; retrying the call is right."""
-ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 30
+ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 29
 """UNAVAILABLE. The vector store or the catalog failed.
 
 Metadata: `engine`, as in `{"engine": "qdrant"}`.
 """
-ERROR_REASON_RETRIEVER_UNAVAILABLE: ErrorReason.ValueType  # 31
+ERROR_REASON_RETRIEVER_UNAVAILABLE: ErrorReason.ValueType  # 30
 """UNAVAILABLE. The retrieve service does not answer."""
-ERROR_REASON_DRAINING: ErrorReason.ValueType  # 32
+ERROR_REASON_DRAINING: ErrorReason.ValueType  # 31
 """UNAVAILABLE. The server is stopping and takes no new calls; another replica does."""
-ERROR_REASON_CANCELLED: ErrorReason.ValueType  # 33
+ERROR_REASON_CANCELLED: ErrorReason.ValueType  # 32
 """CANCELLED. The caller cancelled; nothing visible was written."""
-ERROR_REASON_DEADLINE_EXCEEDED: ErrorReason.ValueType  # 34
+ERROR_REASON_DEADLINE_EXCEEDED: ErrorReason.ValueType  # 33
 """DEADLINE_EXCEEDED. The time budget is used up; for writes the outcome is unknown, and repeating the same
 `request_id` is safe.
 """
-ERROR_REASON_NOT_AVAILABLE: ErrorReason.ValueType  # 35
+ERROR_REASON_NOT_AVAILABLE: ErrorReason.ValueType  # 34
 """UNIMPLEMENTED. The contract has this call or option, this version of the server does not offer it.
 
 Metadata: `feature`, as in `{"feature": "ExportVault"}`.
 """
-ERROR_REASON_DATA_LOSS: ErrorReason.ValueType  # 36
+ERROR_REASON_DATA_LOSS: ErrorReason.ValueType  # 35
 """DATA_LOSS. Stored data contradicts its own checksum or bounds.
 
 Metadata: `what`, as in `{"what": "canonical text of doc_6f1c… generation 2"}`.
 """
-ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 37
+ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 36
 """INTERNAL. A defect of the server. The message holds no detail.
 
 Metadata: `error_id`, which the server's log repeats, as in `{"error_id": "5e8f…"}`.
 """
-ERROR_REASON_DOCUMENT_WITHOUT_TEXT: ErrorReason.ValueType  # 38
+ERROR_REASON_DOCUMENT_WITHOUT_TEXT: ErrorReason.ValueType  # 37
 """INVALID_ARGUMENT. The document has pages but no text layer, as scans have.
 
 Metadata: `pages`, as in `{"pages": "12"}`.
 """
-ERROR_REASON_DOCUMENT_FORMAT_MISMATCH: ErrorReason.ValueType  # 39
+ERROR_REASON_DOCUMENT_FORMAT_MISMATCH: ErrorReason.ValueType  # 38
 """INVALID_ARGUMENT. The content is not of the declared format.
 
 Metadata: `declared`, `found`, as in `{"declared": "pdf", "found": "html"}`.
 """
-ERROR_REASON_DOCUMENT_ENCRYPTED: ErrorReason.ValueType  # 40
+ERROR_REASON_DOCUMENT_ENCRYPTED: ErrorReason.ValueType  # 39
 """INVALID_ARGUMENT. The document needs a password.
 
 Metadata: `format`, as in `{"format": "pdf"}`.
 """
-ERROR_REASON_DOCUMENT_MALFORMED: ErrorReason.ValueType  # 41
+ERROR_REASON_DOCUMENT_MALFORMED: ErrorReason.ValueType  # 40
 """INVALID_ARGUMENT. The document is damaged, truncated or built wrongly.
 
 Metadata: `format`, as in `{"format": "docx"}`.
 """
-ERROR_REASON_DOCUMENT_LIMIT: ErrorReason.ValueType  # 42
+ERROR_REASON_DOCUMENT_LIMIT: ErrorReason.ValueType  # 41
 """INVALID_ARGUMENT. Taking the document apart costs more than is allowed.
 
 Metadata: `resource`, `limit`, as in `{"resource": "inflated_bytes", "limit": "268435456"}`.
 """
-ERROR_REASON_SNAPSHOT_EXPIRED: ErrorReason.ValueType  # 43
+ERROR_REASON_SNAPSHOT_EXPIRED: ErrorReason.ValueType  # 42
 """FAILED_PRECONDITION. What was visible at the snapshot has been deleted or overwritten since, or was kept
 long enough.
 
 Metadata: `snapshot`, `oldest`, as in `{"snapshot": "812", "oldest": "900"}`.
 """
-ERROR_REASON_STREAM_IDLE: ErrorReason.ValueType  # 44
+ERROR_REASON_STREAM_IDLE: ErrorReason.ValueType  # 43
 """DEADLINE_EXCEEDED. The client sent nothing, or took nothing, for longer than a call may stand still.
 
 Metadata: `limit_s`, as in `{"limit_s": "60.0"}`.
+"""
+ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 44
+"""UNAUTHENTICATED. The call has no credential, or one that is not accepted.
+
+Reserved: this version has no credentials and never sends it.
+"""
+ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 45
+"""PERMISSION_DENIED. The credential does not allow the call.
+
+Reserved: this version has no credentials and never sends it.
+"""
+ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 46
+"""RESOURCE_EXHAUSTED. A quota of the caller is used up; the `QuotaFailure` detail says which.
+
+Reserved: this version has no quotas and never sends it.
+"""
+ERROR_REASON_CORRUPT: ErrorReason.ValueType  # 47
+"""NOT_FOUND. What the request names is stored and cannot be read, so that it counts as missing.
+
+Reserved: this version has no records in files that others may damage, and never sends it.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

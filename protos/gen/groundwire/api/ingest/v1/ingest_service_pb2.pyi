@@ -11,10 +11,10 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.rpc import status_pb2 as _status_pb2
 from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import document_format_pb2 as _document_format_pb2
 from groundwire.api.common.v1 import error_reason_pb2 as _error_reason_pb2
-from groundwire.api.common.v1 import item_error_pb2 as _item_error_pb2
 from groundwire.api.common.v1 import memory_pb2 as _memory_pb2
 from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as _metadata_value_pb2
@@ -2853,14 +2853,14 @@ class VaultFileError(_message.Message):
     path: _builtins.str
     """Output only. Path of the file."""
     @_builtins.property
-    def error(self) -> _item_error_pb2.ItemError:
+    def error(self) -> _status_pb2.Status:
         """Output only. The reason."""
 
     def __init__(
         self,
         *,
         path: _builtins.str = ...,
-        error: _item_error_pb2.ItemError | None = ...,
+        error: _status_pb2.Status | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...

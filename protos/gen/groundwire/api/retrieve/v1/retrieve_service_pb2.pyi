@@ -10,11 +10,11 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.rpc import status_pb2 as _status_pb2
 from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import degraded_stage_pb2 as _degraded_stage_pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as _explain_plan_pb2
 from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
-from groundwire.api.common.v1 import item_error_pb2 as _item_error_pb2
 from groundwire.api.common.v1 import memory_pb2 as _memory_pb2
 from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
 from groundwire.api.common.v1 import record_pb2 as _record_pb2
@@ -356,14 +356,14 @@ class BatchRetrieveOutcome(_message.Message):
         """The search worked."""
 
     @_builtins.property
-    def error(self) -> _item_error_pb2.ItemError:
-        """The search failed."""
+    def error(self) -> _status_pb2.Status:
+        """The search failed: the status, with its details, that the search alone would have failed with."""
 
     def __init__(
         self,
         *,
         response: Global___RetrieveResponse | None = ...,
-        error: _item_error_pb2.ItemError | None = ...,
+        error: _status_pb2.Status | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "outcome", b"outcome", "response", b"response"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...

@@ -20,8 +20,8 @@ from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_requ
 from groundwire.retrieve.wire.responses import to_retrieve_response
 from groundwire.retrieve.wire.retrieved import complete_response
 from groundwire.rpc import request_context
+from groundwire.rpc.error_status import to_status
 from groundwire.rpc.interceptors.errors import as_groundwire_error
-from groundwire.rpc.item_errors import to_item_error
 
 MAX_REQUESTS = 100
 
@@ -93,7 +93,7 @@ class SearchCalls:
         except (CallCancelledError, DeadlineError):
             raise
         except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
-            return pb.BatchRetrieveOutcome(error=to_item_error(as_groundwire_error(error, "BatchRetrieve")))
+            return pb.BatchRetrieveOutcome(error=to_status(as_groundwire_error(error, "BatchRetrieve")))
 
     def _embedded(
         self, searches: Sequence[SearchRequest | GroundwireError]
