@@ -67,7 +67,7 @@ format: $(STAMP) ## Format the code and repair what the linter can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-protos: $(STAMP) ## Generate the Python stubs from the protos
+protos: $(STAMP) ## Generate Python stubs, descriptor set and service configs from the protos
 	$(BIN)/python scripts/generate_protos.py
 
 wheel-test: $(STAMP) ## Build the wheel and run the tests against it, without the sources

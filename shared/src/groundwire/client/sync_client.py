@@ -24,8 +24,8 @@ from groundwire.rpc.methods import DeadlineTable
 class GroundwireClient(Contract, SyncCaller):
     """Calls groundwire servers at one address; safe to share between threads; close it or use it in `with`.
 
-    Calls that fail with UNAVAILABLE are repeated up to 3 times; mutating ones carry a request id, so that they
-    take effect once.
+    Calls that fail with UNAVAILABLE, or because the server is full, are repeated up to 3 times; mutating ones carry a
+    request id, so that they take effect once.
 
     Args:
         address: HOST:PORT of a server that has the service of the call.

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
+from importlib import resources
 from typing import Any, Final
 
 import grpc
 
 from groundwire.rpc import request_context
-from groundwire.rpc.health import ACCEPTING
 from groundwire.rpc.interceptors.request_id import REQUEST_ID_KEY
 
 MAX_RECEIVE_BYTES: Final = 16 * 1024 * 1024
@@ -17,28 +18,18 @@ DEADLINE_MARGIN_S: Final = 0.05
 # The wire format rounds deadlines up, by less than one part in a hundred.
 _WIRE_ROUNDING: Final = 0.01
 
-SERVICE_CONFIG: Final = {
-    # Names with several addresses are spread over; with one address this is the same as the default.
-    "loadBalancingConfig": [{"round_robin": {}}],
-    # A replica that is going to stop says so here; its calls go elsewhere before it refuses any.
-    "healthCheckConfig": {"serviceName": ACCEPTING},
-    "methodConfig": [
-        {
-            "name": [{}],
-            "retryPolicy": {
-                "maxAttempts": 4,
-                "initialBackoff": "0.1s",
-                "maxBackoff": "2s",
-                "backoffMultiplier": 2,
-                # AIP-194: the only code that is safe to retry without knowing the call.
-                "retryableStatusCodes": ["UNAVAILABLE"],
-            },
-        }
-    ],
-    # Stops retrying while more than about one call in ten fails, so that an outage makes no storm.
-    "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
-}
-"""The retry policy of every client of ours; docs/client.md shows it for other languages."""
+
+@cache
+def service_config() -> dict[str, Any]:
+    """Return the published service config of all services without its time limits: a caller sets its own on each call.
+
+    A limit in the config would cut one that the caller makes longer.
+    """
+    text = resources.files("groundwire.api").joinpath("service_config", "all.json").read_text(encoding="utf-8")
+    config: dict[str, Any] = json.loads(text)
+    for methods in config["methodConfig"]:
+        methods.pop("timeout", None)
+    return config
 
 
 def channel_arguments(user_agent: str) -> list[tuple[str, int | str]]:
@@ -46,7 +37,7 @@ def channel_arguments(user_agent: str) -> list[tuple[str, int | str]]:
     return [
         ("grpc.primary_user_agent", user_agent),
         ("grpc.enable_retries", 1),
-        ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
+        ("grpc.service_config", json.dumps(service_config())),
         ("grpc.service_config_disable_resolution", 1),
         ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
         # Without keepalive a silent partition costs the whole deadline.

@@ -112,6 +112,12 @@ def work_of(method: str) -> Work:
     return Work.READ if row is None else row.work
 
 
+def is_read(method: str) -> bool:
+    """Tell whether a method changes nothing, or, as an answer in its session, nothing a second time."""
+    name = method.rpartition("/")[2]
+    return name == "PlanIngest" or work_of(name) in {Work.SEARCH, Work.READ, Work.STREAM}
+
+
 @dataclass(frozen=True, slots=True)
 class DeadlineTable:
     """The time limit of each method, in seconds; None is no limit.

@@ -1,0 +1,172 @@
+"""The published service configs: what a channel repeats by itself, when, and what it does not."""
+
+import json
+import time
+from collections.abc import AsyncIterator
+from importlib import resources
+from typing import Any
+
+import grpc
+import pytest
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.client import AsyncGroundwireClient
+from groundwire.kernel.errors import GroundwireError, OverloadedError, StoreUnavailableError
+from groundwire.rpc.channels import service_config
+from groundwire.rpc.methods import DeadlineTable
+from tests.integration.rpc.fake_ingest import serving
+
+CONFIGS = resources.files("groundwire.api").joinpath("service_config")
+PUSHBACK_S = 0.5
+
+
+def published(name: str) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads(CONFIGS.joinpath(f"{name}.json").read_text(encoding="utf-8"))
+    return config
+
+
+def methods(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the settings of each method by its path."""
+    return {
+        f"/{name['service']}/{name['method']}": {key: value for key, value in group.items() if key != "name"}
+        for group in config["methodConfig"]
+        for name in group["name"]
+    }
+
+
+class Crowded(pb_grpc.IngestServiceServicer):
+    """Refuses the first calls of each method with one error, and counts the calls."""
+
+    def __init__(self, error: GroundwireError, refusals: int = 2) -> None:
+        self.error = error
+        self.refusals = refusals
+        self.calls = 0
+
+    def refuse(self) -> None:
+        self.calls += 1
+        if self.calls <= self.refusals:
+            raise self.error
+
+    async def GetCollection(self, request: Any, context: Any) -> Any:  # noqa: N802 - the contract's name
+        self.refuse()
+        return pb.GetCollectionResponse()
+
+    async def IngestDocument(self, request: Any, context: Any) -> Any:  # noqa: N802 - the contract's name
+        self.refuse()
+        return pb.IngestDocumentResponse()
+
+    async def UploadDocument(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802 - the same
+        async for _ in request_iterator:
+            self.refuse()
+            yield pb.UploadDocumentResponse()
+
+
+def overloaded() -> OverloadedError:
+    error = OverloadedError("the server is full", limit=1, work="read")
+    error.retry_after_s = PUSHBACK_S
+    return error
+
+
+def crowded(error: GroundwireError, refusals: int = 2) -> Any:
+    return Crowded(error, refusals)  # type: ignore[abstract]  # the other methods are not called
+
+
+def channel(port: int) -> grpc.aio.Channel:
+    """Open a channel as the documentation says for other languages: with the published file, and nothing else."""
+    text = CONFIGS.joinpath("groundwire.api.ingest.v1.IngestService.json").read_text(encoding="utf-8")
+    return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.service_config", text)])
+
+
+async def test_a_full_server_is_asked_again_when_it_said() -> None:
+    servicer = crowded(overloaded())
+    async with serving(servicer) as (_, port), channel(port) as opened:
+        started = time.monotonic()
+        await pb_grpc.IngestServiceStub(opened).GetCollection(pb.GetCollectionRequest())
+        elapsed_s = time.monotonic() - started
+    assert servicer.calls == 3
+    # The back-off of the config would have been over after 0.1 and 0.2 seconds, give or take a fifth.
+    assert 2 * PUSHBACK_S <= elapsed_s < 6 * PUSHBACK_S
+
+
+async def test_a_full_server_is_asked_four_times_at_most() -> None:
+    error = overloaded()
+    error.retry_after_s = 0.01
+    servicer = crowded(error, refusals=100)
+    async with serving(servicer) as (_, port), channel(port) as opened:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await pb_grpc.IngestServiceStub(opened).GetCollection(pb.GetCollectionRequest())
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert servicer.calls == 4
+
+
+@pytest.mark.parametrize("error", [overloaded(), StoreUnavailableError("down", engine="memory")], ids=type)
+async def test_the_shipped_client_repeats_what_has_a_request_id(error: GroundwireError) -> None:
+    error.retry_after_s = 0.01
+    servicer = crowded(error)
+    async with serving(servicer) as (_, port), AsyncGroundwireClient(f"127.0.0.1:{port}") as client:
+        await client.ingest_document(collection="c", source_uri="a.md", text="t")
+    assert servicer.calls == 3
+
+
+async def test_a_call_that_is_not_safe_to_repeat_is_made_once() -> None:
+    servicer = crowded(overloaded())
+    async with serving(servicer) as (_, port), channel(port) as opened:
+        sent = pb_grpc.IngestServiceStub(opened).UploadDocument(iter([pb.UploadDocumentRequest()]))
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            [message async for message in sent]
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert servicer.calls == 1
+
+
+async def test_the_time_limit_of_a_method_comes_with_the_config() -> None:
+    config = published("groundwire.api.ingest.v1.IngestService")
+    for group in config["methodConfig"]:
+        if "timeout" in group:
+            group["timeout"] = "0.2s"
+    servicer = crowded(overloaded())
+    async with (
+        serving(servicer) as (_, port),
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.service_config", json.dumps(config))]) as opened,
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await pb_grpc.IngestServiceStub(opened).GetCollection(pb.GetCollectionRequest())
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def test_the_limits_are_those_of_the_table() -> None:
+    limits = DeadlineTable()
+    listed = methods(published("all"))
+    assert len(listed) > 30
+    assert {path: settings.get("timeout") for path, settings in listed.items()} == {
+        path: None if limits.limit_s(path) is None else f"{limits.limit_s(path):g}s" for path in listed
+    }
+
+
+def test_only_streams_of_requests_are_not_repeated() -> None:
+    listed = methods(published("all"))
+    assert {path.rpartition("/")[2] for path in listed if "retryPolicy" not in listed[path]} == {
+        "Converse",
+        "ImportVault",
+        "UploadDocument",
+    }
+
+
+def test_the_files_of_the_services_say_what_the_one_for_all_says() -> None:
+    files = {entry.name.removesuffix(".json") for entry in CONFIGS.iterdir()} - {"all"}
+    assert files
+    together: dict[str, dict[str, Any]] = {}
+    for name in files:
+        own = methods(published(name))
+        assert {path.split("/")[1] for path in own} == {name}
+        together |= own
+    assert together == methods(published("all"))
+
+
+def test_the_shipped_client_uses_the_published_config_and_sets_its_own_limits() -> None:
+    own, config = service_config(), published("all")
+    assert not any("timeout" in group for group in own["methodConfig"])
+    assert [group.get("retryPolicy") for group in own["methodConfig"]] == [
+        group.get("retryPolicy") for group in config["methodConfig"]
+    ]
+    assert own["retryThrottling"] == config["retryThrottling"]
