@@ -3,9 +3,8 @@
 import re
 from pathlib import Path
 
+import click
 import pytest
-import typer.main
-from typer.core import TyperGroup
 
 from groundwire.cli.app import app
 from groundwire.cli.config import as_variable
@@ -33,26 +32,24 @@ def test_every_default_is_documented_as_it_is() -> None:
     assert {name: shown[name] for name in fixed} == fixed
 
 
-def _commands(group: TyperGroup, prefix: str = "groundwire") -> set[str]:
+def _commands(group: click.Group, prefix: str = "groundwire") -> set[str]:
     found: set[str] = set()
     for name, command in group.commands.items():
         path = f"{prefix} {name}"
-        found |= _commands(command, path) if isinstance(command, TyperGroup) else {path}
+        found |= _commands(command, path) if isinstance(command, click.Group) else {path}
     return found
 
 
 def test_every_command_is_documented() -> None:
-    command = typer.main.get_command(app)
-    assert isinstance(command, TyperGroup)
     page = _text("docs/command-line.md")
-    missing = {path for path in _commands(command) if path.removeprefix("groundwire ") not in page}
+    missing = {path for path in _commands(app) if path.removeprefix("groundwire ") not in page}
     assert not missing
 
 
-def _options(group: TyperGroup) -> set[str]:
+def _options(group: click.Group) -> set[str]:
     found: set[str] = set()
     for command in group.commands.values():
-        if isinstance(command, TyperGroup):
+        if isinstance(command, click.Group):
             found |= _options(command)
         else:
             found |= {name for option in command.params for name in option.opts + option.secondary_opts}
@@ -60,29 +57,25 @@ def _options(group: TyperGroup) -> set[str]:
 
 
 def test_every_option_is_documented() -> None:
-    command = typer.main.get_command(app)
-    assert isinstance(command, TyperGroup)
     named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", _text("docs/command-line.md")))
-    assert _options(command) - named == set()
+    assert _options(app) - named == set()
 
 
-def _misspelt(shown: str, group: TyperGroup) -> list[str]:
+def _misspelt(shown: str, group: click.Group) -> list[str]:
     """Return the options of a command line, as a page shows it, that the command does not have."""
     words = re.split(r"[\s\[\]|…]+", shown.split(" | ", maxsplit=1)[0].split(" > ", maxsplit=1)[0])
-    command: typer.core.TyperCommand | TyperGroup = group
-    while isinstance(command, TyperGroup) and words and words[0] in command.commands:
-        command = command.commands[words.pop(0)]  # type: ignore[assignment]  # typer makes these two only
-    known = {name for option in command.params for name in option.opts + option.secondary_opts} | {"--help"}
+    command: click.Command = group
+    while isinstance(command, click.Group) and words and words[0] in command.commands:
+        command = command.commands[words.pop(0)]
+    known = {name for option in command.params for name in option.opts + option.secondary_opts} | {"-h", "--help"}
     return [word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word) and word not in known]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_line_shown_has_the_options_of_its_command(page: Path) -> None:
-    command = typer.main.get_command(app)
-    assert isinstance(command, TyperGroup)
     text = page.read_text(encoding="utf-8").replace("\\|", "|").replace("\\\n", " ")
     shown = re.findall(r"(?<![\w/])groundwire ((?:[^`\n]|\n(?=[^\n`]*`))+)", text)
-    assert [word for line in shown for word in _misspelt(line, command)] == []
+    assert [word for line in shown for word in _misspelt(line, app)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

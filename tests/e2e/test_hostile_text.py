@@ -13,9 +13,8 @@ import sys
 import uuid
 from collections.abc import Iterator, Sequence
 
+import click
 import pytest
-import typer.main
-from typer.core import TyperGroup
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
@@ -24,7 +23,7 @@ from groundwire.cli.app import app
 from groundwire.client import GroundwireClient
 from tests.e2e.server import ServerProcess, groundwire
 
-# Clipboard, clear screen, title, carriage return, 8-bit CSI, bidi, zero width, tags, and markup of rich.
+# Clipboard, clear screen, title, carriage return, 8-bit CSI, bidi, zero width, tags, and markup of a library.
 ATTACK = (
     "\x1b]52;c;aGVsbG8=\x07\x1b[2J\x1b[1;1H\x1b]0;owned\x07\x9b31m\x7f\u202edetrever\u2066\u200b\U000e0041"
     "[bold red]loud[/bold red][link=https://evil.example]here[/link][/]"
@@ -52,7 +51,7 @@ def stored(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> d
     (folder / f"tides {QUIET.replace('/', '')}.md").write_text(text, encoding="utf-8")
     (folder / "broken.docx").write_bytes(b"\0\1\2")
     (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
-    words = {"folder": str(folder)}
+    words = {"folder": str(folder), "nowhere": str(folder.parent / "nowhere")}
     with GroundwireClient(server.address) as client:
         description = f'[{{"name": "owner", "description": {json.dumps(ATTACK)}, "type": "string"}}]'
         made = groundwire(
@@ -138,7 +137,7 @@ RUNS: dict[str, list[list[str]]] = {
     "pipeline": [["-c", ATTACK]],
     "health": [["--service", ATTACK]],
     "config show": [[]],
-    "serve": [["--listen", ATTACK], ["--data", "nowhere", "--embedder", ATTACK]],
+    "serve": [["--listen", ATTACK], ["--data", "{nowhere}", "--embedder", ATTACK]],
 }
 """Arguments of each command; together they print everything that is stored, and errors that repeat what was sent."""
 
@@ -146,17 +145,15 @@ QUOTED = ["search", "ask", "docs list", "docs get", "chunks list", "chunks get",
 """Commands of which some run must show the attack, as escapes: else the test would be of nothing."""
 
 
-def names(group: TyperGroup, prefix: str = "") -> set[str]:
+def names(group: click.Group, prefix: str = "") -> set[str]:
     found: set[str] = set()
     for name, command in group.commands.items():
-        found |= names(command, f"{prefix}{name} ") if isinstance(command, TyperGroup) else {prefix + name}
+        found |= names(command, f"{prefix}{name} ") if isinstance(command, click.Group) else {prefix + name}
     return found
 
 
 def test_every_command_is_attacked() -> None:
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    assert set(RUNS) == names(group)
+    assert set(RUNS) == names(app)
 
 
 def filled(arguments: Sequence[str], stored: dict[str, str]) -> list[str]:

@@ -2,8 +2,8 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
+import click
 import pytest
-import typer
 
 from groundwire.cli.ingest_run import IngestRun
 from groundwire.cli.missing_files import MissingFile, _is_gone, check_roots, is_below_a_root
@@ -49,7 +49,7 @@ def test_a_person_is_asked_before_documents_go(
         asked.append(text)
         return answer
 
-    monkeypatch.setattr(typer, "confirm", confirm)
+    monkeypatch.setattr(click, "confirm", confirm)
     assert run(may_delete=False)._ask(MISSING) is answer
     assert asked == ["Delete 25 documents of 'c'?"]
     shown = capsys.readouterr().err.splitlines()

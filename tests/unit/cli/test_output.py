@@ -125,6 +125,41 @@ def test_text_of_a_document_reaches_a_terminal_without_its_sequences_and_markup(
     assert {each for each in harmless if not each.isprintable()} == {"\n"}
 
 
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+
+def test_lines_for_a_terminal_are_broken_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_a_terminal(monkeypatch, 12)
+    print_line(("one two", "bold red"), " three four")
+    assert capsys.readouterr().out == "\x1b[31m\x1b[1mone two\x1b[0m\nthree four\n"
+    print_text("one two three\nfour five six seven")
+    assert capsys.readouterr().out == "one two\nthree\nfour five\nsix seven\n"
+    print_text("全角 文字 文字 a")
+    assert capsys.readouterr().out == "全角 文字\n文字 a\n"
+    print_text("abcdefghijklmnop q", wrap=False)
+    assert capsys.readouterr().out == "abcdefghijklmnop q\n"
+
+
+def test_wide_characters_take_two_columns_of_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_a_terminal(monkeypatch, 20)
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_table(("name", "text"), [("全角", "文字文字文字文字文字"), ("e\u0301", "b")], "none")
+    assert capsys.readouterr().out.splitlines() == [
+        "name  text",
+        "全角  文字文字文字文",
+        "      字文字",
+        "e\u0301     b",
+    ]
+
+
 def test_a_stored_text_leaves_exactly_where_nobody_looks(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     print_exactly(["a\r\n", "\x1b[2J"])
     assert capsysbinary.readouterr().out == b"a\r\n\x1b[2J"

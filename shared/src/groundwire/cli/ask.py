@@ -2,13 +2,13 @@
 
 import re
 import uuid
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+from groundwire.cli.options import address_option, collection_option, connect, json_option
 from groundwire.cli.output import page_place, print_json, print_line, print_text
-from groundwire.cli.retrieval import FilterOption, MinRelevanceOption, ModeOption, TopKOption, retrieval_options
+from groundwire.cli.retrieval import filter_option, min_relevance_option, mode_option, retrieval_options, top_k_option
 
 if TYPE_CHECKING:
     from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2
@@ -19,19 +19,28 @@ _LINE_END = re.compile(r"(?<!\n)\n(?![\n\-*#>|]|\d+\.)")
 """A line end inside a paragraph: sentences keep those of their source, which mean nothing on a terminal."""
 
 
+@click.command()
+@click.argument("text", help="The question.")
+@collection_option
+@click.option("--session", help="Session to continue; `new` starts one and prints its id.")
+@click.option("--stream", is_flag=True, help="Show the answer as it is made.")
+@top_k_option
+@filter_option
+@mode_option
+@min_relevance_option
+@address_option
+@json_option
 def ask(
-    text: Annotated[str, typer.Argument(help="The question.")],
-    collection: CollectionOption,
-    session: Annotated[
-        str | None, typer.Option(help="Session to continue; `new` starts one and prints its id.")
-    ] = None,
-    stream: Annotated[bool, typer.Option("--stream", help="Show the answer as it is made.")] = False,
-    top_k: TopKOption = None,
-    filter_json: FilterOption = None,
-    mode: ModeOption = None,
-    min_relevance: MinRelevanceOption = None,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
+    text: str,
+    collection: str,
+    session: str | None,
+    stream: bool,
+    top_k: int | None,
+    filter_json: str | None,
+    mode: str | None,
+    min_relevance: float | None,
+    address: str,
+    as_json: bool,
 ) -> None:
     """Answer a question from a collection, every sentence with a citation that has been checked."""
     from groundwire.api.answer.v1 import answer_service_pb2 as pb  # noqa: PLC0415 - --help stays fast

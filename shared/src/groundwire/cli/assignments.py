@@ -5,9 +5,9 @@ The names are those that field masks have in the contract, such as `retrieval.to
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from google.protobuf.field_mask_pb2 import FieldMask
     from google.protobuf.message import Message
 
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="New value of a field; may be given several times."),
-]
-UnsetOption = Annotated[
-    list[str] | None,
-    typer.Option("--unset", metavar="NAME", help="Field to clear; may be given several times."),
-]
+set_option = click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="New value of a field; may be given several times.",
+)
+unset_option = click.option(
+    "--unset", "cleared", multiple=True, metavar="NAME", help="Field to clear; may be given several times."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,20 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+import click
+
+from groundwire.cli.options import address_option, collection_option, connect, json_option
 from groundwire.cli.output import counted, print_json, print_line
 
 if TYPE_CHECKING:
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 
 
-def reindex(
-    collection: CollectionOption, address: AddressOption = "127.0.0.1:50051", as_json: JsonOption = False
-) -> None:
+@click.command()
+@collection_option
+@address_option
+@json_option
+def reindex(collection: str, address: str, as_json: bool) -> None:
     """Build the indexes of a collection anew from the catalog; the old ones serve until the new ones are complete.
 
     Stopping it changes nothing.
@@ -21,9 +25,11 @@ def reindex(
         _follow(client.reindex(collection=collection), collection, as_json=as_json)
 
 
-def reembed(
-    collection: CollectionOption, address: AddressOption = "127.0.0.1:50051", as_json: JsonOption = False
-) -> None:
+@click.command()
+@collection_option
+@address_option
+@json_option
+def reembed(collection: str, address: str, as_json: bool) -> None:
     """Embed a collection with the server's model and move over to it when complete.
 
     Stopping it changes nothing; the vectors made so far are kept for the next run.

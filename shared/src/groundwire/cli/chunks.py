@@ -1,14 +1,14 @@
 """`groundwire chunks`: look at chunks, and change what belongs to them."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from groundwire.cli.assignments import SetOption, UnsetOption, assign
-from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+from groundwire.cli.assignments import assign, set_option, unset_option
+from groundwire.cli.options import address_option, collection_option, connect, json_option
 from groundwire.cli.output import print_fields, print_json, print_line, print_table, print_text
 from groundwire.cli.paging import PAGE_SIZE, all_items
-from groundwire.cli.retrieval import FilterOption, filter_message
+from groundwire.cli.retrieval import filter_message, filter_option
 from groundwire.kernel.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -16,24 +16,21 @@ if TYPE_CHECKING:
 
     from groundwire.api.common.v1 import chunk_pb2
 
-app = typer.Typer(help="List, show and change chunks.", no_args_is_help=True)
+app = click.Group("chunks", help="List, show and change chunks.")
 COLUMNS = ("chunk", "characters", "heading and text")
 EXCERPT_CHARS = 60
 MAX_CHUNK_NUMBER = 2**53 - 1
 
-ChunkArgument = Annotated[str, typer.Argument(help="Chunk id, or chunk number.", metavar="CHUNK")]
+chunk_argument = click.argument("chunk", metavar="CHUNK", help="Chunk id, or chunk number.")
 
 
 @app.command("list")
-def list_chunks(
-    collection: CollectionOption,
-    document: Annotated[
-        str, typer.Argument(help="Id or source of a document; all chunks of the collection if not given.")
-    ] = "",
-    filter_json: FilterOption = None,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@collection_option
+@click.argument("document", default="", help="Id or source of a document; all chunks of the collection if not given.")
+@filter_option
+@address_option
+@json_option
+def list_chunks(collection: str, document: str, filter_json: str | None, address: str, as_json: bool) -> None:
     """List the chunks of a document in the order of the text, or those of a collection by number."""
     from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
@@ -60,12 +57,11 @@ def list_chunks(
 
 
 @app.command("get")
-def get_chunk(
-    chunk: ChunkArgument,
-    collection: CollectionOption,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@chunk_argument
+@collection_option
+@address_option
+@json_option
+def get_chunk(chunk: str, collection: str, address: str, as_json: bool) -> None:
     """Show a chunk with its place and its text."""
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
@@ -88,20 +84,21 @@ def get_chunk(
 
 
 @app.command("update")
+@click.argument("chunk_id", metavar="ID", help="Chunk id.")
+@collection_option
+@set_option
+@unset_option
+@address_option
+@json_option
 def update_chunk(
-    chunk_id: Annotated[str, typer.Argument(help="Chunk id.", metavar="ID")],
-    collection: CollectionOption,
-    assignments: SetOption = None,
-    cleared: UnsetOption = None,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
+    chunk_id: str, collection: str, assignments: tuple[str, ...], cleared: tuple[str, ...], address: str, as_json: bool
 ) -> None:
     """Change the tags and metadata of a chunk itself; nothing is embedded again."""
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
     request = pb.UpdateChunkRequest(collection=collection, chunk_id=chunk_id)
-    request.update_mask.CopyFrom(assign(request.changes, assignments or (), cleared or ()))
+    request.update_mask.CopyFrom(assign(request.changes, assignments, cleared))
     with connect(address) as client:
         changed = client.update_chunk.send(request).chunk
     if as_json:

@@ -1,13 +1,13 @@
 """`groundwire collections`: list, show, create, change and delete collections."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from groundwire.cli.assignments import SetOption, UnsetOption, assign
+from groundwire.cli.assignments import assign, set_option, unset_option
 from groundwire.cli.document_changes import show_receipt
-from groundwire.cli.ingest import ProfileChoice
-from groundwire.cli.options import AddressOption, JsonOption, check_consent, connect
+from groundwire.cli.ingest import PROFILES
+from groundwire.cli.options import address_option, check_consent, connect, json_option
 from groundwire.cli.output import confirm, counted, print_fields, print_json, print_line, print_table, short_model
 from groundwire.cli.paging import PAGE_SIZE, all_items
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model")
 
-NameArgument = Annotated[str, typer.Argument(help="Name of the collection.", metavar="NAME")]
+name_argument = click.argument("name", metavar="NAME", help="Name of the collection.")
 
-app = typer.Typer(help="List, show, create, change and delete collections.", no_args_is_help=True)
+app = click.Group("collections", help="List, show, create, change and delete collections.")
 
 
 @app.command("list")
-def list_collections(address: AddressOption = "127.0.0.1:50051", as_json: JsonOption = False) -> None:
+@address_option
+@json_option
+def list_collections(address: str, as_json: bool) -> None:
     """List the collections by name."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
@@ -42,7 +44,10 @@ def list_collections(address: AddressOption = "127.0.0.1:50051", as_json: JsonOp
 
 
 @app.command("get")
-def get_collection(name: NameArgument, address: AddressOption = "127.0.0.1:50051", as_json: JsonOption = False) -> None:
+@name_argument
+@address_option
+@json_option
+def get_collection(name: str, address: str, as_json: bool) -> None:
     """Show a collection with every setting in force, under the names that `--set` takes."""
     with connect(address) as client:
         found = client.get_collection(collection=name).collection
@@ -50,18 +55,17 @@ def get_collection(name: NameArgument, address: AddressOption = "127.0.0.1:50051
 
 
 @app.command("create")
-def create_collection(
-    name: NameArgument,
-    profile: Annotated[ProfileChoice, typer.Option(help="Profile to start from.")] = ProfileChoice.DOCUMENTS,
-    assignments: SetOption = None,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@name_argument
+@click.option("--profile", type=click.Choice(PROFILES), default="documents", help="Profile to start from.")
+@set_option
+@address_option
+@json_option
+def create_collection(name: str, profile: str, assignments: tuple[str, ...], address: str, as_json: bool) -> None:
     """Create a collection; one of this name with the same settings is left as it is."""
     from groundwire.api.ingest.v1 import collection_pb2  # noqa: PLC0415 - --help stays fast
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - the same
 
-    kind = collection_pb2.Profile.Value(f"PROFILE_{profile.name}")
+    kind = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
     request = pb.CreateCollectionRequest(collection=name, profile=kind)
     if assignments:
         assign(request.settings, assignments, ())
@@ -71,31 +75,31 @@ def create_collection(
 
 
 @app.command("update")
+@name_argument
+@set_option
+@unset_option
+@address_option
+@json_option
 def update_collection(
-    name: NameArgument,
-    assignments: SetOption = None,
-    cleared: UnsetOption = None,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
+    name: str, assignments: tuple[str, ...], cleared: tuple[str, ...], address: str, as_json: bool
 ) -> None:
     """Change settings; what is unset goes back to the profile's value. Rules of chunking hold for later ingests."""
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
 
     request = pb.UpdateCollectionRequest(collection=name)
     request.settings.SetInParent()
-    request.update_mask.CopyFrom(assign(request.settings, assignments or (), cleared or ()))
+    request.update_mask.CopyFrom(assign(request.settings, assignments, cleared))
     with connect(address) as client:
         changed = client.update_collection.send(request).collection
     _show(changed, as_json=as_json)
 
 
 @app.command("delete")
-def delete_collection(
-    name: NameArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@name_argument
+@click.option("--yes", "-y", is_flag=True, help="Delete without asking.")
+@address_option
+@json_option
+def delete_collection(name: str, yes: bool, address: str, as_json: bool) -> None:
     """Delete a collection with everything in it, for good, and print the receipt; asks first, or needs --yes."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
@@ -104,7 +108,7 @@ def delete_collection(
         if not yes:
             count = client.get_collection(collection=name).collection.document_count
             if not confirm(f"Delete {name!r} with {counted(count, 'document')} for good?"):
-                raise typer.Abort
+                raise click.Abort
         receipt = client.delete_collection(collection=name).receipt
     if as_json:
         print_json(message_json(receipt))

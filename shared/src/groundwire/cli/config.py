@@ -2,25 +2,22 @@
 
 from typing import Any
 
-import typer
+import click
 
-from groundwire.cli.options import JsonOption
+from groundwire.cli.options import json_option, server_packages
 from groundwire.cli.output import print_json, print_line
 
-app = typer.Typer(help="Show the configuration.", no_args_is_help=True)
-
-
-@app.callback()
-def config() -> None:
-    """Show the configuration."""
+app = click.Group("config", help="Show the configuration.")
 
 
 @app.command("show")
-def show(as_json: JsonOption = False) -> None:
+@json_option
+def show(as_json: bool) -> None:
     """Print every setting with its value, as variables or with their types as JSON; secrets are blanked."""
-    from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - pydantic costs time
+    with server_packages("config show"):
+        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - pydantic costs time
 
-    shown = load_settings().shown()
+        shown = load_settings().shown()
     if as_json:
         print_json(shown)
         return

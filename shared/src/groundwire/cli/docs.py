@@ -1,14 +1,14 @@
 """`groundwire docs`: look at the documents of a collection, change, delete and restore them."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from groundwire.cli import document_changes
-from groundwire.cli.options import AddressOption, CollectionOption, DocumentArgument, JsonOption, connect
+from groundwire.cli.options import address_option, collection_option, connect, document_argument, json_option
 from groundwire.cli.output import print_exactly, print_fields, print_json, print_table
 from groundwire.cli.paging import PAGE_SIZE, all_items
-from groundwire.cli.retrieval import FilterOption, filter_message
+from groundwire.cli.retrieval import filter_message, filter_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 
 COLUMNS = ("document", "chunks", "characters", "source")
 
-app = typer.Typer(help="List, show, change, delete and restore documents.", no_args_is_help=True)
+app = click.Group("docs", help="List, show, change, delete and restore documents.")
 
 
 @app.command("list")
+@collection_option
+@filter_option
+@click.option("--prefix", default="", help="Only documents whose source starts with this.")
+@click.option("--deleted", is_flag=True, help="Also documents that were deleted softly.")
+@address_option
+@json_option
 def list_documents(
-    collection: CollectionOption,
-    filter_json: FilterOption = None,
-    prefix: Annotated[str, typer.Option(help="Only documents whose source starts with this.")] = "",
-    deleted: Annotated[bool, typer.Option("--deleted", help="Also documents that were deleted softly.")] = False,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
+    collection: str, filter_json: str | None, prefix: str, deleted: bool, address: str, as_json: bool
 ) -> None:
     """List the documents in the order of their sources; with a filter those that have a chunk it matches."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
@@ -55,12 +56,11 @@ def list_documents(
 
 
 @app.command("get")
-def get_document(
-    document: DocumentArgument,
-    collection: CollectionOption,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@document_argument
+@collection_option
+@address_option
+@json_option
+def get_document(document: str, collection: str, address: str, as_json: bool) -> None:
     """Show what is known about a document."""
     from groundwire.cli.document_reference import find_document  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
@@ -74,13 +74,12 @@ def get_document(
 
 
 @app.command("text")
-def document_text(
-    document: DocumentArgument,
-    collection: CollectionOption,
-    generation: Annotated[int, typer.Option(help="Generation; 0 is the live one.", min=0)] = 0,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@document_argument
+@collection_option
+@click.option("--generation", type=click.IntRange(min=0), default=0, help="Generation; 0 is the live one.")
+@address_option
+@json_option
+def document_text(document: str, collection: str, generation: int, address: str, as_json: bool) -> None:
     """Print the canonical text: the text that citations point into, exactly unless it goes to a terminal."""
     from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
 
@@ -98,6 +97,6 @@ def _row(document: "document_pb2.Document") -> tuple[str | int, ...]:
     return state, document.document_id, document.chunk_count, document.total_chars, document.source_uri
 
 
-app.command("update")(document_changes.update_document)
-app.command("delete")(document_changes.delete_document)
-app.command("restore")(document_changes.restore_document)
+app.add_command(document_changes.update_document)
+app.add_command(document_changes.delete_document)
+app.add_command(document_changes.restore_document)

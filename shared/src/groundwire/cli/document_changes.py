@@ -1,11 +1,11 @@
 """`groundwire docs update`, `docs delete` and `docs restore`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from groundwire.cli.assignments import SetOption, UnsetOption, assign
-from groundwire.cli.options import AddressOption, CollectionOption, DocumentArgument, JsonOption, connect
+from groundwire.cli.assignments import assign, set_option, unset_option
+from groundwire.cli.options import address_option, collection_option, connect, document_argument, json_option
 from groundwire.cli.output import counted, print_json, print_line
 from groundwire.kernel.filter_fields import ALIASES
 
@@ -13,16 +13,27 @@ if TYPE_CHECKING:
     from groundwire.api.ingest.v1 import deletion_pb2
 
 
+@click.command("update")
+@document_argument
+@collection_option
+@set_option
+@unset_option
+@click.option(
+    "--generation",
+    type=click.IntRange(min=0, max=2**32 - 1),
+    default=0,
+    help="Only if this generation is live; 0 means any.",
+)
+@address_option
+@json_option
 def update_document(
-    document: DocumentArgument,
-    collection: CollectionOption,
-    assignments: SetOption = None,
-    cleared: UnsetOption = None,
-    generation: Annotated[
-        int, typer.Option(help="Only if this generation is live; 0 means any.", min=0, max=2**32 - 1)
-    ] = 0,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
+    document: str,
+    collection: str,
+    assignments: tuple[str, ...],
+    cleared: tuple[str, ...],
+    generation: int,
+    address: str,
+    as_json: bool,
 ) -> None:
     """Change title, creators, tags, metadata and the like, on all chunks; nothing is embedded again."""
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
@@ -31,7 +42,7 @@ def update_document(
 
     request = pb.UpdateDocumentRequest(collection=collection, expected_generation=generation)
     request.fields.SetInParent()
-    request.update_mask.CopyFrom(assign(request.fields, assignments or (), cleared or (), ALIASES))
+    request.update_mask.CopyFrom(assign(request.fields, assignments, cleared, ALIASES))
     with connect(address) as client:
         request.document_id = document_id_of(client, collection, document)
         changed = client.update_document.send(request).document
@@ -41,16 +52,13 @@ def update_document(
         print_line(f"updated {changed.source_uri}: {', '.join(request.update_mask.paths)}")
 
 
-def delete_document(
-    document: DocumentArgument,
-    collection: CollectionOption,
-    permanent: Annotated[
-        bool | None,
-        typer.Option("--permanent/--soft", help="For good, or so that it can be restored; the profile's way."),
-    ] = None,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@click.command("delete")
+@document_argument
+@collection_option
+@click.option("--permanent/--soft", default=None, help="For good, or so that it can be restored; the profile's way.")
+@address_option
+@json_option
+def delete_document(document: str, collection: str, permanent: bool | None, address: str, as_json: bool) -> None:
     """Delete a document and print the receipt; for good, in the memory profile softly, unless told otherwise."""
     from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
@@ -66,12 +74,12 @@ def delete_document(
         print_line(f"bring it back with: groundwire docs restore {document_id} -c {collection}")
 
 
-def restore_document(
-    document_id: Annotated[str, typer.Argument(help="Document id; `docs list --deleted` shows it.", metavar="ID")],
-    collection: CollectionOption,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@click.command("restore")
+@click.argument("document_id", metavar="ID", help="Document id; `docs list --deleted` shows it.")
+@collection_option
+@address_option
+@json_option
+def restore_document(document_id: str, collection: str, address: str, as_json: bool) -> None:
     """Bring back a document that was deleted softly."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 

@@ -1,9 +1,8 @@
 """What surrounds the results of a search: `groundwire search --expand`."""
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,39 +11,34 @@ if TYPE_CHECKING:
     from groundwire.client import GroundwireClient
 
 
-class ExpandChoice(StrEnum):
-    """What is added to a chunk, as the command line spells it."""
+HIERARCHY = "hierarchy"
 
-    WINDOW = "window"
-    NEIGHBOURS = "neighbours"
-    PARENT = "parent"
-    HIERARCHY = "hierarchy"
-
-
-ExpandOption = Annotated[
-    ExpandChoice | None, typer.Option("--expand", help="Show the results with their surroundings.")
-]
-RadiusOption = Annotated[
-    int | None,
-    typer.Option(
-        help="With --expand: sentences or chunks on each side, or levels up the hierarchy; the server's default."
-    ),
-]
+expand_option = click.option(
+    "--expand",
+    "expand_mode",
+    type=click.Choice(["window", "neighbours", "parent", HIERARCHY]),
+    help="Show the results with their surroundings.",
+)
+radius_option = click.option(
+    "--radius",
+    type=int,
+    help="With --expand: sentences or chunks on each side, or levels up the hierarchy; the server's default.",
+)
 
 
 def expand(
-    client: "GroundwireClient", collection: str, chunk_ids: "Sequence[str]", mode: ExpandChoice, radius: int | None
+    client: "GroundwireClient", collection: str, chunk_ids: "Sequence[str]", mode: str, radius: int | None
 ) -> "Sequence[retrieve_service_pb2.ExpandedPassage]":
     """Return the passages around chunks, in the order of the chunks."""
     from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
 
     if not chunk_ids:
         return ()
-    is_hierarchy = mode is ExpandChoice.HIERARCHY
+    is_hierarchy = mode == HIERARCHY
     response = client.expand(
         collection=collection,
         chunks=[pb.ChunkReference(chunk_id=chunk_id) for chunk_id in chunk_ids],
-        mode=pb.ExpandMode.Value(f"EXPAND_MODE_{mode.name}"),
+        mode=pb.ExpandMode.Value(f"EXPAND_MODE_{mode.upper()}"),
         radius=None if is_hierarchy else radius,
         levels_up=radius if is_hierarchy else None,
     )

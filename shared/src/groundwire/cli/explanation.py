@@ -1,8 +1,8 @@
 """The options of `groundwire search` that look behind a ranking, and the explanation on a terminal."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from groundwire.cli.output import counted, print_line, print_table
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     from groundwire.api.common.v1 import explain_plan_pb2, retrieval_options_pb2
 
-ExactOption = Annotated[bool, typer.Option("--exact", help="Compare with every vector instead of an index.")]
-DiversityOption = Annotated[
-    float | None, typer.Option(help="How much results that resemble each other make way, 0 to 1.")
-]
-SnapshotOption = Annotated[int | None, typer.Option(help="Read as of this position of the catalog.")]
-ExplainOption = Annotated[bool, typer.Option("--explain", help="Show how the ranking came about.")]
+exact_option = click.option("--exact", is_flag=True, help="Compare with every vector instead of an index.")
+diversity_option = click.option(
+    "--diversity", type=float, help="How much results that resemble each other make way, 0 to 1."
+)
+snapshot_option = click.option("--snapshot", type=int, help="Read as of this position of the catalog.")
+explain_option = click.option("--explain", is_flag=True, help="Show how the ranking came about.")
 
 _SHOWN = 15
 _DASH = "–"

@@ -1,10 +1,10 @@
 """`groundwire fsck`: compare the stores with the catalog, and repair them."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import counted, print_json, print_line
 
 if TYPE_CHECKING:
@@ -13,14 +13,12 @@ if TYPE_CHECKING:
 _PREFIX = "STORE_FINDING_KIND_"
 
 
-def fsck(
-    collection: Annotated[
-        str, typer.Option("--collection", "-c", help="Collection to check; all and what they share if not given.")
-    ] = "",
-    repair: Annotated[bool, typer.Option("--repair", help="Make vectors and indexes equal to the catalog.")] = False,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@click.command()
+@click.option("--collection", "-c", default="", help="Collection to check; all and what they share if not given.")
+@click.option("--repair", is_flag=True, help="Make vectors and indexes equal to the catalog.")
+@address_option
+@json_option
+def fsck(collection: str, repair: bool, address: str, as_json: bool) -> None:
     """Check a running server's stores; exits with 1 if findings are left."""
     from groundwire.cli.progress import ProgressBar  # noqa: PLC0415 - --help stays fast
 
@@ -44,7 +42,7 @@ def fsck(
         repaired = f"{counted(report.repaired_count, 'finding')} repaired, {left} left"
         print_line(f"{counted(report.checked_count, 'chunk')} compared: {repaired if findings else 'nothing is wrong'}")
     if not report.consistent:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _as_dict(finding: "pb.StoreFinding") -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """`groundwire health`: ask a server whether it can serve."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ SERVICES = (
 )
 
 
-def health(
-    service: Annotated[str | None, typer.Option(help="Ask for one service only.")] = None,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@click.command()
+@click.option("--service", help="Ask for one service only.")
+@address_option
+@json_option
+def health(service: str | None, address: str, as_json: bool) -> None:
     """Print the state of each service and what fails behind the calls; exits with 1 unless all are serving."""
     with connect(address) as client:
         states = {name: _state(client, name) for name in ([service] if service else SERVICES)}
@@ -37,7 +37,7 @@ def health(
             print_line(f"{state:<12} {name}")
         show_failing(failing)
     if set(states.values()) != {"SERVING"}:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def failing_jobs(client: "GroundwireClient") -> "Sequence[ingest_service_pb2.HousekeepingFailure]":

@@ -2,11 +2,11 @@
 
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import print_json, print_line
 from groundwire.cli.paging import PAGE_SIZE, all_items
 
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 
     from groundwire.api.retrieve.v1 import query_log_pb2
 
-SinceOption = Annotated[datetime | None, typer.Option(help="Only queries from this time on; UTC.")]
-UntilOption = Annotated[datetime | None, typer.Option(help="Only queries before this time; UTC.")]
+since_option = click.option("--since", type=click.DateTime(), help="Only queries from this time on; UTC.")
+until_option = click.option("--until", type=click.DateTime(), help="Only queries before this time; UTC.")
 
 
+@click.command()
+@click.option("--collection", "-c", default="", help="Only queries of this collection.")
+@click.option("-n", "--count", type=click.IntRange(min=1), default=20, help="Most entries to show.")
+@since_option
+@until_option
+@address_option
+@json_option
 def logs(
-    collection: Annotated[str, typer.Option("--collection", "-c", help="Only queries of this collection.")] = "",
-    count: Annotated[int, typer.Option("-n", "--count", help="Most entries to show.", min=1)] = 20,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
+    collection: str, count: int, since: datetime | None, until: datetime | None, address: str, as_json: bool
 ) -> None:
     """Show the queries that were asked, newest first."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast

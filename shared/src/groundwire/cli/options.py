@@ -4,11 +4,11 @@ import json
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from groundwire.kernel.errors import DeadlineError, InvalidRequestError, UnavailableError
+from groundwire.kernel.errors import DeadlineError, InvalidRequestError, MissingExtraError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,16 +17,30 @@ if TYPE_CHECKING:
 
 _PROBE_S = 1.0
 
-AddressOption = Annotated[
-    str, typer.Option("--address", envvar="GROUNDWIRE_ADDRESS", help="Server to talk to.", show_default=True)
-]
-CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="Collection to use.")]
-DocumentArgument = Annotated[str, typer.Argument(help="Id or source of the document.", metavar="DOCUMENT")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+address_option = click.option(
+    "--address", default="127.0.0.1:50051", envvar="GROUNDWIRE_ADDRESS", help="Server to talk to."
+)
+collection_option = click.option("--collection", "-c", required=True, help="Collection to use.")
+document_argument = click.argument("document", metavar="DOCUMENT", help="Id or source of the document.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 class Interrupted(Exception):  # noqa: N818 - it is what somebody wanted
     """Ctrl-C ended a command that can say how far it was."""
+
+
+@contextmanager
+def server_packages(command: str) -> "Iterator[None]":
+    """Import and run what only servers need.
+
+    Raises:
+        MissingExtraError: a package of the servers is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        message = f"`groundwire {command}` needs the packages of a server: pip install 'groundwire[standalone]'"
+        raise MissingExtraError(message, extra="standalone") from error
 
 
 @contextmanager
@@ -65,8 +79,8 @@ def read_json(path: Path) -> Any:
         InvalidRequestError: it cannot be read, or is no JSON.
     """
     try:
-        text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text(encoding="utf-8")
-        return json.loads(text)
+        with click.open_file(str(path), encoding="utf-8") as file:
+            return json.load(file)
     except OSError as error:
         raise InvalidRequestError.of(str(path), f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

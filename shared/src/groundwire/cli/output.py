@@ -6,18 +6,15 @@ from documents: whoever wrote one must not be able to move the cursor, fill the 
 
 import json
 import os
+import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from itertools import accumulate, pairwise
+from typing import Any, TextIO, TypeAlias
 
-import typer
-
-if TYPE_CHECKING:
-    from rich.console import Console, OverflowMethod
-    from rich.table import Table
-    from rich.text import Text
+import click
 
 Styled: TypeAlias = tuple[str, str]
 """A text and its style, such as `("failed", "bold red")`; the style shows on a terminal only."""
@@ -27,6 +24,9 @@ _UNWRAPPED = 10_000
 _GAP = 2
 _NARROWEST = 12
 """Characters that the last column of a table has at least."""
+
+_WITHOUT_WIDTH = frozenset({"Mn", "Me", "Cf"})
+"""Categories of Unicode whose characters share the place of the one before."""
 
 _JOINERS = "\u200c\u200d"
 """Persian, Indic scripts and emoji cannot be written without these two; they are harmless."""
@@ -108,44 +108,42 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: st
     What does not fit on a terminal goes on in the last column, or is cut off there if that is an excerpt; the others
     hold what commands take and stay on their line.
     """
-    from rich.cells import cell_len  # noqa: PLC0415 - --help stays fast
-
     if not rows:
         print_line(empty)
         return
     cells = [
         [one_line(f"{value:,}" if isinstance(value, int | float) else str(value)) for value in row] for row in rows
     ]
-    widths = [max(cell_len(row[index]) for row in [columns, *cells]) for index in range(len(columns))]
-    shown = _console(err=False)
-    room = max(_NARROWEST, shown.width - sum(widths[:-1]) - _GAP * (len(columns) - 1))
+    widths = [max(_cells(row[index]) for row in [columns, *cells]) for index in range(len(columns))]
+    room = max(_NARROWEST, _columns() - sum(widths[:-1]) - _GAP * (len(columns) - 1))
     widths[-1] = min(widths[-1], room)
-    shown.width = max(shown.width, sum(widths) + _GAP * (len(columns) - 1))
-    table = _table(show_header=True)
-    for index, (name, width) in enumerate(zip(columns, widths, strict=True)):
-        is_number = any(isinstance(row[index], int | float) for row in rows)
-        overflow: OverflowMethod = "ellipsis" if is_excerpt else "fold"
-        table.add_column(
-            name, justify="right" if is_number else "left", width=width, overflow=overflow, no_wrap=is_excerpt
-        )
-    for row in cells:
-        table.add_row(*map(_cell, row))
-    _print(table, shown)
+    is_number = [any(isinstance(row[index], int | float) for row in rows) for index in range(len(columns))]
+    for number, row in enumerate([list(columns), *cells]):
+        last = [_cut(row[-1], widths[-1])] if is_excerpt else _folded(row[-1], widths[-1])
+        leads = [row[:-1], *([""] * (len(row) - 1) for _ in last[1:])]
+        for lead, end in zip(leads, last, strict=True):
+            padded = [
+                " " * (width - _cells(text)) + text if right else text + " " * (width - _cells(text))
+                for text, width, right in zip([*lead, end], widths, is_number, strict=True)
+            ]
+            _write([((" " * _GAP).join(padded).rstrip(), "" if number else "bold")], err=False, end="\n", wrap=False)
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
     """Print names and values below one another; nested names are joined by dots, what is empty is left out."""
-    table = _table(show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in flat_fields(fields).items():
-        table.add_row(_cell(one_line(name)), _cell(many_lines(_in_words(value))))
-    _print(table, _console(err=False))
+    shown = {one_line(name): many_lines(_in_words(value)) for name, value in flat_fields(fields).items()}
+    width = max(map(_cells, shown), default=0)
+    for name, value in shown.items():
+        room = max(_NARROWEST, _columns() - width - _GAP)
+        lines = [part for line in value.split("\n") for part in _folded(line, room)]
+        for index, line in enumerate(lines):
+            lead = (name if index == 0 else "").ljust(width + _GAP)
+            _write([(lead, "dim"), (line, "")], err=False, end="\n", wrap=False)
 
 
 def confirm(question: str) -> bool:
     """Ask a person; the question goes to the error stream."""
-    return typer.confirm(one_line(question), err=True)
+    return click.confirm(one_line(question), err=True)
 
 
 def is_terminal(*, err: bool = False) -> bool:
@@ -202,48 +200,87 @@ def _write(parts: Sequence[Styled], *, err: bool, end: str, wrap: bool = True) -
     if not is_terminal(err=err):
         _echo("".join(text for text, _ in parts) + end, err=err)
         return
-    from rich.text import Text  # noqa: PLC0415 - --help stays fast
+    parts = [(text.expandtabs(), style) for text, style in parts]
+    text = "".join(text for text, _ in parts)
+    wrapped = _wrapped(text, _columns(err=err)) if wrap else text
+    # The texts have as many characters wrapped as before, so that each part is found at its old place.
+    places = pairwise(accumulate((len(text) for text, _ in parts), initial=0))
+    styled = [_coloured(wrapped[start:stop], style) for (_, style), (start, stop) in zip(parts, places, strict=True)]
+    _echo("".join(styled) + end, err=err)
 
-    _console(err=err).print(Text.assemble(*parts), end=end, soft_wrap=not wrap)
+
+def _coloured(text: str, style: str) -> str:
+    """Return the text with the codes of a style such as `bold red`; without for terminals and people who want none."""
+    if not (text and style) or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+        return text
+    words = style.split()
+    colour = next((word for word in words if word not in {"bold", "dim"}), None)
+    return click.style(text, fg=colour, bold="bold" in words or None, dim="dim" in words or None)
 
 
-def _console(*, err: bool) -> "Console":
-    """Return a console as wide as the terminal, and as wide as anything when there is none.
+def _columns(*, err: bool = False) -> int:
+    """Return how many characters a line holds: as many as anything has where there is no terminal."""
+    return shutil.get_terminal_size().columns if is_terminal(err=err) else _UNWRAPPED
 
-    It is for tables and texts of this module alone: rich takes control sequences as they are.
-    """
-    from rich.console import Console  # noqa: PLC0415 - --help stays fast
 
-    width = None if is_terminal(err=err) else _UNWRAPPED
-    return Console(stderr=err, highlight=False, markup=False, emoji=False, width=width)
+def _cells(text: str) -> int:
+    """Return how many columns of a terminal a text takes: two for wide characters, none for marks on others."""
+    if text.isascii():
+        return len(text)
+    visible = [each for each in text if unicodedata.category(each) not in _WITHOUT_WIDTH]
+    return len(visible) + sum(unicodedata.east_asian_width(each) in "WF" for each in visible)
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Return the text with line ends in place of the spaces at which lines would be too long; words stay whole."""
+    if len(text) * 2 <= width:  # no character is wider than two
+        return text
+    characters = list(text)
+    column, space = 0, -1
+    for index, character in enumerate(text):
+        if character == "\n":
+            column, space = 0, -1
+            continue
+        column += _cells(character)
+        if character == " ":
+            space = index
+        elif column > width and space >= 0:
+            characters[space] = "\n"
+            column, space = _cells(text[space + 1 : index + 1]), -1
+    return "".join(characters)
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """Return the lines of a column: broken between words, and inside those that are longer than a line."""
+    if _cells(text) <= width:
+        return [text]
+    lines = [""]
+    for line in _wrapped(text, width).split("\n"):
+        for character in line:
+            if _cells(lines[-1]) + _cells(character) > width:
+                lines.append("")
+            lines[-1] += character
+        lines.append("")
+    return lines[:-1]
+
+
+def _cut(text: str, width: int) -> str:
+    """Return what of the text fits, with an ellipsis where something is missing."""
+    if _cells(text) <= width:
+        return text
+    kept = text[: width - 1]
+    while _cells(kept) >= width:
+        kept = kept[:-1]
+    return f"{kept}…"
 
 
 def _is_utf8(stream: TextIO) -> bool:
     return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def _cell(text: str) -> "Text":
-    from rich.text import Text  # noqa: PLC0415 - --help stays fast
-
-    return Text(text)
-
-
-def _table(*, show_header: bool) -> "Table":
-    from rich.table import Table  # noqa: PLC0415 - --help stays fast
-
-    return Table(box=None, show_header=show_header, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-
-
-def _print(table: "Table", shown: "Console") -> None:
-    """Print a table without the spaces that fill its last column."""
-    with shown.capture() as captured:
-        shown.print(table)
-    _echo("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()), err=False)
-
-
 def _echo(text: str, *, err: bool) -> None:
     with _closable(sys.stderr if err else sys.stdout):
-        typer.echo(text, nl=False, err=err)
+        click.echo(text, nl=False, err=err)
 
 
 @contextmanager
@@ -255,4 +292,4 @@ def _closable(stream: TextIO) -> Iterator[None]:
         # What is left in the buffer goes nowhere: at exit it would fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if stream is sys.stdout:
-            raise typer.Exit from error
+            raise click.exceptions.Exit from error

@@ -1,11 +1,11 @@
 """`groundwire pipeline`: show how fast searches are, and how many fail or find nothing."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from groundwire.cli.health import failing_jobs, show_failing
-from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import print_json, print_line
 
 if TYPE_CHECKING:
@@ -14,14 +14,12 @@ if TYPE_CHECKING:
     from groundwire.api.retrieve.v1 import query_log_pb2, retrieve_service_pb2
 
 
-def pipeline(
-    collection: Annotated[str, typer.Option("--collection", "-c", help="Only searches in this collection.")] = "",
-    window: Annotated[
-        float | None, typer.Option(help="Only searches of the last so many seconds, at most 3600.")
-    ] = None,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@click.command()
+@click.option("--collection", "-c", default="", help="Only searches in this collection.")
+@click.option("--window", type=float, help="Only searches of the last so many seconds, at most 3600.")
+@address_option
+@json_option
+def pipeline(collection: str, window: float | None, address: str, as_json: bool) -> None:
     """Show the figures of the server's searches since it started, or of a recent window."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 

@@ -1,17 +1,18 @@
 """Shows how far a long command is: a bar on a terminal, nothing elsewhere."""
 
 import sys
+import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+import click
 
 from groundwire.cli.output import one_line
 
 if TYPE_CHECKING:
     from groundwire.api.ingest.v1 import progress_pb2
 
+_NOTE_CHARS = 40
 _WORDS = {
     "EMBEDDING": "embedding",
     "WRITING": "writing vectors",
@@ -25,43 +26,56 @@ class ProgressBar:
     """A bar with a description and a note; may be used from several threads. `quiet` draws nothing."""
 
     def __init__(self, description: str, total: int | None = None, *, quiet: bool) -> None:
-        self._bars = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}", markup=False),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            disable=quiet or not sys.stderr.isatty(),
-            transient=True,
+        self._note = ""
+        self._lock = threading.Lock()
+        # A number that is not known yet is one, so that the bar is empty until then.
+        self._bar = click.progressbar(
+            length=total or 1,
+            label=description,
+            hidden=quiet or not sys.stderr.isatty(),
+            show_pos=True,
+            show_percent=False,
+            item_show_func=self._shown_note,
+            file=sys.stderr,
         )
-        self._task = self._bars.add_task(description, total=total, note="")
 
     def __enter__(self) -> Self:
-        self._bars.start()
+        self._bar.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bars.stop()
+        self._bar.__exit__(kind, error, trace)
+
+    def _shown_note(self, _item: int | None) -> str:
+        return self._note
 
     def advance(self, note: str) -> None:
         """Count one more that is done."""
-        self._bars.update(self._task, advance=1, note=one_line(note))
+        with self._lock:
+            self._note = _short(note)
+            self._bar.update(1)
 
     def note(self, note: str) -> None:
         """Say what is going on."""
-        self._bars.update(self._task, note=one_line(note))
+        with self._lock:
+            self._note = _short(note)
+            self._bar.render_progress()
 
     def show(self, progress: "progress_pb2.Progress") -> None:
         """Show what the server reports of one long operation."""
         from groundwire.api.ingest.v1 import progress_pb2  # noqa: PLC0415 - --help stays fast
 
         name = progress_pb2.ProgressStage.Name(progress.stage).removeprefix("PROGRESS_STAGE_")
-        self._bars.update(
-            self._task,
-            description=_WORDS.get(name, name.lower()),
-            completed=progress.done_count,
-            total=progress.total_count or None,
-        )
+        with self._lock:
+            self._bar.label = _WORDS.get(name, name.lower())
+            self._bar.length = progress.total_count or 1
+            self._bar.pos = min(progress.done_count, self._bar.length)
+            self._bar.render_progress()
+
+
+def _short(note: str) -> str:
+    """Return the end of a note, which says more of a path than its beginning."""
+    line = one_line(note)
+    return line if len(line) <= _NOTE_CHARS else f"…{line[1 - _NOTE_CHARS :]}"

@@ -1,21 +1,21 @@
 """`groundwire schema`: show which metadata each kind of record takes."""
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import print_json, print_line, print_table
 
 KINDS = "persona, faq, memory, turn, summary, document or chunk"
 
 
-def schema(
-    kind: Annotated[str, typer.Argument(help=f"Kind of metadata: {KINDS}; all in short if not given.")] = "",
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@click.command()
+@click.argument("kind", default="", help=f"Kind of metadata: {KINDS}; all in short if not given.")
+@address_option
+@json_option
+def schema(kind: str, address: str, as_json: bool) -> None:
     """Show the schema of a kind of metadata; `--json` prints it as JSON Schema."""
     with connect(address) as client:
         entries = client.schema(doc_type=kind).schemas

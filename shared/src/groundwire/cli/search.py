@@ -1,31 +1,31 @@
 """`groundwire search`: show the best chunks for a text."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from groundwire.cli.expansion import ExpandOption, RadiusOption, expand, passage_json
+from groundwire.cli.expansion import expand, expand_option, passage_json, radius_option
 from groundwire.cli.explanation import (
-    DiversityOption,
-    ExactOption,
-    ExplainOption,
-    SnapshotOption,
+    diversity_option,
+    exact_option,
+    explain_option,
     refine,
     show_explanation,
+    snapshot_option,
 )
-from groundwire.cli.options import AddressOption, CollectionOption, JsonOption, connect
+from groundwire.cli.options import address_option, collection_option, connect, json_option
 from groundwire.cli.output import page_place, print_json, print_line, print_text
 from groundwire.cli.retrieval import (
-    FilterOption,
-    MinRelevanceOption,
-    ModeOption,
-    QueryTypeOption,
-    SelfQueryOption,
-    TopDownOption,
-    TopKOption,
     ask_more,
+    filter_option,
+    min_relevance_option,
+    mode_option,
+    query_type_option,
     retrieval_options,
+    self_query_option,
+    top_down_option,
+    top_k_option,
 )
 
 if TYPE_CHECKING:
@@ -37,28 +37,46 @@ if TYPE_CHECKING:
 EXCERPT_CHARS = 400
 
 
+@click.command()
+@click.argument("text", help="What to search for.")
+@collection_option
+@top_k_option
+@filter_option
+@mode_option
+@min_relevance_option
+@query_type_option
+@self_query_option
+@top_down_option
+@expand_option
+@radius_option
+@exact_option
+@diversity_option
+@snapshot_option
+@explain_option
+@address_option
+@json_option
 def search(
-    text: Annotated[str, typer.Argument(help="What to search for.")],
-    collection: CollectionOption,
-    top_k: TopKOption = None,
-    filter_json: FilterOption = None,
-    mode: ModeOption = None,
-    min_relevance: MinRelevanceOption = None,
-    query_types: QueryTypeOption = None,
-    self_query: SelfQueryOption = False,
-    top_down: TopDownOption = False,
-    expand_mode: ExpandOption = None,
-    radius: RadiusOption = None,
-    exact: ExactOption = False,
-    diversity: DiversityOption = None,
-    snapshot: SnapshotOption = None,
-    explain: ExplainOption = False,
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
+    text: str,
+    collection: str,
+    top_k: int | None,
+    filter_json: str | None,
+    mode: str | None,
+    min_relevance: float | None,
+    query_types: tuple[str, ...],
+    self_query: bool,
+    top_down: bool,
+    expand_mode: str | None,
+    radius: int | None,
+    exact: bool,
+    diversity: float | None,
+    snapshot: int | None,
+    explain: bool,
+    address: str,
+    as_json: bool,
 ) -> None:
     """Show the chunks that match a text best, with their scores and places."""
     options = retrieval_options(top_k, filter_json, mode, min_relevance)
-    ask_more(options, query_types or (), self_query=self_query, top_down=top_down)
+    ask_more(options, query_types, self_query=self_query, top_down=top_down)
     refine(options, exact=exact, diversity=diversity, snapshot=snapshot, explain=explain)
     with connect(address) as client:
         response = client.retrieve(collection=collection, query=text, options=options)

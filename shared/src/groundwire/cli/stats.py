@@ -1,10 +1,10 @@
 """`groundwire stats`: show how much is stored."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from groundwire.cli.options import AddressOption, JsonOption, connect
+from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import print_fields, print_json, print_table
 
 if TYPE_CHECKING:
@@ -16,13 +16,11 @@ COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", "overla
 NO_KEY = "(none)"
 
 
-def stats(
-    collection: Annotated[
-        str, typer.Option("--collection", "-c", help="Collection to show in detail; all in short if not given.")
-    ] = "",
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@click.command()
+@click.option("--collection", "-c", default="", help="Collection to show in detail; all in short if not given.")
+@address_option
+@json_option
+def stats(collection: str, address: str, as_json: bool) -> None:
     """Show the figures of what is live, counted in the catalog."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 

@@ -1,11 +1,11 @@
 """`groundwire validate`: check metadata against the schema of its kind."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from groundwire.cli.options import AddressOption, JsonOption, connect, read_json
+from groundwire.cli.options import address_option, connect, json_option, read_json
 from groundwire.cli.output import print_fields, print_json, print_line
 from groundwire.cli.schema import KINDS
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 PLACE = "metadata"
 
 
-def validate(
-    kind: Annotated[str, typer.Argument(help=f"Kind of metadata: {KINDS}.")],
-    metadata: Annotated[Path, typer.Argument(help="JSON object in a file; - reads standard input.", allow_dash=True)],
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@click.command()
+@click.argument("kind", help=f"Kind of metadata: {KINDS}.")
+@click.argument(
+    "metadata", type=click.Path(path_type=Path, allow_dash=True), help="JSON object in a file; - reads standard input."
+)
+@address_option
+@json_option
+def validate(kind: str, metadata: Path, address: str, as_json: bool) -> None:
     """Check metadata and show it with defaults filled in; nothing is stored.
 
     Exits with 1 if it breaks a rule, naming every field that does.
@@ -52,7 +54,7 @@ def _refuse(violations: "Sequence[FieldViolation]", *, as_json: bool) -> None:
     else:
         for each in violations:
             print_line(f"{each.field}: {each.description}", err=True)
-    raise typer.Exit(1)
+    raise click.exceptions.Exit(1)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """`groundwire verify`: check the citations of a stored answer against the stored text."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from groundwire.cli.options import AddressOption, JsonOption, connect, read_json
+from groundwire.cli.options import address_option, connect, json_option, read_json
 from groundwire.cli.output import print_json, print_line
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 REQUIRED = ("document_id", "generation", "quote", "start", "end", "start_byte", "end_byte")
 
 
-def verify(
-    answer: Annotated[Path, typer.Argument(help="What `ask --json` printed; - reads standard input.", allow_dash=True)],
-    address: AddressOption = "127.0.0.1:50051",
-    as_json: JsonOption = False,
-) -> None:
+@click.command()
+@click.argument(
+    "answer",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="What `ask --json` printed; - reads standard input.",
+)
+@address_option
+@json_option
+def verify(answer: Path, address: str, as_json: bool) -> None:
     """Compare each quote of an answer with the stored text, character for character.
 
     Exits with 1 if a citation fails.
@@ -37,7 +41,7 @@ def verify(
         for citation, checked in zip(citations, message_json(response)["verifications"], strict=True):
             _show(citation, checked)
     if not response.all_verified:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _show(citation: "citation_pb2.Citation", checked: dict[str, Any]) -> None:
