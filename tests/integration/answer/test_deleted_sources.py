@@ -36,7 +36,7 @@ async def test_what_quotes_it_is_redacted_and_the_session_goes_on(rig: Rig) -> N
     await rig.ask("What do red foxes eat?", session_id=session)
     asked = str(uuid.uuid4())
     assert "deer" in (await rig.ask("What do grey wolves eat?", session_id=session, message_id=asked)).content
-    counts = rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
+    deleted = rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
     messages = await rig.messages(session)
     assert [message.state for message in messages] == [COMPLETE, COMPLETE, COMPLETE, REDACTED]
     assert "mice" in messages[1].content
@@ -45,7 +45,7 @@ async def test_what_quotes_it_is_redacted_and_the_session_goes_on(rig: Rig) -> N
     assert (messages[3].content, list(messages[3].citations), messages[3].related_message_id) == ("", [], asked)
     assert b"deer" not in stored(rig)
     if stored(rig):
-        assert counts.messages >= 1
+        assert next(each.total for each in deleted.deletion.stores if each.store == "sessions") >= 1
     with pytest.raises(AlreadyExistsError):
         await rig.ask("What do grey wolves eat?", session_id=session, message_id=asked)
     assert "mice" in (await rig.ask("What do red foxes eat at night?", session_id=session)).content

@@ -65,7 +65,7 @@ def test_deleting_removes_everything_and_queues_the_engine_collection(catalog: C
     catalog.put(docs, make_draft("tide"))
     catalog.documents.begin(TENANT, docs, make_draft("pending", source="b"))
     catalog.put(other, make_draft("tide"))
-    assert catalog.collections.delete(TENANT, "docs").collection == docs
+    assert catalog.collections.delete(TENANT, "docs").traces.engine_name == docs.engine_name
     with pytest.raises(CollectionNotFoundError):
         catalog.collections.get(TENANT, "docs")
     with pytest.raises(CollectionNotFoundError):

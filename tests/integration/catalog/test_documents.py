@@ -217,8 +217,9 @@ def test_deleting_removes_every_part_of_a_document(catalog: Catalog, docs: Colle
     )
     catalog.documents.add_alias(TENANT, "docs", document.document_id, "alias.md")
     catalog.outbox.done([item.id for item in catalog.outbox.pending(10)])
-    counts = catalog.documents.delete(TENANT, "docs", document.document_id)
-    assert (counts.generations, counts.chunks, counts.last_generation, counts.source_uri) == (2, 2, 2, "a.md")
+    deletion = catalog.documents.delete(TENANT, "docs", document.document_id).deletion
+    texts = next(each.total for each in deletion.stores if each.store == "texts")
+    assert (deletion.documents, texts, deletion.chunks) == (1, 2, 2)
     assert catalog.numbers_for(docs, "tide") == []
     assert catalog.documents.find_by_source(TENANT, "docs", "alias.md") is None
     for generation in (1, 2):

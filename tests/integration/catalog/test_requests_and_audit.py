@@ -88,7 +88,10 @@ def test_every_change_can_leave_a_receipt(catalog: Catalog, docs: Collection, ki
         catalog.collections.delete(TENANT, "docs", receipt())
     else:
         catalog.documents.delete(
-            TENANT, "docs", document.document_id, lambda counts: receipt(response=str(counts.chunks).encode())
+            TENANT,
+            "docs",
+            document.document_id,
+            lambda deleted: receipt(response=str(deleted.deletion.chunks).encode()),
         )
     expected = b"1" if kind == "delete document" else b"answer"
     assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == expected

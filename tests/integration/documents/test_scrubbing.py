@@ -1,7 +1,11 @@
 """What is deleted for good is not in any file of the engine once the receipt says that the deletion is complete."""
 
-from collections.abc import Iterator
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +14,10 @@ from groundwire.api.ingest.v1 import deletion_pb2, document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.vector_store import PointBatch
+from groundwire.vectorstores.chroma.store import ChromaVectorStore
 from groundwire.vectorstores.factory import open_vector_store
+from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.conformance.memory_folder import memory_folder
 from tests.integration.ingest.harness import Harness
 
@@ -80,24 +87,154 @@ def test_nothing_of_a_deleted_collection_is_in_the_files_of_the_engine(folder: P
     vectors.close()
 
 
-@pytest.mark.parametrize(
-    ("scheme", "limit"),
-    [
-        ("qdrant-edge:", "groundwire.vectorstores.qdrant_edge.store._SCRUB_POINTS"),
-        ("chroma:", "groundwire.vectorstores.chroma.store._SCRUB_POINTS"),
-    ],
-)
-def test_a_deletion_from_a_collection_that_is_too_large_is_not_said_to_be_complete(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, limit: str
+STORES = {"qdrant-edge": QdrantEdgeVectorStore, "chroma": ChromaVectorStore}
+
+
+class Library:
+    """A collection that is too large to be written anew within a call, though it is small."""
+
+    def __init__(self, folder: Path, engine: str, **settings: Any) -> None:
+        self.vectors = STORES[engine](folder / "vectors", scrub_at_once=0)
+        self.harness = Harness(folder, self.vectors, **settings).start_without_parser_process()
+        self.folder = folder
+
+    def ingest(self, name: str, text: str) -> str:
+        fields = document_pb2.DocumentFields(title=f"{RARE} {name}")
+        return self.harness.ingest("tides", name, text, fields=fields).document.document_id
+
+    def delete(self, document_id: str, request_id: str) -> deletion_pb2.DeletionReceipt:
+        request = pb.DeleteDocumentRequest(
+            collection="tides", document_id=document_id, permanent=True, request_id=request_id
+        )
+        return self.harness.calls.delete_document(request).receipt
+
+    def incomplete(self) -> list[str]:
+        response = self.harness.service.servicer.inspection_calls.jobs(pb.GetHousekeepingRequest())
+        return [receipt.receipt_id for receipt in response.incomplete_deletions]
+
+    def holds(self, name: str) -> bool:
+        """Tell whether a file of the engine holds the title of a document."""
+        files = [path for path in (self.folder / "vectors").rglob("*") if path.is_file()]
+        assert files
+        return any(f"{RARE} {name}".encode() in path.read_bytes() for path in files)
+
+    def close(self) -> None:
+        self.harness.close()
+        self.vectors.close()
+
+
+@pytest.mark.parametrize("engine", STORES)
+def test_receipts_of_a_large_collection_are_completed_by_one_rewriting_when_it_is_quiet(
+    folder: Path, engine: str
 ) -> None:
-    vectors = open_vector_store(scheme, data_dir=folder)
-    harness = Harness(folder, vectors).start_without_parser_process()
-    harness.create("tides")
-    gone = harness.ingest("tides", "gone.txt", "The moon moves the sea.").document
-    harness.ingest("tides", "kept.txt", "The sea is moved by the moon.")
-    monkeypatch.setattr(limit, 0)
-    request = pb.DeleteDocumentRequest(collection="tides", document_id=gone.document_id, permanent=True)
-    assert harness.calls.delete_document(request).receipt.state == deletion_pb2.DELETION_STATE_HIDDEN
-    assert harness.sources("tides") == ["kept.txt"]
-    harness.close()
-    vectors.close()
+    library = Library(folder, engine, scrub_after_quiet_s=1.5)
+    library.harness.create("tides")
+    gone = [library.ingest(name, f"The {name} moves the sea.") for name in ("moon.txt", "wind.txt", "ship.txt")]
+    library.ingest("kept.txt", "The sea is moved by the moon.")
+    scrubs = count_calls(library.vectors, "scrub", at_any_size=True)
+    ids = [str(uuid.uuid4()) for _ in gone]
+    hidden = [library.delete(each, request_id) for each, request_id in zip(gone, ids, strict=True)]
+    assert [receipt.state for receipt in hidden] == [deletion_pb2.DELETION_STATE_HIDDEN] * 3
+    assert library.incomplete() == [receipt.receipt_id for receipt in hidden]
+    assert library.holds("wind.txt")
+    wait_until(lambda: library.incomplete() == [], within_s=30)
+    assert len(scrubs) == 1
+    assert not any(library.holds(name) for name in ("moon.txt", "wind.txt", "ship.txt"))
+    assert library.holds("kept.txt")
+    for document_id, request_id, before in zip(gone, ids, hidden, strict=True):
+        now = library.delete(document_id, request_id)
+        assert (now.receipt_id, now.state) == (before.receipt_id, deletion_pb2.DELETION_STATE_COMPLETE)
+        assert now.completed_time.ToNanoseconds() > now.hidden_time.ToNanoseconds()
+        by_store = {each.store: (each.removed_count, each.leftover_count, each.complete) for each in now.stores}
+        assert by_store["vectors"] == (1, 0, True)
+    assert library.harness.sources("tides") == ["kept.txt"]
+    assert len(library.harness.points("tides")) == 1
+    library.close()
+
+
+@pytest.mark.parametrize("engine", STORES)
+def test_deletions_without_a_pause_are_completed_after_a_bounded_time(folder: Path, engine: str) -> None:
+    library = Library(folder, engine, scrub_after_quiet_s=3600, scrub_within_s=1)
+    library.harness.create("tides")
+    library.ingest("kept.txt", "The sea is moved by the moon.")
+    library.delete(library.ingest("gone.txt", "The moon moves the sea."), str(uuid.uuid4()))
+    wait_until(lambda: library.incomplete() == [], within_s=30)
+    assert not library.holds("gone.txt")
+    library.close()
+
+
+@pytest.mark.parametrize("engine", STORES)
+def test_a_process_completes_the_receipts_that_the_one_before_it_left(folder: Path, engine: str) -> None:
+    library = Library(folder, engine, scrub_after_quiet_s=3600)
+    library.harness.create("tides")
+    library.ingest("kept.txt", "The sea is moved by the moon.")
+    request_id = str(uuid.uuid4())
+    document_id = library.ingest("gone.txt", "The moon moves the sea.")
+    hidden = library.delete(document_id, request_id)
+    # This one ends behind its transaction, as if the process had been killed there.
+    killed = library.ingest("killed.txt", "The killed moon moves the sea.")
+    library.harness.service.housekeeping.close()
+    library.harness.service.sweep.documents.delete(DEFAULT_TENANT, "tides", killed)
+    assert len(library.incomplete()) == 2
+    library.close()
+    assert library.holds("killed.txt")
+    library = Library(folder, engine, scrub_after_quiet_s=0.5)
+    wait_until(lambda: library.incomplete() == [], within_s=30)
+    now = library.delete(document_id, request_id)
+    assert (now.receipt_id, now.state) == (hidden.receipt_id, deletion_pb2.DELETION_STATE_COMPLETE)
+    assert not any(library.holds(name) for name in ("gone.txt", "killed.txt"))
+    assert library.harness.sources("tides") == ["kept.txt"]
+    library.close()
+
+
+@pytest.mark.parametrize("engine", STORES)
+def test_what_is_written_while_a_collection_is_written_anew_is_in_it_afterwards(folder: Path, engine: str) -> None:
+    store = STORES[engine](folder, scrub_at_once=0)
+    store.create_collection("gw-a", 8, Budget())
+    vectors = np.eye(8, dtype=np.float32)
+
+    def put(numbers: Sequence[int], word: str) -> None:
+        each = [vectors[number % 8] for number in numbers]
+        store.upsert("gw-a", PointBatch(numbers, np.stack(each), [{"title": word}] * len(each)), Budget())
+
+    put(range(1, 1501), "first")
+    store.delete("gw-a", range(1, 101), Budget())
+    assert not store.scrub("gw-a", Budget())
+    with ThreadPoolExecutor(1) as pool:
+        scrub = pool.submit(store.scrub, "gw-a", Budget(), at_any_size=True)
+        written, deleted = list[int](), list[int]()
+        # From both ends, so that parts are written that have been copied and that have not.
+        while not scrub.done() and len(written) < 400:
+            start = 101 + len(written)
+            put([start, 3000 - start], "second")
+            written += [start, 3000 - start]
+            deleted.append(1500 - len(deleted))
+            store.delete("gw-a", deleted[-1:], Budget())
+        assert scrub.result()
+    assert len(written) >= 6
+    expected = (set(range(101, 1501)) | set(written)) - set(deleted)
+    assert set(store.numbers("gw-a", Budget())) == expected
+    some = store.fetch("gw-a", written, Budget())
+    assert [payload["title"] for payload in some.payloads] == ["second"] * len(written)
+    store.close()
+
+
+def count_calls(store: Any, method: str, **given: Any) -> list[Any]:
+    """Return a list that gets an entry for every later call of a method with these arguments."""
+    calls: list[Any] = []
+    original = getattr(store, method)
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        if named == given:
+            calls.append(arguments)
+        return original(*arguments, **named)
+
+    setattr(store, method, counted)
+    return calls
+
+
+def wait_until(condition: Callable[[], bool], within_s: float) -> None:
+    ends_at = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < ends_at
+        time.sleep(0.05)

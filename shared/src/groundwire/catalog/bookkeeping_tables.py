@@ -61,6 +61,35 @@ outbox = Table(
 )
 Index("outbox_engine_name", outbox.c.engine_name, outbox.c.id)
 
+deletions = Table(
+    "deletions",
+    metadata,
+    key("id"),
+    words("deletion_id"),
+    words("tenant"),
+    words("collection"),
+    words("collection_uid"),
+    words("engine_name"),
+    number("permanent"),
+    number("documents"),
+    number("chunks"),
+    json_text("stores"),
+    Column("traces", LargeBinary, nullable=False),
+    number("last_task"),
+    number("hidden_time"),
+    number("hidden_steady"),
+    number("complete_time", nullable=True),
+    UniqueConstraint("tenant", "deletion_id"),
+    sqlite_autoincrement=True,
+)
+"""Receipts of deletions; `traces` says what a final search looks for, and is emptied when nothing of it is left."""
+Index(
+    "deletions_waiting",
+    deletions.c.tenant,
+    deletions.c.id,
+    sqlite_where=deletions.c.complete_time.is_(None),
+)
+
 index_builds = Table(
     "index_builds",
     metadata,

@@ -17,7 +17,8 @@ from groundwire.catalog.collection_rows import (
     to_collection,
 )
 from groundwire.catalog.database import Database
-from groundwire.catalog.delete_collection import DeletedCollection, delete_collection
+from groundwire.catalog.delete_collection import delete_collection
+from groundwire.catalog.deletions import Deleted, record_deletion
 from groundwire.catalog.generations import Receipted
 from groundwire.catalog.ledger import settle
 from groundwire.catalog.positions import advance_position
@@ -142,15 +143,17 @@ class Collections:
 
         return self._database.write(work)
 
-    def delete(self, tenant: str, name: str, receipt: Receipted[DeletedCollection] = None) -> DeletedCollection:
+    def delete(self, tenant: str, name: str, receipt: Receipted[Deleted] = None) -> Deleted:
         """Remove a collection with everything in it; its engine collection is queued to be dropped.
 
         Raises:
             CollectionNotFoundError: the tenant has none of this name.
         """
 
-        def work(connection: Connection) -> DeletedCollection:
-            deleted = delete_collection(connection, require_collection(connection, tenant, name))
+        def work(connection: Connection) -> Deleted:
+            now = epoch_ms(self._clock.now())
+            deleted = delete_collection(connection, require_collection(connection, tenant, name), now)
+            record_deletion(connection, deleted, self._database.steady.now_ms())
             request_id = settle(connection, self._database.steady, tenant, receipt, deleted)
             append_audit(connection, self._clock, self._database.steady, tenant, "delete_collection", name, request_id)
             return deleted

@@ -1,11 +1,10 @@
 """Removes a collection with everything in it."""
 
-from dataclasses import dataclass
-
 from sqlalchemy import Connection, delete, select
 
 from groundwire.catalog.bookkeeping_tables import query_logs
-from groundwire.catalog.deletion_traces import DeletionTraces, trace_collection
+from groundwire.catalog.deletion_traces import trace_collection
+from groundwire.catalog.deletions import Deleted
 from groundwire.catalog.embedding_rows import forget_embeddings
 from groundwire.catalog.generation_keys import key_of
 from groundwire.catalog.ledger import redact_answers
@@ -16,24 +15,7 @@ from groundwire.catalog.tables import collections
 from groundwire.kernel.collection import Collection
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedCollection:
-    """What went with a collection; `documents` includes those that were deleted softly before.
-
-    `tasks` are those of the outbox that bring the engine up to it, `traces` what a final search looks for.
-    """
-
-    collection: Collection
-    documents: int
-    chunks: int
-    generations: int
-    embeddings: int
-    messages: int
-    traces: DeletionTraces
-    tasks: tuple[int, ...]
-
-
-def delete_collection(connection: Connection, collection: Collection) -> DeletedCollection:
+def delete_collection(connection: Connection, collection: Collection, now: int) -> Deleted:
     """Remove rows, texts, unused vectors and logged queries; queue the engine collection to be dropped."""
     key = connection.execute(select(key_of(collection))).scalar_one()
     traces = trace_collection(connection, key, collection)
@@ -42,13 +24,11 @@ def delete_collection(connection: Connection, collection: Collection) -> Deleted
     connection.execute(delete(query_logs).where(query_logs.c.collection_uid == collection.uid))
     advance_position(connection, key)
     redact_answers(connection, collection.tenant, traces.document_ids)
-    return DeletedCollection(
-        collection=collection,
-        documents=len(traces.document_keys),
-        chunks=len(traces.numbers),
-        generations=len(traces.generation_keys),
+    return Deleted.now(
+        traces,
+        [task],
+        now,
+        texts=len(traces.generation_keys),
         embeddings=forget_embeddings(connection, collection.identity.digest, traces.embedding_hashes),
         messages=redact_messages(connection, collection.tenant, traces.document_ids),
-        traces=traces,
-        tasks=(task,),
     )

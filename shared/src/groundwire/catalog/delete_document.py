@@ -4,9 +4,10 @@ from sqlalchemy import Connection, RowMapping, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.deletion_traces import trace_document
+from groundwire.catalog.deletions import Deleted
 from groundwire.catalog.document_rows import field_values
 from groundwire.catalog.embedding_rows import forget_embeddings
-from groundwire.catalog.generations import DeletedCounts, GenerationState
+from groundwire.catalog.generations import GenerationState
 from groundwire.catalog.ledger import redact_answers
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.catalog.positions import advance_position
@@ -23,7 +24,7 @@ from groundwire.catalog.visible_rows import hidden_row, visible_row
 from groundwire.kernel.document import DocumentFields
 
 
-def delete_document(connection: Connection, tenant: str, collection: str, document_id: str, now: int) -> DeletedCounts:
+def delete_document(connection: Connection, tenant: str, collection: str, document_id: str, now: int) -> Deleted:
     """Remove text, chunks, full-text rows and unused vectors; leave a tombstone and queue the points.
 
     A document that was deleted softly goes as well.
@@ -43,17 +44,13 @@ def delete_document(connection: Connection, tenant: str, collection: str, docume
     _hide(connection, key)
     drop_empty_document(connection, key)
     redact_answers(connection, tenant, [document_id])
-    return DeletedCounts(
-        document_id=document_id,
-        source_uri=row["source_path"],
-        last_generation=row["live_generation"] or row["deleted_generation"],
-        generations=len(traces.generation_keys),
-        chunks=len(traces.numbers),
-        total_chars=row["total_chars"],
-        traces=traces,
+    return Deleted.now(
+        traces,
+        tasks,
+        now,
+        texts=len(traces.generation_keys),
         embeddings=forget_embeddings(connection, row["identity_digest"], traces.embedding_hashes),
         messages=redact_messages(connection, tenant, [document_id]),
-        tasks=tuple(tasks),
     )
 
 

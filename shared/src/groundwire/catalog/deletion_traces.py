@@ -42,6 +42,9 @@ class DeletionTraces:
     """
 
     tenant: str
+    collection: str
+    collection_uid: str
+    engine_name: str
     document_ids: Sequence[str]
     collection_key: int
     document_keys: Sequence[int]
@@ -67,6 +70,9 @@ def trace_document(
     digest = row["identity_digest"]
     return DeletionTraces(
         tenant=row["tenant"],
+        collection=row["collection"],
+        collection_uid=row["collection_uid"],
+        engine_name=row["engine_name"],
         document_ids=[row["document_id"]],
         collection_key=row["collection_key"],
         document_keys=[row["document_key"]],
@@ -87,6 +93,9 @@ def trace_collection(connection: Connection, key: int, collection: Collection) -
     digest = collection.identity.digest
     return DeletionTraces(
         tenant=collection.tenant,
+        collection=collection.name,
+        collection_uid=collection.uid,
+        engine_name=collection.engine_name,
         document_ids=[row.document_id for row in found],
         collection_key=key,
         document_keys=[row.document_key for row in found],
@@ -152,7 +161,15 @@ def _vectors(connection: Connection, traces: DeletionTraces) -> int:
 
 
 def _messages(connection: Connection, traces: DeletionTraces) -> int:
-    return count_quoting_messages(connection, traces.tenant, traces.document_ids) if traces.permanent else 0
+    if not traces.permanent:
+        return 0
+    # What is there again under the same id may be quoted again.
+    again = select(documents.c.document_id).where(
+        documents.c.tenant == traces.tenant, documents.c.live_generation > 0, documents.c.document_id.in_(_GIVEN)
+    )
+    there = set(connection.execute(again, {"given": json.dumps(list(traces.document_ids))}).scalars())
+    gone = [document_id for document_id in traces.document_ids if document_id not in there]
+    return count_quoting_messages(connection, traces.tenant, gone)
 
 
 def _count(connection: Connection, condition: ColumnElement[bool], given: Sequence[Any]) -> int:

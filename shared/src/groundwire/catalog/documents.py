@@ -22,6 +22,7 @@ from groundwire.catalog.begin_generation import (
 from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
 from groundwire.catalog.delete_document import delete_document
+from groundwire.catalog.deletions import Deleted, record_deletion
 from groundwire.catalog.document_rows import (
     SELECT_DOCUMENTS,
     SELECT_DOCUMENTS_AND_HIDDEN,
@@ -32,7 +33,7 @@ from groundwire.catalog.document_rows import (
 from groundwire.catalog.embedding_rows import embedding_times
 from groundwire.catalog.filter_split import has_chunk_matching
 from groundwire.catalog.generation_keys import key_of
-from groundwire.catalog.generations import DeletedCounts, GenerationDraft, PendingGeneration, Receipted
+from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipted
 from groundwire.catalog.ledger import settle
 from groundwire.catalog.publish_generation import publish_generation, take_back_generation
 from groundwire.catalog.segments import check_chunks, measure
@@ -233,9 +234,7 @@ class Documents:
         finally:
             self._ended(pending.key)
 
-    def delete(
-        self, tenant: str, collection: str, document_id: str, receipt: Receipted[DeletedCounts] = None
-    ) -> DeletedCounts:
+    def delete(self, tenant: str, collection: str, document_id: str, receipt: Receipted[Deleted] = None) -> Deleted:
         """Remove a document with all its generations; no reader finds any part of it afterwards.
 
         Raises:
@@ -244,10 +243,11 @@ class Documents:
             RequestIdReusedError: the request id was used with another body.
         """
 
-        def work(connection: Connection) -> DeletedCounts:
-            counts = delete_document(connection, tenant, collection, document_id, self._now())
-            self._conclude(connection, tenant, "delete_document", document_id, receipt, counts)
-            return counts
+        def work(connection: Connection) -> Deleted:
+            deleted = delete_document(connection, tenant, collection, document_id, self._now())
+            record_deletion(connection, deleted, self._database.steady.now_ms())
+            self._conclude(connection, tenant, "delete_document", document_id, receipt, deleted)
+            return deleted
 
         return self._database.write(work)
 

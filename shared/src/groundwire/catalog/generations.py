@@ -6,7 +6,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
-from groundwire.catalog.deletion_traces import DeletionTraces
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields, DocumentFormat
@@ -91,27 +90,6 @@ class PendingGeneration:
     numbers: Sequence[int]
     chunk_ids: Sequence[str]
     payloads: Sequence[Payload]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedCounts:
-    """What a deletion removed; `last_generation` is the one that was live.
-
-    Of a soft deletion `generations`, `embeddings` and `messages`
-    are 0: texts, vectors and the answers that quote them are kept. `tasks` are those of the outbox
-    that bring the engine up to it, `traces` what a final search looks for.
-    """
-
-    document_id: str
-    source_uri: str
-    last_generation: int
-    generations: int
-    chunks: int
-    total_chars: int
-    traces: DeletionTraces
-    embeddings: int = 0
-    messages: int = 0
-    tasks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

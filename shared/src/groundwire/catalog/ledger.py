@@ -55,22 +55,12 @@ class Ledger:
 
         return self._database.write(work)
 
-    def revise(self, tenant: str, receipt: Receipt) -> None:
-        """Replace the remembered answer of a call that found out more after its transaction, before it answered."""
-        statement = update(requests).where(
-            requests.c.tenant == tenant,
-            requests.c.request_id == receipt.request_id,
-            requests.c.method == receipt.method,
-            requests.c.body_digest == receipt.body_digest,
-        )
-        self._database.write(lambda connection: connection.execute(statement.values(response=receipt.response)))
-
     def sweep(self) -> int:
         """Forget answers older than a day; return how many."""
 
         def work(connection: Connection) -> int:
             return connection.execute(
-                delete(requests).where(requests.c.created_time < _oldest(self._database.steady))
+                delete(requests).where(requests.c.created_time < oldest_kept(self._database.steady))
             ).rowcount
 
         return self._database.write(work)
@@ -103,6 +93,11 @@ def redact_answers(connection: Connection, tenant: str, document_ids: Sequence[s
     connection.execute(update(requests).where(*concerned).values(response=b""))
 
 
+def oldest_kept(steady: SteadyTime) -> int:
+    """Return the time of service before which answers are forgotten, in milliseconds."""
+    return steady.now_ms() - KEPT // timedelta(milliseconds=1)
+
+
 def _find(
     connection: Connection, steady: SteadyTime, tenant: str, request_id: str, method: str, body_digest: str
 ) -> bytes | None:
@@ -111,7 +106,7 @@ def _find(
             select(requests).where(
                 requests.c.tenant == tenant,
                 requests.c.request_id == request_id,
-                requests.c.created_time >= _oldest(steady),
+                requests.c.created_time >= oldest_kept(steady),
             )
         )
         .mappings()
@@ -140,7 +135,3 @@ def _store(connection: Connection, steady: SteadyTime, tenant: str, receipt: Rec
     }
     statement = insert(requests).values(tenant=tenant, request_id=receipt.request_id, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "request_id"], set_=values))
-
-
-def _oldest(steady: SteadyTime) -> int:
-    return steady.now_ms() - KEPT // timedelta(milliseconds=1)

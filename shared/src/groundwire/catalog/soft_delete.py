@@ -4,8 +4,9 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, delete, select, up
 
 from groundwire.catalog.chunk_rows import SELECT_CHUNKS, to_stored_chunk
 from groundwire.catalog.deletion_traces import trace_document
+from groundwire.catalog.deletions import Deleted
 from groundwire.catalog.generation_keys import IS_INDEXED, numbers_of
-from groundwire.catalog.generations import DeletedCounts, GenerationState
+from groundwire.catalog.generations import GenerationState
 from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, documents, generations
@@ -15,7 +16,7 @@ from groundwire.kernel.errors import AlreadyExistsError
 from groundwire.kernel.hit import StoredChunk
 
 
-def hide_document(connection: Connection, tenant: str, collection: str, document_id: str, now: int) -> DeletedCounts:
+def hide_document(connection: Connection, tenant: str, collection: str, document_id: str, now: int) -> Deleted:
     """Take a document from readers, the full-text index and, through the outbox, the engine; keep its rows.
 
     Superseded generations keep their texts and lose their chunks: readers of the past do not see what is deleted.
@@ -34,16 +35,8 @@ def hide_document(connection: Connection, tenant: str, collection: str, document
     connection.execute(update(generations).where(*live).values(hidden))
     values = {"live_generation": 0, "deleted_generation": row["live_generation"], "delete_time": now}
     connection.execute(update(documents).where(documents.c.document_key == key).values(values))
-    return DeletedCounts(
-        document_id=document_id,
-        source_uri=row["source_path"],
-        last_generation=row["live_generation"],
-        generations=0,
-        chunks=len(traces.numbers),
-        total_chars=row["total_chars"],
-        traces=traces,
-        tasks=tuple(queue_matched_points(connection, tenant, row["engine_name"], traces.numbers)),
-    )
+    tasks = queue_matched_points(connection, tenant, row["engine_name"], traces.numbers)
+    return Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
 
 
 def hidden_numbers(connection: Connection, row: RowMapping) -> list[int]:

@@ -9,8 +9,9 @@ from groundwire.catalog.audit import append_audit
 from groundwire.catalog.bookkeeping_tables import outbox
 from groundwire.catalog.collection_rows import require_collection
 from groundwire.catalog.database import Database
+from groundwire.catalog.deletions import Deleted, record_deletion
 from groundwire.catalog.document_rows import SELECT_VISIBLE_DOCUMENT, to_document
-from groundwire.catalog.generations import DeletedCounts, Receipted
+from groundwire.catalog.generations import Receipted
 from groundwire.catalog.ledger import settle
 from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.publish_generation import IndexMovedError
@@ -39,9 +40,7 @@ class SoftDeletes:
         self._database = database
         self._clock = clock or SystemClock()
 
-    def hide(
-        self, tenant: str, collection: str, document_id: str, receipt: Receipted[DeletedCounts] = None
-    ) -> DeletedCounts:
+    def hide(self, tenant: str, collection: str, document_id: str, receipt: Receipted[Deleted] = None) -> Deleted:
         """Hide a document: no reader finds any part of it until it is brought back.
 
         Raises:
@@ -50,13 +49,14 @@ class SoftDeletes:
             RequestIdReusedError: the request id was used with another body.
         """
 
-        def work(connection: Connection) -> DeletedCounts:
-            counts = hide_document(connection, tenant, collection, document_id, epoch_ms(self._clock.now()))
-            request_id = settle(connection, self._database.steady, tenant, receipt, counts)
+        def work(connection: Connection) -> Deleted:
+            deleted = hide_document(connection, tenant, collection, document_id, epoch_ms(self._clock.now()))
+            record_deletion(connection, deleted, self._database.steady.now_ms())
+            request_id = settle(connection, self._database.steady, tenant, receipt, deleted)
             append_audit(
                 connection, self._clock, self._database.steady, tenant, "hide_document", document_id, request_id
             )
-            return counts
+            return deleted
 
         return self._database.write(work)
 

@@ -13,7 +13,7 @@ IS_HIDDEN: ColumnElement[bool] = documents.c.deleted_generation > 0
 
 
 def visible_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping:
-    """Return the columns of a visible document, and `engine_name` and `identity_digest` of its collection.
+    """Return the columns of a visible document, and of its collection name, uid, engine and model.
 
     Raises:
         DocumentNotFoundError: the collection has no such document, or it was deleted.
@@ -31,7 +31,13 @@ def hidden_row(connection: Connection, tenant: str, collection: str, document_id
 
 def _row_of(tenant: str, collection: str, document_id: str) -> Select[Any]:
     return (
-        select(documents, collections.c.engine_name, collections.c.identity_digest)
+        select(
+            documents,
+            collections.c.name.label("collection"),
+            collections.c.uid.label("collection_uid"),
+            collections.c.engine_name,
+            collections.c.identity_digest,
+        )
         .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
         .where(
             documents.c.tenant == tenant,

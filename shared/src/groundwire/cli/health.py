@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING
 import click
 
 from groundwire.cli.options import address_option, connect, json_option
-from groundwire.cli.output import print_json, print_line
+from groundwire.cli.output import counted, print_json, print_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from groundwire.api.ingest.v1 import ingest_service_pb2
     from groundwire.client import GroundwireClient
 
@@ -29,39 +27,49 @@ def health(service: str | None, address: str, as_json: bool) -> None:
     """Print the state of each service and what fails behind the calls; exits with 1 unless all are serving."""
     with connect(address) as client:
         states = {name: _state(client, name) for name in ([service] if service else SERVICES)}
-        failing = [] if service else failing_jobs(client)
+        behind = None if service else housekeeping(client)
     if as_json:
-        print_json(states | ({"housekeeping": [_fields(each) for each in failing]} if failing else {}))
+        print_json(states | ({} if behind is None else _shown(behind)))
     else:
         for name, state in states.items():
             print_line(f"{state:<12} {name}")
-        show_failing(failing)
+        show_housekeeping(behind)
     if set(states.values()) != {"SERVING"}:
         raise click.exceptions.Exit(1)
 
 
-def failing_jobs(client: "GroundwireClient") -> "Sequence[ingest_service_pb2.HousekeepingFailure]":
-    """Return what fails behind the calls; nothing when the server cannot say."""
+def housekeeping(client: "GroundwireClient") -> "ingest_service_pb2.GetHousekeepingResponse | None":
+    """Return what goes on behind the calls; None when the server cannot say."""
     from groundwire.kernel.errors import GroundwireError  # noqa: PLC0415 - --help stays fast
 
     try:
-        return client.housekeeping().failures
+        return client.housekeeping()
     except GroundwireError:
-        return []
+        return None
 
 
-def show_failing(failures: "Sequence[ingest_service_pb2.HousekeepingFailure]") -> None:
-    """Print a line for each failure; nothing when there is none."""
-    for each in failures:
+def show_housekeeping(behind: "ingest_service_pb2.GetHousekeepingResponse | None") -> None:
+    """Print a line for each failure and one for deletions that are not complete; nothing when all is done."""
+    if behind is None:
+        return
+    for each in behind.failures:
         where = f" of {each.collection}" if each.collection else ""
         since = each.since_time.ToDatetime().isoformat(sep=" ", timespec="seconds")
         print_line(f"FAILING      {each.job}{where}, {each.failure_count} times since {since} UTC: {each.message}")
+    if behind.incomplete_deletions:
+        since = behind.incomplete_deletions[0].hidden_time.ToDatetime().isoformat(sep=" ", timespec="seconds")
+        count = counted(len(behind.incomplete_deletions), "deletion")
+        print_line(f"CLEANING     traces of {count} since {since} UTC, which nothing finds any more")
 
 
-def _fields(failure: "ingest_service_pb2.HousekeepingFailure") -> object:
+def _shown(behind: "ingest_service_pb2.GetHousekeepingResponse") -> dict[str, object]:
+    """Return what is not as it should be, by its name in the JSON."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
-    return message_json(failure)
+    failures = [message_json(each) for each in behind.failures]
+    receipts = [message_json(each) for each in behind.incomplete_deletions]
+    shown: dict[str, object] = {"housekeeping": failures, "incomplete_deletions": receipts}
+    return {name: part for name, part in shown.items() if part}
 
 
 def _state(client: "GroundwireClient", service: str) -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groundwire.cli.health import failing_jobs, show_failing
+from groundwire.cli.health import housekeeping, show_housekeeping
 from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import print_json, print_line
 
@@ -25,12 +25,12 @@ def pipeline(collection: str, window: float | None, address: str, as_json: bool)
 
     with connect(address) as client:
         stats = client.pipeline_stats(collection=collection, window=_duration(window))
-        failing = [] if as_json else failing_jobs(client)
+        behind = None if as_json else housekeeping(client)
     if as_json:
         print_json(message_json(stats))
     else:
         _show(stats)
-        show_failing(failing)
+        show_housekeeping(behind)
 
 
 def _show(stats: "retrieve_service_pb2.GetPipelineStatsResponse") -> None:

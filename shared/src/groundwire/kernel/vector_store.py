@@ -194,13 +194,14 @@ class Recoverable(VectorStore, Protocol):
 class Scrubbable(VectorStore, Protocol):
     """An engine whose files keep what was removed until they are written anew."""
 
-    def scrub(self, collection: str, budget: Budget) -> bool:
+    def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
         """Leave nothing in the files of what was removed from a collection before; unknown collections are clean.
 
-        Searches go on, writes to the collection wait.
+        Searches go on. Writes wait for a second at most, with `at_any_size` for parts of it.
 
         Returns:
-            Whether that was done; false for a collection that is too large to be written anew within a call.
+            Whether that was done. Without `at_any_size` it is false for a collection that is too large to be written
+            anew within a call.
 
         Raises:
             DeadlineError: it takes longer than the budget lasts; what was removed may still be in the files.

@@ -4,10 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from groundwire.catalog.database import Database
-from groundwire.catalog.deletion_traces import Leftovers
 from groundwire.catalog.document_changes import DocumentChanges
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.soft_deletes import SoftDeletes
 from groundwire.ingest.apply_outbox import ApplyOutbox
 from groundwire.ingest.complete_deletion import CompleteDeletion
@@ -41,6 +39,7 @@ class ChangeParts:
     catalog: Database
     documents: Documents
     apply: ApplyOutbox
+    complete: CompleteDeletion
     embed_chunks: EmbedChunks
     vectors: VectorStore
     sources: KeyedLocks
@@ -51,13 +50,11 @@ class ChangeParts:
         """Return the use cases."""
         collections, documents = self.apply.collections, self.documents
         changes, soft_deletes = DocumentChanges(self.catalog, self.clock), SoftDeletes(self.catalog, self.clock)
-        ledger = Ledger(self.catalog)
-        complete = CompleteDeletion(self.apply, Leftovers(self.catalog), self.vectors, ledger, self.clock)
         return Changes(
             update_document=UpdateDocument(collections, documents, changes, self.apply, self.sources),
             update_chunk=UpdateChunk(collections, changes, self.apply),
-            delete_document=DeleteDocument(collections, documents, soft_deletes, complete, self.nudge),
-            delete_collection=DeleteCollection(collections, complete, self.nudge),
+            delete_document=DeleteDocument(collections, documents, soft_deletes, self.complete, self.nudge),
+            delete_collection=DeleteCollection(collections, self.complete, self.nudge),
             restore_document=RestoreDocument(
                 collections,
                 documents,

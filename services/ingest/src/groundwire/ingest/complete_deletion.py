@@ -1,111 +1,115 @@
-"""Clean the stores up after a deletion, look whether anything is left, and say so in its receipt."""
+"""Clean the stores up after deletions, look whether anything is left, and complete the receipts."""
 
-import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import structlog
 
-from groundwire.catalog.deletion_traces import DeletionTraces, Leftovers
-from groundwire.catalog.generations import Receipt
-from groundwire.catalog.ledger import Ledger
+from groundwire.catalog.deletion_traces import Leftovers
+from groundwire.catalog.deletions import Deleted, Deletion, Deletions, WaitingDeletions
 from groundwire.ingest.apply_outbox import ApplyOutbox
-from groundwire.ingest.domain.deletions import Deletion, StoreDeletion
+from groundwire.ingest.housekeeping import Job, Subject
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
-from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError
+from groundwire.kernel.errors import CollectionNotFoundError, DataLossError, GroundwireError
 from groundwire.kernel.vector_store import Scrubbable, VectorStore
 
-_POINTS_PER_SEARCH = 1000
+_POINTS_PER_LOOK = 1000
+_LOOK_EVERY_S = 1.0
+_SCRUB_S = 6 * 3600.0
+"""Longer than writing millions of points anew takes."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class DeletedParts:
-    """What a transaction removed, and what it left to do."""
-
-    documents: int
-    texts: int
-    embeddings: int
-    messages: int
-    traces: DeletionTraces
-    tasks: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CompleteDeletion:
-    """Makes receipts of deletions: hidden at first, complete once every store is known to be clean."""
+    """Receipts of deletions are hidden at first, and complete once every store is known to be clean.
+
+    A call completes its own where that takes less than a second or so. The others are left to a job, which writes the
+    files of an engine collection anew once for all deletions that wait for it: when there was none for `quiet_s`
+    seconds, or when the first of them is `within_s` seconds old.
+    """
 
     apply: ApplyOutbox
+    deletions: Deletions
     leftovers: Leftovers
     vectors: VectorStore
-    ledger: Ledger
     clock: Clock
+    quiet_s: float
+    within_s: float
 
-    def begin(self, parts: DeletedParts, deletion_id: str) -> Deletion:
-        """Return the receipt as of the transaction: the engine has not been told yet."""
-        traces = parts.traces
-        rows = parts.documents + len(traces.numbers) if traces.permanent else 0
-        stores = (
-            StoreDeletion("catalog", rows),
-            StoreDeletion("full_text", traces.indexed),
-            StoreDeletion("vectors", traces.indexed, left=traces.indexed),
-            StoreDeletion("texts", parts.texts),
-            StoreDeletion("embedding_cache", parts.embeddings),
-            StoreDeletion("sessions", parts.messages),
-        )
-        now = self.clock.now()
-        return Deletion(deletion_id, traces.permanent, parts.documents, len(traces.numbers), stores, now)
-
-    def __call__(
-        self,
-        tenant: str,
-        collection: Collection,
-        parts: DeletedParts,
-        hidden: Deletion,
-        budget: Budget,
-        remember: Callable[[Deletion], Receipt] | None,
-    ) -> Deletion:
+    def __call__(self, deleted: Deleted, budget: Budget) -> Deletion:
         """Return the receipt after the engine has been told, everything has been searched and no file holds the texts.
 
-        A failure is not the call's: what was deleted is invisible, and the sweeper goes on cleaning up.
+        A failure is not the call's: what was deleted is invisible, and housekeeping completes the receipt.
         """
-        if not self.apply.finish(parts.tasks, budget):
-            return hidden
+        tenant, deletion = deleted.traces.tenant, deleted.deletion
+        if not self.apply.finish(deleted.tasks, budget):
+            return deletion
         try:
-            left = self.leftovers.count(parts.traces)
-            if parts.traces.permanent and not self.leftovers.scrub(budget):
-                return hidden  # a reader of an earlier state keeps the deleted text in the log
-            store = self.vectors if parts.traces.permanent else None
-            if isinstance(store, Scrubbable) and not store.scrub(collection.engine_name, budget):
-                return hidden
-            left["vectors"] = self._points_left(collection, parts.traces.numbers, budget)
+            engine_name = self.deletions.engine_of(tenant, deletion.deletion_id)
+            if engine_name is None:
+                return deletion
+            searched = self._complete(engine_name, [deleted], budget, at_any_size=False)
         except GroundwireError as error:
-            _log.warning("a deletion could not be checked", collection=collection.name, error=error.message)
-            return hidden
-        deletion = hidden.searched(left, self.clock.now())
-        if remember is not None:
-            self.ledger.revise(tenant, remember(deletion))
-        return deletion
+            _log.warning("a deletion is completed later", collection=deleted.traces.collection, error=error.message)
+            return deletion
+        return searched[0] if searched else deletion
 
-    def _points_left(self, collection: Collection, numbers: Sequence[int], budget: Budget) -> int:
-        anywhere = np.zeros(collection.identity.dimensions, dtype=np.float32)
-        anywhere[0] = 1.0
+    def job(self) -> Job:
+        """Return the job that completes what calls left; searches and writes go on meanwhile."""
+        return Job("deletions", self._complete_waiting, self._subjects, every_s=_LOOK_EVERY_S, timeout_s=_SCRUB_S)
+
+    def _subjects(self) -> list[Subject]:
+        return [
+            Subject(each.engine_name, each.tenant, each.collection)
+            for each in self.deletions.ready()
+            if self._is_due(each)
+        ]
+
+    def _is_due(self, waiting: WaitingDeletions) -> bool:
+        return waiting.last_age_ms >= self.quiet_s * 1000 or waiting.first_age_ms >= self.within_s * 1000
+
+    def _complete_waiting(self, subject: Subject, budget: Budget) -> int:
+        waiting = self.deletions.ready_of_engine(subject.key)
+        searched = self._complete(subject.key, waiting, budget, at_any_size=True)
+        for each in searched:
+            if each.complete_time is None and not each.permanent:
+                self.deletions.forget(subject.tenant, each.deletion_id)  # the document was restored
+        left = sum(each.complete_time is None and each.permanent for each in searched)
+        if left:
+            raise DataLossError(f"{left} deletions have left something behind", subject=subject.collection)
+        return len(searched)
+
+    def _complete(
+        self, engine_name: str, waiting: Sequence[Deleted], budget: Budget, *, at_any_size: bool
+    ) -> list[Deletion]:
+        """Search for what was deleted, scrub the files once, and note what was found; none if something has to wait."""
+        found = [
+            self.leftovers.count(each.traces) | {"vectors": self._points_left(engine_name, each.traces.numbers, budget)}
+            for each in waiting
+        ]
+        # What cannot be completed anyway is no reason to write everything anew.
+        if any(each.traces.permanent and not any(left.values()) for each, left in zip(waiting, found, strict=True)):
+            if not self.leftovers.scrub(budget):
+                return []  # a reader of an earlier state keeps the deleted text in the log
+            store = self.vectors
+            if isinstance(store, Scrubbable) and not store.scrub(engine_name, budget, at_any_size=at_any_size):
+                return []
+        now = self.clock.now()
+        searched = [each.deletion.searched(left, now) for each, left in zip(waiting, found, strict=True)]
+        if waiting:
+            self.deletions.note(waiting[0].traces.tenant, searched)
+        return searched
+
+    def _points_left(self, engine_name: str, numbers: Sequence[int], budget: Budget) -> int:
         left = 0
-        for start in range(0, len(numbers), _POINTS_PER_SEARCH):
+        for start in range(0, len(numbers), _POINTS_PER_LOOK):
             budget.check()
-            within = numbers[start : start + _POINTS_PER_SEARCH]
             try:
-                found = self.vectors.search(collection.engine_name, anywhere, len(within), budget, within=within)
+                found = self.vectors.fetch(engine_name, numbers[start : start + _POINTS_PER_LOOK], budget)
             except CollectionNotFoundError:
                 return 0
-            left += len(found)
+            left += len(found.numbers)
         return left
-
-
-def new_deletion_id() -> str:
-    """Make the id of a receipt."""
-    return str(uuid.uuid4())

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.delete_collection import DeletedCollection
+from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.generations import Receipt
-from groundwire.ingest.complete_deletion import CompleteDeletion, DeletedParts, new_deletion_id
-from groundwire.ingest.domain.deletions import Deletion
+from groundwire.ingest.complete_deletion import CompleteDeletion
 from groundwire.kernel.budget import Budget
 
 
@@ -27,23 +26,7 @@ class DeleteCollection:
         Raises:
             CollectionNotFoundError: no such collection.
         """
-        deletion_id = new_deletion_id()
-
-        def begin(deleted: DeletedCollection) -> Deletion:
-            return self.complete.begin(_parts(deleted), deletion_id)
-
-        receipt = None if remember is None else lambda deleted: remember(begin(deleted))
+        receipt = None if remember is None else lambda deleted: remember(deleted.deletion)
         deleted = self.collections.delete(tenant, name, receipt)
         self.after_delete()
-        return self.complete(tenant, deleted.collection, _parts(deleted), begin(deleted), budget, remember)
-
-
-def _parts(deleted: DeletedCollection) -> DeletedParts:
-    return DeletedParts(
-        documents=deleted.documents,
-        texts=deleted.generations,
-        embeddings=deleted.embeddings,
-        messages=deleted.messages,
-        traces=deleted.traces,
-        tasks=deleted.tasks,
-    )
+        return self.complete(deleted, budget)

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from groundwire.catalog.collections import Collections
+from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.generations import DeletedCounts, Receipt
+from groundwire.catalog.generations import Receipt
 from groundwire.catalog.soft_deletes import SoftDeletes
-from groundwire.ingest.complete_deletion import CompleteDeletion, DeletedParts, new_deletion_id
-from groundwire.ingest.domain.deletions import Deletion
+from groundwire.ingest.complete_deletion import CompleteDeletion
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName
 
@@ -44,17 +44,8 @@ class DeleteDocument:
         found = self.collections.get(tenant, collection)
         if permanent is None:
             permanent = found.profile is not ProfileName.MEMORY
-        deletion_id = new_deletion_id()
-
-        def begin(counts: DeletedCounts) -> Deletion:
-            return self.complete.begin(_parts(counts), deletion_id)
-
-        receipt = None if remember is None else lambda counts: remember(begin(counts))
+        receipt = None if remember is None else lambda deleted: remember(deleted.deletion)
         delete = self.documents.delete if permanent else self.soft_deletes.hide
-        counts = delete(tenant, collection, document_id, receipt)
+        deleted = delete(tenant, collection, document_id, receipt)
         self.after_delete()
-        return self.complete(tenant, found, _parts(counts), begin(counts), budget, remember)
-
-
-def _parts(counts: DeletedCounts) -> DeletedParts:
-    return DeletedParts(1, counts.generations, counts.embeddings, counts.messages, counts.traces, counts.tasks)
+        return self.complete(deleted, budget)

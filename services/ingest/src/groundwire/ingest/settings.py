@@ -12,6 +12,8 @@ class IngestSettings(BaseSettings):
     `parser_memory_mib` MiB; one that uses none for `parser_stall_s` seconds is replaced. An office document may inflate
     to `parser_inflated_mib` MiB in `parser_zip_entries` entries, none of them to more than `parser_zip_ratio` times its
     size; a PDF may have `parser_pages` pages. `embed_batch_tokens` are embedded between two looks at the deadline.
+    Files of a vector engine that hold deleted texts are written anew once for all deletions, when there was none for
+    `scrub_after_quiet_s` seconds, or the first of them is `scrub_within_s` seconds old.
     """
 
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_INGEST_", frozen=True, extra="ignore")
@@ -32,3 +34,5 @@ class IngestSettings(BaseSettings):
     parser_pages: int = Field(default=20_000, ge=1)
     embed_batch_tokens: int = Field(default=8192, ge=1)
     sweep_every_s: float = Field(default=30.0, gt=0)
+    scrub_after_quiet_s: float = Field(default=10.0, ge=0)
+    scrub_within_s: float = Field(default=300.0, ge=0)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from groundwire.catalog.deletions import Deletions
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.expired_generations import ExpiredGenerations
 from groundwire.catalog.index_builds import IndexBuilds
@@ -41,6 +42,7 @@ class SweepLeftovers:
     outbox: Outbox
     cache: VectorCache
     ledger: Ledger
+    deletions: Deletions
     receive: ReceiveUpload
     apply: ApplyOutbox
     identity_digest: str
@@ -68,7 +70,7 @@ class SweepLeftovers:
         return [
             Job("unfinished", self._take_back, every_s=_TIDY_EVERY_S),
             Job("retention", self._expire, self._collections_with_past, every_s=_TIDY_EVERY_S),
-            Job("requests", lambda _subject, _budget: self.ledger.sweep(), every_s=_FORGET_EVERY_S),
+            Job("requests", lambda _s, _b: self.ledger.sweep() + self.deletions.sweep(), every_s=_FORGET_EVERY_S),
             Job("uploads", lambda _subject, _budget: self.receive.sweep(), every_s=_FORGET_EVERY_S),
             Job("vectors", lambda _s, _b: self.cache.sweep(self.identity_digest), every_s=_FORGET_EVERY_S),
         ]

@@ -61,8 +61,11 @@ class Engine:
         self._open_client()
         for name in damaged:
             self.renew(name)
-        for name in [name for name in self._collections if name.endswith(_REWRITTEN)]:
-            self._end_rewrite(name.removesuffix(_REWRITTEN))
+        for name in [name.removesuffix(_REWRITTEN) for name in self._collections if name.endswith(_REWRITTEN)]:
+            if name in self._collections:
+                self.drop(name + _REWRITTEN)  # it may not be whole
+            else:
+                self._replace_by_copy(name)
         return {name: facts_of(collection) for name, collection in self._collections.items()}, seal is not None
 
     def open_anew(self, folder: str) -> tuple[dict[str, Facts], bool]:
@@ -92,26 +95,39 @@ class Engine:
         self.drop(name)
         self._make(name, dimensions, is_complete=False)
 
-    def scrub(self, name: str) -> None:
-        """Write a collection anew, and Chroma's catalog, which keep what was removed; a collection may be unknown."""
-        if name not in self._collections:
-            with self._alone():
-                self._reopen()
-            return
-        held = self._collections[name]
-        facts = facts_of(held)
+    def begin_rewrite(self, name: str) -> None:
+        """Make an empty copy of a collection, in place of one that was not finished."""
+        if name + _REWRITTEN in self._collections:
+            self._client.delete_collection(name + _REWRITTEN)
+        facts = facts_of(self._collections[name])
         self._make(name + _REWRITTEN, facts.dimensions, is_complete=facts.is_complete)
-        copy = self._collections[name + _REWRITTEN]
-        for numbers in batches(all_numbers(held), _PAGE):
-            put(copy, *records(held, numbers))
+
+    def copy(self, name: str, numbers: Sequence[int]) -> None:
+        """Bring records of the copy to the state they have in the collection: the same, or absent."""
+        held, copy = self._collections[name], self._collections[name + _REWRITTEN]
+        found, vectors, stored = records(held, numbers)
+        if found:
+            put(copy, found, vectors, stored)
+        if gone := sorted(set(numbers).difference(found)):
+            remove(copy, gone)
+
+    def end_rewrite(self, name: str, numbers: Sequence[int]) -> None:
+        """Copy the last records, and let the copy take the place of the collection."""
+        self.copy(name, numbers)
         with self._alone():
-            self._end_rewrite(name)
+            self._replace_by_copy(name)
         self._sync_graphs()
+
+    def clean(self) -> None:
+        """Write Chroma's catalog anew, which keeps what was removed."""
+        with self._alone():
+            self._reopen()
 
     def drop(self, name: str) -> None:
         """Remove a collection and everything of its records."""
         with self._alone():
-            self._client.delete_collection(name)
+            for each in {name, name + _REWRITTEN} & self._collections.keys():
+                self._client.delete_collection(each)
             self._reopen()
 
     def damage(self, name: str) -> str:
@@ -189,15 +205,11 @@ class Engine:
             self._reading.wait_for(lambda: self._readers == 0)
             yield
 
-    def _end_rewrite(self, name: str) -> None:
-        """Let the rewritten collection take the place of the old one; drop it when the old one is still there whole."""
-        rewritten = name + _REWRITTEN
-        if name in self._collections and self._count(rewritten) != self._count(name):
-            self.drop(rewritten)
-            return
+    def _replace_by_copy(self, name: str) -> None:
         if name in self._collections:
-            self.drop(name)
-        self._collections[name] = self._collections.pop(rewritten)
+            self._client.delete_collection(name)
+            self._reopen()
+        self._collections[name] = self._collections.pop(name + _REWRITTEN)
         self._collections[name].modify(name=name)
 
     def _reopen(self) -> None:
@@ -205,9 +217,6 @@ class Engine:
         self._client.close()
         _remove_leftovers(self._data)
         self._open_client()
-
-    def _count(self, name: str) -> int:
-        return int(self._collections[name].count())
 
     def _open_client(self) -> None:
         self._client = open_client(str(self._data))

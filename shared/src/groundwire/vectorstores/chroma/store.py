@@ -6,6 +6,7 @@ The library runs in an engine process, because it holds the interpreter lock whi
 import importlib.util
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,7 @@ from groundwire.vectorstores.stored_fields import restored_payload, stored_field
 _ENGINE = "chroma"
 _START_S = 120.0
 """What opening a folder may take: the library loads in 2 to 5 s, on a busy machine in 20."""
-_SCRUB_POINTS = 1_000
-"""A larger collection takes more than a second to be written anew, for each deletion: 0.5 to 1 ms a record."""
+_SCRUB_WAIT_S = 2.0
 _BATCH = 64
 """Searches wait for the batch before them: 20 ms for Chroma's log and 0.4 to 0.8 ms a record."""
 
@@ -51,6 +51,7 @@ class ChromaVectorStore:
 
     Args:
         folder: made if missing.
+        scrub_at_once: records up to which a collection is written anew within a call: 0.5 to 1 ms each.
         hung_after_s: seconds without a sign of life after which the engine is killed and started again.
 
     Raises:
@@ -60,13 +61,17 @@ class ChromaVectorStore:
         StoreUnavailableError: Chroma cannot open the folder.
     """
 
-    def __init__(self, folder: Path, *, hung_after_s: float = HUNG_AFTER_S) -> None:
+    def __init__(self, folder: Path, *, scrub_at_once: int = 1_000, hung_after_s: float = HUNG_AFTER_S) -> None:
         if importlib.util.find_spec("chromadb") is None:
             raise MissingExtraError("chroma needs the package chromadb: groundwire[chroma]", extra="chroma")
         self._folder = folder
+        self._scrub_at_once = scrub_at_once
         self._hung_after_s = hung_after_s
         self._lock = threading.Lock()
         self._writing = threading.Lock()
+        self._scrubbing = threading.Lock()
+        self._touched: dict[str, set[int]] = {}
+        """The records of a collection that is being written anew which are not in the copy as they are now."""
         self._dimensions: dict[str, int] = {}
         self._incomplete: set[str] = set()
         self._unverified: set[str] = set()
@@ -131,14 +136,17 @@ class ChromaVectorStore:
         for batch in batches(numbers, _BATCH):
             self._write(budget, "delete", collection, as_ints(batch))
 
-    def scrub(self, collection: str, budget: Budget) -> bool:
-        """Write a collection and Chroma's catalog anew, unless they are large; see the port."""
-        with budget.holding(self._lock), budget.holding(self._writing):
-            engine = self._engine.live(budget)
-            is_known = collection in self._dimensions
-            if is_known and int(engine.read(budget, "count", collection)) > _SCRUB_POINTS:
-                return False
-            engine.write(budget, "scrub", collection)
+    def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
+        """Write a collection anew beside what serves, and then Chroma's catalog; see the port."""
+        patience = budget if at_any_size else Budget(min(_SCRUB_WAIT_S, budget.remaining_s() or _SCRUB_WAIT_S))
+        with patience.holding(self._scrubbing):
+            try:
+                if not at_any_size and self.count(collection, budget) > self._scrub_at_once:
+                    return False
+                self._rewrite(collection, budget)
+            except CollectionNotFoundError:
+                with budget.holding(self._writing):
+                    self._engine.live(budget).write(budget, "clean")
         return True
 
     def search(
@@ -209,17 +217,40 @@ class ChromaVectorStore:
                 self._incomplete.discard(collection)
             self._unverified.discard(collection)
 
+    def _rewrite(self, collection: str, budget: Budget) -> None:
+        """Copy the records in parts, between which others write, and let the copy take the place."""
+        touched: set[int] = set()
+        try:
+            with budget.holding(self._writing):
+                self._dimensions_of(collection)
+                engine = self._engine.live(budget)
+                engine.write(budget, "begin_rewrite", collection)
+                touched.update(engine.read(budget, "numbers", collection))
+                self._touched[collection] = touched
+            while len(touched) > _BATCH:
+                with budget.holding(self._writing):
+                    self._dimensions_of(collection)
+                    part = list(islice(touched, _BATCH))
+                    engine.write(budget, "copy", collection, part)
+                    touched.difference_update(part)
+            with budget.holding(self._writing):
+                self._dimensions_of(collection)
+                engine.write(budget, "end_rewrite", collection, list(touched))
+        finally:
+            self._touched.pop(collection, None)
+
     def _read(self, budget: Budget, method: str, collection: str, *arguments: Any) -> Any:
         try:
             return self._engine.live(budget).read(budget, method, collection, *arguments)
         except StoreUnavailableError as error:
             raise self._explained(collection, error) from error
 
-    def _write(self, budget: Budget, method: str, collection: str, *arguments: Any) -> None:
+    def _write(self, budget: Budget, method: str, collection: str, numbers: list[int], *rest: Any) -> None:
         try:
             with budget.holding(self._writing):
                 self._dimensions_of(collection)
-                self._engine.live(budget).write(budget, method, collection, *arguments)
+                self._touched.get(collection, set()).update(numbers)
+                self._engine.live(budget).write(budget, method, collection, numbers, *rest)
         except StoreUnavailableError as error:
             raise self._explained(collection, error) from error
 

@@ -54,8 +54,7 @@ _BATCH = 250
 _CLOSE_S = 60.0
 """Closing a shard flushes it: up to 3 s for a large one on a busy disk."""
 _PAGE = 10_000
-_SCRUB_POINTS = 5_000
-"""Larger collections are not written anew within a call: 10,000 points take a second, for each deletion."""
+_SCRUB_WAIT_S = 2.0
 _START_S = 30.0
 """What a new engine, or the opening of one collection, may take."""
 
@@ -71,6 +70,7 @@ class QdrantEdgeVectorStore:
         index_fields_after: points from which on filters pay for indexes of fields (25 files and 100 kB each).
         rebuild_after: points outside the index that are scanned without regret (2 to 3 ms for 20,000).
         rebuild_growth: share of the indexed points that must have come or changed since the last build.
+        scrub_at_once: points up to which a collection is written anew within a call: 10,000 take a second.
         hung_after_s: seconds without a sign of life after which the engine is killed and started again.
 
     Raises:
@@ -89,6 +89,7 @@ class QdrantEdgeVectorStore:
         index_fields_after: int = 4_000,
         rebuild_after: int = 20_000,
         rebuild_growth: float = 0.5,
+        scrub_at_once: int = 5_000,
         hung_after_s: float = HUNG_AFTER_S,
     ) -> None:
         if importlib.util.find_spec("qdrant_edge") is None:
@@ -98,6 +99,7 @@ class QdrantEdgeVectorStore:
         self._index_fields_after = index_fields_after
         self._rebuild_after = rebuild_after
         self._rebuild_growth = rebuild_growth
+        self._scrub_at_once = scrub_at_once
         self._hung_after_s = hung_after_s
         self._lock = threading.Lock()
         self._is_closed = threading.Event()
@@ -174,19 +176,26 @@ class QdrantEdgeVectorStore:
             self._write(served, budget, "delete", as_ints(batch))
         served.removals += 1
 
-    def scrub(self, collection: str, budget: Budget) -> bool:
-        """Write the files of a collection anew unless it is large; see the port."""
+    def scrub(self, collection: str, budget: Budget, *, at_any_size: bool = False) -> bool:
+        """Write the files of a collection anew, a large one beside what serves; see the port."""
         try:
             served = self._served(collection)
         except CollectionNotFoundError:
             return True
         removals = served.removals
-        with budget.holding(served.rebuilding):
+        # A call waits for the rewriting of another one, not for a rebuild of minutes.
+        patience = budget if at_any_size else Budget(min(_SCRUB_WAIT_S, budget.remaining_s() or _SCRUB_WAIT_S))
+        with patience.holding(served.rebuilding):
             if served.scrubbed >= removals and removals:
                 return True  # another call has done it meanwhile, for both
-            if not served.is_complete or self.count(collection, budget) > _SCRUB_POINTS:
+            if not served.is_complete:
                 return False
-            self._rewrite(served, budget)
+            if self.count(collection, budget) <= self._scrub_at_once:
+                self._rewrite(served, budget)
+            elif at_any_size:
+                self._rebuild(served, tuple, budget)
+            else:
+                return False
         return True
 
     def search(
@@ -244,15 +253,7 @@ class QdrantEdgeVectorStore:
         if not served.rebuilding.acquire(blocking=False):
             return
         try:
-            rebuild = Rebuild(
-                self._engine.live(budget),
-                self._start_builder,
-                served,
-                self._rebuild_after,
-                budget,
-                self._is_closed,
-            )
-            rebuild(self._numbers(served, budget), points)
+            self._rebuild(served, points, budget)
         finally:
             served.rebuilding.release()
 
@@ -402,6 +403,14 @@ class QdrantEdgeVectorStore:
         with contextlib.suppress(GroundwireError):  # an engine that died has closed everything
             self._engine.live(Budget(_CLOSE_S)).write(Budget(_CLOSE_S), "close", str(old))
         remove_copy(old)
+
+    def _rebuild(self, served: ServedCollection, points: Callable[[], Iterable[PointBatch]], budget: Budget) -> None:
+        """Do it, with `rebuilding` held; points that are not given come from the serving copy."""
+        removals = served.removals
+        engine = self._engine.live(budget)
+        rebuild = Rebuild(engine, self._start_builder, served, self._rebuild_after, budget, self._is_closed)
+        rebuild(self._numbers(served, budget), points)
+        served.scrubbed = removals
 
     def _numbers(self, served: ServedCollection, budget: Budget) -> Iterator[int]:
         page: list[int] = [0]

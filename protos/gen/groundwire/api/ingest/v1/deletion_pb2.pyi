@@ -47,7 +47,9 @@ Global___DeletionState: _TypeAlias = DeletionState  # noqa: Y015
 @_typing.final
 class DeletionReceipt(_message.Message):
     """Proof of a deletion. What was deleted is invisible as soon as the receipt exists, also while stores are
-    still being cleaned.
+    still being cleaned. Where the files of an index are too large to be written anew within the call, that is done
+    afterwards, for several deletions at a time: repeat the request with the same `request_id` to get the receipt as it
+    is then. `IngestService.GetHousekeeping` lists the receipts that are not complete.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

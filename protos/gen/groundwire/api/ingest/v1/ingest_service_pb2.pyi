@@ -3083,6 +3083,7 @@ class GetHousekeepingResponse(_message.Message):
 
     JOBS_FIELD_NUMBER: _builtins.int
     FAILURES_FIELD_NUMBER: _builtins.int
+    INCOMPLETE_DELETIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def jobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___HousekeepingJob]:
         """Output only. Jobs, in rising order of their names."""
@@ -3091,15 +3092,20 @@ class GetHousekeepingResponse(_message.Message):
     def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___HousekeepingFailure]:
         """Output only. What fails now, longest first; empty when all is well."""
 
+    @_builtins.property
+    def incomplete_deletions(self) -> _containers.RepeatedCompositeFieldContainer[_deletion_pb2.DeletionReceipt]:
+        """Output only. Receipts of deletions that are not complete yet, oldest first; the first 100."""
+
     def __init__(
         self,
         *,
         jobs: _abc.Iterable[Global___HousekeepingJob] | None = ...,
         failures: _abc.Iterable[Global___HousekeepingFailure] | None = ...,
+        incomplete_deletions: _abc.Iterable[_deletion_pb2.DeletionReceipt] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failures", b"failures", "jobs", b"jobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failures", b"failures", "incomplete_deletions", b"incomplete_deletions", "jobs", b"jobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -3117,8 +3123,8 @@ class HousekeepingJob(_message.Message):
     DONE_COUNT_FIELD_NUMBER: _builtins.int
     LAST_SUCCESS_TIME_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Output only. Name, such as `outbox`, `repeated_chunks`, `unfinished`, `retention`, `requests`, `uploads`, `vectors`
-    or `rebuild`.
+    """Output only. Name, such as `outbox`, `repeated_chunks`, `unfinished`, `retention`, `requests`, `uploads`, `vectors`,
+    `deletions` or `rebuild`.
     """
     run_count: _builtins.int
     """Output only. How often it ran."""

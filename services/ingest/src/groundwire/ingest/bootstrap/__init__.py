@@ -103,7 +103,8 @@ def build(
     sweep, rebuild = _sweep(base, receive), RebuildIndex(vectors, base.cache)
     # A hung engine must not keep the catalog from being tidied, nor a rebuild of minutes the points from being deleted.
     index_recovery = IndexRecovery(base.collections, base.cache, base.check_points, vectors)
-    lanes = (sweep.catalog_jobs(), sweep.engine_jobs(), [rebuild.job()], [index_recovery.job()])
+    rewriting = [rebuild.job(), base.complete_deletion.job()]
+    lanes = (sweep.catalog_jobs(), sweep.engine_jobs(), rewriting, [index_recovery.job()])
     housekeeping = Housekeeping(lanes, base.clock, settings.sweep_every_s)
 
     def after_write(collection: Collection) -> None:
@@ -131,6 +132,7 @@ def _servicer(
         catalog=base.catalog,
         documents=base.documents,
         apply=base.apply_outbox,
+        complete=base.complete_deletion,
         embed_chunks=base.embed_chunks,
         vectors=base.vectors,
         sources=ingest.locks,
@@ -143,7 +145,9 @@ def _servicer(
         Calls(use_cases(base, ingest, changes), PageTokens(key), write_tokens),
         _collection_calls(base, changes, PageTokens(key)),
         ChangeCalls(changes, base.remember, write_tokens),
-        InspectionCalls(ValidateMetadata(), GetStats(Statistics(base.catalog), base.vectors), housekeeping),
+        InspectionCalls(
+            ValidateMetadata(), GetStats(Statistics(base.catalog), base.vectors), housekeeping, base.deletions
+        ),
         operations,
         PutChunksCall(put_chunks(base, ingest), base.remember, write_tokens),
         UploadStream(ingest, base.remember, receive, pools, write_tokens),
@@ -158,6 +162,7 @@ def _collection_calls(base: Foundation, changes: Changes, tokens: PageTokens) ->
         list=ListCollections(base.collections),
         update=UpdateCollection(base.collections),
         delete=changes.delete_collection,
+        deletions=base.deletions,
         remember=base.remember,
     )
     return CollectionCalls(use, tokens, SettingsReader(base.settings.max_document_bytes), engine_name(base.vectors))
@@ -171,6 +176,7 @@ def _sweep(base: Foundation, receive: ReceiveUpload) -> SweepLeftovers:
         outbox=base.outbox,
         cache=base.cache,
         ledger=base.ledger,
+        deletions=base.deletions,
         receive=receive,
         apply=base.apply_outbox,
         identity_digest=base.embedder.identity.digest,

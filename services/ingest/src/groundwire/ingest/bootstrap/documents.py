@@ -79,6 +79,7 @@ def use_cases(base: Foundation, ingest: IngestDocument, changes: Changes) -> Use
         list_documents=ListDocuments(base.documents, base.chunks),
         read_document_text=ReadDocumentText(base.collections, base.documents, base.texts),
         delete_document=changes.delete_document,
+        deletions=base.deletions,
         get_chunk=GetChunk(base.collections, base.chunks, base.cache),
         list_chunks=ListChunks(base.chunks),
         remember=base.remember,

@@ -7,6 +7,8 @@ from pathlib import Path
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
+from groundwire.catalog.deletion_traces import Leftovers
+from groundwire.catalog.deletions import Deletions
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.index_builds import IndexBuilds
@@ -19,6 +21,7 @@ from groundwire.catalog.texts import Texts
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.apply_outbox import ApplyOutbox
 from groundwire.ingest.check_points import CheckPoints
+from groundwire.ingest.complete_deletion import CompleteDeletion
 from groundwire.ingest.embed_chunks import EmbedChunks
 from groundwire.ingest.embed_missing import EmbedMissing
 from groundwire.ingest.keyed_locks import KeyedLocks
@@ -113,6 +116,24 @@ class Foundation:
     def apply_outbox(self) -> ApplyOutbox:
         """Return what does the tasks of the vector store; its locks are those of all who write filter keys."""
         return ApplyOutbox(self.collections, self.outbox, self.cache, self.vectors, KeyedLocks())
+
+    @cached_property
+    def deletions(self) -> Deletions:
+        """Return the deletions."""
+        return Deletions(self.catalog)
+
+    @cached_property
+    def complete_deletion(self) -> CompleteDeletion:
+        """Return what completes receipts of deletions."""
+        return CompleteDeletion(
+            self.apply_outbox,
+            self.deletions,
+            Leftovers(self.catalog),
+            self.vectors,
+            self.clock,
+            quiet_s=self.settings.scrub_after_quiet_s,
+            within_s=self.settings.scrub_within_s,
+        )
 
     @cached_property
     def check_points(self) -> CheckPoints:

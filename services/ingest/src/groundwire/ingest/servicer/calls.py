@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.catalog.deletions import Deletion, Deletions
 from groundwire.catalog.generations import Receipt
 from groundwire.ingest.delete_document import DeleteDocument
-from groundwire.ingest.domain.deletions import Deletion
 from groundwire.ingest.domain.ingesting import IngestResult, Progress
 from groundwire.ingest.domain.reading import TextSlice
 from groundwire.ingest.ingest_document import IngestDocument
@@ -42,6 +43,7 @@ class UseCases:
     list_documents: ListDocuments
     read_document_text: ReadDocumentText
     delete_document: DeleteDocument
+    deletions: Deletions
     get_chunk: GetChunk
     list_chunks: ListChunks
     remember: RememberRequest
@@ -133,8 +135,10 @@ class Calls:
                 current.tenant, collection, request.document_id, permanent, current.budget, receipt
             )
 
-        answer = self.use.remember(current.tenant, request_key("DeleteDocument", request), work, encode)
-        return self.write_tokens.add(pb.DeleteDocumentResponse.FromString(answer), collection)
+        key = request_key("DeleteDocument", request)
+        answer = pb.DeleteDocumentResponse.FromString(self.use.remember(current.tenant, key, work, encode))
+        bring_up_to_date(answer.receipt, self.use.deletions)
+        return self.write_tokens.add(answer, collection)
 
     def get_chunk(self, request: pb.GetChunkRequest) -> pb.GetChunkResponse:
         """Return a chunk."""
@@ -154,6 +158,13 @@ class Calls:
             chunks=[to_chunk_message(found) for found in page.items],
             next_page_token=next_token(self.tokens, page.next_position, tenant, request),
         )
+
+
+def bring_up_to_date(receipt: deletion_pb2.DeletionReceipt, deletions: Deletions) -> None:
+    """Let a receipt, which may be that of an earlier call, say how far the deletion is now."""
+    deletion = deletions.find(request_context.current().tenant, receipt.receipt_id)
+    if deletion is not None:
+        receipt.CopyFrom(to_deletion_receipt(deletion))
 
 
 def _unheard(_: Progress) -> None:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.catalog.deletions import Deletion, Deletions
 from groundwire.catalog.generations import Receipt
 from groundwire.ingest.create_collection import CreateCollection
 from groundwire.ingest.delete_collection import DeleteCollection
-from groundwire.ingest.domain.deletions import Deletion
 from groundwire.ingest.domain.reading import CollectionFigures
 from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.remember_request import RememberRequest
+from groundwire.ingest.servicer.calls import bring_up_to_date
 from groundwire.ingest.servicer.paging import next_token, page_size_of
 from groundwire.ingest.update_collection import UpdateCollection
 from groundwire.ingest.wire.collection_requests import changed_settings, parse_create_collection
@@ -34,6 +35,7 @@ class CollectionUseCases:
     list: ListCollections
     update: UpdateCollection
     delete: DeleteCollection
+    deletions: Deletions
     remember: RememberRequest
 
 
@@ -101,10 +103,12 @@ class CollectionCalls:
             )
 
         key = request_key("DeleteCollection", request)
-        answer = self.use.remember(
+        made = self.use.remember(
             current.tenant, key, lambda receipt: self.use.delete(current.tenant, name, current.budget, receipt), encode
         )
-        return pb.DeleteCollectionResponse.FromString(answer)
+        answer = pb.DeleteCollectionResponse.FromString(made)
+        bring_up_to_date(answer.receipt, self.use.deletions)
+        return answer
 
     def _message(self, found: CollectionFigures) -> collection_pb2.Collection:
         return to_collection_message(found, self.vector_engine, self.read_settings.max_document_bytes)

@@ -3,14 +3,18 @@
 from dataclasses import dataclass
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.catalog.deletions import Deletions
 from groundwire.ingest.get_stats import GetStats
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.validate_metadata import ValidateMetadata
 from groundwire.ingest.wire.operations import to_failure_message, to_job_messages
+from groundwire.ingest.wire.responses import to_deletion_receipt
 from groundwire.ingest.wire.schemas import parse_flat_metadata, to_flat_metadata, to_schema_entry, to_stats_message
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
 from groundwire.schemas import MODELS, schema_of
+
+_DELETIONS_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class InspectionCalls:
     validate_metadata: ValidateMetadata
     get_stats: GetStats
     housekeeping: Housekeeping
+    deletions: Deletions
 
     def schema(self, request: pb.GetSchemaRequest) -> pb.GetSchemaResponse:
         """Return one schema, or all."""
@@ -40,8 +45,12 @@ class InspectionCalls:
 
     def jobs(self, _request: pb.GetHousekeepingRequest) -> pb.GetHousekeepingResponse:
         """Return what runs behind the calls and what of it fails."""
-        failures = self.housekeeping.failures(request_context.current().tenant)
+        tenant = request_context.current().tenant
+        failures = self.housekeeping.failures(tenant)
         return pb.GetHousekeepingResponse(
             jobs=to_job_messages(self.housekeeping.figures()),
             failures=[to_failure_message(failure) for failure in failures],
+            incomplete_deletions=[
+                to_deletion_receipt(each) for each in self.deletions.incomplete(tenant, _DELETIONS_SHOWN)
+            ],
         )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, record_pb2
 from groundwire.api.ingest.v1 import deletion_pb2, document_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.ingest.domain.deletions import Deletion
+from groundwire.catalog.deletions import Deletion
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress
 from groundwire.ingest.domain.reading import ChunkWithVector, TextSlice
 from groundwire.ingest.domain.source_text import SourceWarning
@@ -128,7 +128,7 @@ def to_chunk_message(found: ChunkWithVector) -> chunk_pb2.Chunk:
 
 def to_deletion_receipt(deletion: Deletion) -> deletion_pb2.DeletionReceipt:
     """Return the receipt of a deletion."""
-    completed = deletion.completed_time
+    completed = deletion.complete_time
     return deletion_pb2.DeletionReceipt(
         receipt_id=deletion.deletion_id,
         state=deletion_pb2.DELETION_STATE_HIDDEN if completed is None else deletion_pb2.DELETION_STATE_COMPLETE,

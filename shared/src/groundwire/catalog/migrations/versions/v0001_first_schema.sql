@@ -39,6 +39,27 @@ CREATE TABLE counters (
     PRIMARY KEY (name)
 ) WITHOUT ROWID
 
+CREATE TABLE deletions (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    deletion_id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    collection TEXT NOT NULL,
+    collection_uid TEXT NOT NULL,
+    engine_name TEXT NOT NULL,
+    permanent INTEGER NOT NULL,
+    documents INTEGER NOT NULL,
+    chunks INTEGER NOT NULL,
+    stores JSON NOT NULL,
+    traces BLOB NOT NULL,
+    last_task INTEGER NOT NULL,
+    hidden_time INTEGER NOT NULL,
+    hidden_steady INTEGER NOT NULL,
+    complete_time INTEGER,
+    UNIQUE (tenant, deletion_id)
+)
+
+CREATE INDEX deletions_waiting ON deletions (tenant, id) WHERE complete_time IS NULL
+
 CREATE TABLE embeddings (
     identity_digest TEXT NOT NULL,
     embedding_hash TEXT NOT NULL,
