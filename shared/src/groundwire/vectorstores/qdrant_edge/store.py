@@ -313,10 +313,13 @@ class QdrantEdgeVectorStore:
         return _prepared(engine, "build")
 
     def _create(self, folder: Path, dimensions: int, budget: Budget, *, is_complete: bool = True) -> ServedCollection:
-        copy = new_copy(folder)
         method = "create" if self._index_fields_after > 0 else "create_indexed"
-        self._engine.live(budget).write(budget, method, str(copy), dimensions)
-        publish(copy, dimensions, is_complete=is_complete)
+        try:
+            copy = new_copy(folder)
+            self._engine.live(budget).write(budget, method, str(copy), dimensions)
+            publish(copy, dimensions, is_complete=is_complete)
+        except OSError as error:
+            raise StoreUnavailableError(f"an index cannot be made: {error}", engine=_ENGINE) from error
         return ServedCollection(folder, copy, dimensions, is_complete=is_complete)
 
     def _read(self, served: ServedCollection, budget: Budget, method: str, *arguments: Any) -> Any:
