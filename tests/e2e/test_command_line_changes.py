@@ -41,6 +41,40 @@ def test_what_is_said_about_a_document_is_changed_by_name(address: str) -> None:
     assert changed["fields"]["metadata"] == {"year": 2024}
 
 
+def test_files_are_ingested_with_what_is_said_about_them(address: str, tmp_path: Path) -> None:
+    (tmp_path / "reports" / "drafts").mkdir(parents=True)
+    for source in ("q1.md", "q2.md", "drafts/q3.md", "notes.txt"):
+        (tmp_path / "reports" / source).write_text(f"# {source}\n\nRevenue of {source} grew.\n", encoding="utf-8")
+    said = "department: finance\nauthor: Doe, Jane\nfiles: {q1.md: {title: First}, q9.md: {title: Ninth}}\n"
+    (tmp_path / "fields.yaml").write_text(said, encoding="utf-8")
+    chosen = ("--include", "*.md", "--exclude", "drafts", "--metadata", str(tmp_path / "fields.yaml"))
+    given = (str(tmp_path / "reports"), "-c", "said", *chosen, "--set", "metadata.year=2024", "--set", "tags=a,b")
+    done = groundwire("ingest", *given, "--json", address=address)
+    assert done.returncode == 0, done.stderr
+    assert "names q9.md, which is not among the files" in done.stderr
+    assert [file["source"] for file in json.loads(done.stdout)["files"]] == ["q1.md", "q2.md"]
+    fields = {each["source_uri"]: each["fields"] for each in _json(address, "docs", "list", "-c", "said")}
+    assert [fields[source]["title"] for source in ("q1.md", "q2.md")] == ["First", ""]
+    for each in fields.values():
+        assert each["metadata"] == {"department": "finance", "year": 2024}
+        assert (each["creators"], each["tags"]) == (["Doe, Jane"], ["a", "b"])
+    where = ("-c", "said", "--filter", '{"year": {"$gte": 2024}, "title": "First"}')
+    assert [each["source"] for each in _json(address, "search", "revenue", *where)["results"]] == ["q1.md"]
+    planned = json.loads(groundwire("ingest", *given, "--plan", "--json", address=address).stdout)
+    assert [file["outcome"] for file in planned["files"]] == ["unchanged", "unchanged"]
+    misspelt = ("-c", "said", "--filter", '{"deparment": "finance"}')
+    refused = groundwire("search", "revenue", *misspelt, address=address)
+    assert (refused.returncode, "did you mean 'department'?" in refused.stderr) == (2, True)
+
+
+def test_help_is_short_everywhere(address: str) -> None:
+    for command in ([], ["ingest"], ["docs"], ["docs", "restore"]):
+        shown = [groundwire(*command, option, address=address) for option in ("-h", "--help")]
+        assert [each.returncode for each in shown] == [0, 0]
+        assert shown[0].stdout == shown[1].stdout
+        assert " ".join(["Usage: groundwire", *command]) in shown[0].stdout
+
+
 def test_documents_and_chunks_are_listed_by_filter(address: str) -> None:
     groundwire("docs", "update", "tides.md", "-c", "notes", "--set", "project=ocean", address=address)
     where = ("-c", "notes", "--filter", '{"project": "ocean"}')
@@ -65,6 +99,10 @@ def test_a_soft_deletion_can_be_taken_back(address: str) -> None:
     assert [line.split()[0] for line in shown if "bread" in line] == ["deleted"]
     restored = _json(address, "docs", "restore", gone["document_id"], "-c", "notes")
     assert restored["source_uri"] == "inner/bread.txt"
+    by_source = ("inner/bread.txt", "-c", "notes")
+    assert groundwire("docs", "delete", *by_source, "--soft", address=address).returncode == 0
+    assert _json(address, "docs", "restore", *by_source)["document_id"] == gone["document_id"]
+    assert _json(address, "docs", "get", *by_source)["document_id"] == gone["document_id"]
     found = _json(address, "search", "sourdough yeast", "-c", "notes", "-k", "1")
     assert found["results"][0]["source"] == "inner/bread.txt"
 
@@ -121,6 +159,11 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("docs", "update", "nope.md", "-c", "notes", "--set", "title=x"), 1, "DOCUMENT_NOT_FOUND"),
         (("docs", "update", "tides.md", "-c", "nope", "--set", "title=x"), 1, "COLLECTION_NOT_FOUND"),
         (("docs", "restore", "doc_x", "-c", "notes"), 1, "DOCUMENT_NOT_FOUND"),
+        (("docs", "restore", "nope.md", "-c", "notes"), 1, "DOCUMENT_NOT_FOUND"),
+        (("ingest", "-", "-c", "notes"), 2, "cat > notes.md"),
+        (("ingest", "https://example.org/a.html", "-c", "notes"), 2, "curl -o page.html URL"),
+        (("ingest", "nope.md", "-c", "notes"), 2, "does not exist"),
+        (("ingest", ".", "-c", "notes", "--set", "titel=x"), 2, "there are title, creators"),
         (("chunks", "update", "nope", "-c", "notes", "--set", "tags=x"), 1, "CHUNK_NOT_FOUND"),
         (("chunks", "get", "9" * 30, "-c", "notes"), 2, "at most 9007199254740991"),
         (("collections", "create", "notes", "--profile", "book"), 1, "ALREADY_EXISTS"),

@@ -5,6 +5,7 @@ from typing import Any, cast
 import click
 import pytest
 
+from groundwire.cli.file_options import FileOptions
 from groundwire.cli.ingest_run import IngestRun
 from groundwire.cli.missing_files import MissingFile, _is_gone, check_roots, is_below_a_root
 from groundwire.cli.options import check_consent
@@ -34,7 +35,8 @@ def test_only_relative_paths_come_from_a_folder(source: str, is_below: bool) -> 
 
 def run(*, may_delete: bool) -> IngestRun:
     client = cast("GroundwireClient", None)
-    return IngestRun(client, "c", SourceFiles(), [], None, 1, as_json=False, may_delete=may_delete, verbose=False)
+    options = FileOptions()
+    return IngestRun(client, "c", SourceFiles(), [], options, 1, as_json=False, may_delete=may_delete, verbose=False)
 
 
 @pytest.mark.parametrize("answer", [True, False])

@@ -5,7 +5,7 @@ import pytest
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_FIXED
 from groundwire.api.retrieve.v1.retrieve_service_pb2 import RetrieveResponse
 from groundwire.cli.ask import _LINE_END
-from groundwire.cli.chunking import ChunkingOverrides
+from groundwire.cli.file_options import ChunkingOverrides
 from groundwire.cli.ingest_files import reason_of
 from groundwire.cli.messages import applied_json
 from groundwire.cli.output import page_place

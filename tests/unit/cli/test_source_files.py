@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.cli.source_files import SkippedFile, SkipReason, SourceFiles, UnusableFile, find_source_files
+from groundwire.cli.source_files import (
+    Selection,
+    SkippedFile,
+    SkipReason,
+    SourceFiles,
+    UnusableFile,
+    check_sources,
+    find_source_files,
+)
 from groundwire.kernel.errors import InvalidRequestError
 
 
@@ -132,3 +140,45 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: py
     found = find_source_files([tmp_path])
     assert sources(found) == ["a.md"]
     assert found.unusable == [UnusableFile("closed/", "cannot be read: Permission denied")]
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "chosen"),
+    [
+        ((), (), ["a.md", "drafts/b.md", "drafts/old/c.txt", "notes/a.txt"]),
+        (("*.md",), (), ["a.md", "drafts/b.md"]),
+        (("*.md", "notes"), (), ["a.md", "drafts/b.md", "notes/a.txt"]),
+        ((), ("drafts",), ["a.md", "notes/a.txt"]),
+        ((), ("drafts/old",), ["a.md", "drafts/b.md", "notes/a.txt"]),
+        ((), ("drafts/old/",), ["a.md", "drafts/b.md", "notes/a.txt"]),
+        ((), ("drafts/*.txt",), ["a.md", "drafts/b.md", "notes/a.txt"]),
+        (("a.*",), ("*.txt",), ["a.md"]),
+    ],
+)
+def test_patterns_choose_files(
+    tmp_path: Path, include: tuple[str, ...], exclude: tuple[str, ...], chosen: list[str]
+) -> None:
+    for source in ("a.md", "drafts/b.md", "drafts/old/c.txt", "notes/a.txt"):
+        (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / source).write_text("text")
+    assert sources(Selection(include, exclude).of(find_source_files([tmp_path]))) == chosen
+
+
+def test_what_is_not_selected_is_not_reported_either(folder: Path) -> None:
+    found = Selection(exclude=("latin",)).of(find_source_files([folder]))
+    assert found.skipped == [SkippedFile("image.png", SkipReason.UNSUPPORTED)]
+    with pytest.raises(InvalidRequestError, match="select none of"):
+        Selection(include=("*.nothing",)).of(find_source_files([folder]))
+
+
+@pytest.mark.parametrize(
+    ("path", "instead"),
+    [("-", "cat > notes.md"), ("https://example.org/a.html", "curl -o"), ("S3://bucket/a.md", "curl -o")],
+)
+def test_what_is_no_file_says_what_to_do(path: str, instead: str) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        check_sources(["a.md", path])
+    (violation,) = refused.value.violations
+    assert violation.field == path
+    assert instead in violation.description
+    assert check_sources(["./-", "a:b.md"]) == [Path("-"), Path("a:b.md")]

@@ -75,15 +75,17 @@ def delete_document(document: str, collection: str, permanent: bool | None, addr
 
 
 @click.command("restore")
-@click.argument("document_id", metavar="ID", help="Document id; `docs list --deleted` shows it.")
+@document_argument
 @collection_option
 @address_option
 @json_option
-def restore_document(document_id: str, collection: str, address: str, as_json: bool) -> None:
-    """Bring back a document that was deleted softly."""
-    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+def restore_document(document: str, collection: str, address: str, as_json: bool) -> None:
+    """Bring back a document that was deleted softly; `docs list --deleted` shows which were."""
+    from groundwire.cli.document_reference import deleted_document_id  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
     with connect(address) as client:
+        document_id = deleted_document_id(client, collection, document)
         restored = client.restore_document(collection=collection, document_id=document_id).document
     if as_json:
         print_json(message_json(restored))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from groundwire.cli.assignments import set_option
 from groundwire.cli.options import (
     Interrupted,
     address_option,
@@ -20,9 +21,7 @@ PROFILES = ("documents", "conversations", "memory", "web", "book")
 
 
 @click.command()
-@click.argument(
-    "paths", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="PATH...", help="Files and folders."
-)
+@click.argument("sources", type=click.Path(), nargs=-1, required=True, metavar="PATH...", help="Files and folders.")
 @collection_option
 @click.option("--profile", type=click.Choice(PROFILES), help="Profile of a new collection; `documents` if not given.")
 @click.option(
@@ -42,6 +41,18 @@ PROFILES = ("documents", "conversations", "memory", "web", "book")
 @click.option(
     "--overlap", type=click.FloatRange(min=0.0, max=0.5), help="Share of a chunk that neighbours share, below 0.5."
 )
+@set_option
+@click.option(
+    "--metadata",
+    type=click.Path(path_type=Path),
+    help="JSON or YAML file with fields of all files, and of single ones.",
+)
+@click.option(
+    "--include", metavar="GLOB", multiple=True, help="Only files or folders of this name; may be given several times."
+)
+@click.option(
+    "--exclude", metavar="GLOB", multiple=True, help="No files or folders of this name; may be given several times."
+)
 @click.option("--jobs", type=click.IntRange(min=1, max=32), default=DEFAULT_JOBS, help="Files in flight at a time.")
 @click.option("--plan", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--delete-missing", is_flag=True, help="Delete documents of these folders whose files are gone.")
@@ -51,7 +62,7 @@ PROFILES = ("documents", "conversations", "memory", "web", "book")
 @address_option
 @json_option
 def ingest(
-    paths: tuple[Path, ...],
+    sources: tuple[str, ...],
     collection: str,
     profile: str | None,
     chunker: str | None,
@@ -59,6 +70,10 @@ def ingest(
     minimum_size: int | None,
     maximum_size: int | None,
     overlap: float | None,
+    assignments: tuple[str, ...],
+    metadata: Path | None,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
     jobs: int,
     plan: bool,
     delete_missing: bool,
@@ -72,20 +87,25 @@ def ingest(
 
     Exits with 1 if any file failed, naming each, and when the deletion was not confirmed; with 130 if interrupted.
     """
-    from groundwire.cli.chunking import ChunkingOverrides  # noqa: PLC0415 - protobuf costs time as well
-    from groundwire.cli.ingest_files import StoppedRun  # noqa: PLC0415 - gRPC and rich cost time --help should not pay
+    from groundwire.cli.file_options import ChunkingOverrides, read_file_options  # noqa: PLC0415 - protobuf costs time
+    from groundwire.cli.ingest_files import StoppedRun  # noqa: PLC0415 - gRPC costs time --help should not pay
     from groundwire.cli.ingest_run import IngestRun  # noqa: PLC0415 - the same
     from groundwire.cli.missing_files import check_roots  # noqa: PLC0415 - the same
-    from groundwire.cli.source_files import find_source_files  # noqa: PLC0415 - the same
+    from groundwire.cli.output import print_line  # noqa: PLC0415 - the same
+    from groundwire.cli.source_files import Selection, check_sources, find_source_files  # noqa: PLC0415 - the same
 
     if delete_missing and not plan:
         check_consent("--delete-missing", given=yes)
-    found = find_source_files(paths, follow_links=follow_links)
+    paths = check_sources(sources)
+    found = Selection(include, exclude).of(find_source_files(paths, follow_links=follow_links))
     roots = check_roots(paths) if delete_missing else []
     rules = ChunkingOverrides(chunker, target_size, minimum_size, maximum_size, overlap)
+    options = read_file_options(rules.message(), metadata, assignments)
+    for source in options.unused({file.source_uri for file in found.files}):
+        print_line(("warning", "yellow"), f" {metadata} names {source}, which is not among the files", err=True)
     try:
         with connect(address) as client:
-            run = IngestRun(client, collection, found, roots, rules.message(), jobs, as_json, yes, verbose)
+            run = IngestRun(client, collection, found, roots, options, jobs, as_json, yes, verbose)
             is_complete = run.plan() if plan else run.ingest(profile)
     except StoppedRun as stopped:
         if isinstance(stopped.__cause__, KeyboardInterrupt):

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from groundwire.api.ingest.v1 import collection_pb2, document_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.cli.file_options import FileOptions
 from groundwire.cli.ingest_report import Display, FileOutcome
 from groundwire.cli.source_files import SourceFile
 from groundwire.client import GroundwireClient
@@ -78,20 +79,20 @@ def ingest_files(
     client: GroundwireClient,
     collection: str,
     files: Sequence[SourceFile],
-    chunking: collection_pb2.ChunkingPolicy | None,
+    options: FileOptions,
     jobs: int,
     display: Display,
 ) -> list[FileOutcome]:
     """Ingest files, `jobs` at a time, and return their outcomes in the order of the files.
 
-    `chunking` goes over the collection's rules. A refused file does not stop the others.
+    A refused file does not stop the others.
 
     Raises:
         StoppedRun: it was interrupted, or the server cannot be reached; the rest is not tried.
     """
 
     def ingest_one(file: SourceFile) -> FileOutcome:
-        header = pb.UploadHeader(collection=collection, source_uri=file.source_uri, chunking=chunking)
+        header = pb.UploadHeader(collection=collection, **options.said_of(file.source_uri))
         outcome = _ingest(client, header, file, display)
         display.finished(outcome)
         return outcome

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from groundwire.api.ingest.v1.collection_pb2 import ChunkingPolicy
 from groundwire.cli import ingest_report
+from groundwire.cli.file_options import FileOptions
 from groundwire.cli.ingest_files import StoppedRun, ensure_collection, ingest_files
 from groundwire.cli.ingest_report import FileOutcome
 from groundwire.cli.missing_files import MissingFile, as_list, delete_missing, find_missing
@@ -21,15 +21,15 @@ _NAMED = 20
 class IngestRun:
     """What is to be ingested, and how.
 
-    Documents of `roots` whose files are gone are deleted; without roots nothing is. `chunking` goes over the
-    collection's rules. `as_json` prints the report as JSON and nothing else; `verbose` names all that is left out.
+    Documents of `roots` whose files are gone are deleted; without roots nothing is. `as_json` prints the report as JSON
+    and nothing else; `verbose` names all that is left out.
     """
 
     client: GroundwireClient
     collection: str
     found: SourceFiles
     roots: Sequence[Path]
-    chunking: ChunkingPolicy | None
+    options: FileOptions
     jobs: int
     as_json: bool
     may_delete: bool
@@ -61,7 +61,7 @@ class IngestRun:
             StoppedRun: it ended before its end; nothing is printed.
         """
         with ingest_report.Display(len(self.found.files), quiet=self.as_json) as display:
-            plans = plan_files(self.client, self.collection, self.found.files, self.chunking, self.jobs, display)
+            plans = plan_files(self.client, self.collection, self.found.files, self.options, self.jobs, display)
         missing = self._missing() if self.roots else []
         plans = rehomed(plans, {each.document_id for each in missing})
         plans += [FilePlan(each.source, "failed", error=each.error) for each in self.found.unusable]
@@ -86,7 +86,7 @@ class IngestRun:
 
     def _ingested(self, files: Sequence[SourceFile]) -> list[FileOutcome]:
         with ingest_report.Display(len(files), quiet=self.as_json) as display:
-            return ingest_files(self.client, self.collection, files, self.chunking, self.jobs, display)
+            return ingest_files(self.client, self.collection, files, self.options, self.jobs, display)
 
     def _missing(self) -> list[MissingFile]:
         return find_missing(self.client, self.collection, self.roots, self.found.files)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from groundwire.api.ingest.v1 import document_pb2
-from groundwire.api.ingest.v1.collection_pb2 import ChunkingPolicy
 from groundwire.api.ingest.v1.ingest_service_pb2 import PlanIngestRequest
+from groundwire.cli.file_options import FileOptions
 from groundwire.cli.ingest_files import for_each_file, reason_of
 from groundwire.cli.ingest_report import Display, skipped_list
 from groundwire.cli.output import counted, print_table
@@ -47,7 +47,7 @@ def plan_files(
     client: GroundwireClient,
     collection: str,
     files: Sequence[SourceFile],
-    chunking: ChunkingPolicy | None,
+    options: FileOptions,
     jobs: int,
     display: Display,
 ) -> list[FilePlan]:
@@ -60,7 +60,7 @@ def plan_files(
     client.get_collection(collection=collection)
 
     def plan_one(file: SourceFile) -> FilePlan:
-        request = PlanIngestRequest(collection=collection, source_uri=file.source_uri, chunking=chunking)
+        request = PlanIngestRequest(collection=collection, **options.said_of(file.source_uri))
         plan = _plan(client, request, file)
         display.advance(file.source_uri)
         return plan

@@ -1,10 +1,12 @@
 """Finds the files that `groundwire ingest` takes, and the source each is stored under."""
 
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
@@ -14,6 +16,13 @@ SUFFIXES = frozenset(_SUFFIXES.split())
 """Files that are taken from a folder whatever is in them; a file that is named itself is always taken."""
 _SNIFFED_BYTES = 4096
 _LONGEST_CHARACTER = 4
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_INSTEAD = {
+    True: "standard input has no source that citations could name: save it first, as in `cat > notes.md`, and ingest "
+    "the file",
+    False: "the server opens no URLs: save the page first, as in `curl -o page.html URL`, and ingest the file",
+}
+"""What to do instead of naming standard input (True) or a URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,56 @@ class SourceFiles:
     files: list[SourceFile] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
     unusable: list[UnusableFile] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which files of a run are taken: those that match one of `include`, if there are any, and none of `exclude`.
+
+    A pattern of the shell without a slash is compared with the name of the file and of each folder above it, one with
+    a slash with the whole source, of which `*` may stand for several parts.
+    """
+
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+
+    def of(self, found: SourceFiles) -> SourceFiles:
+        """Return what is selected of what was found.
+
+        Raises:
+            InvalidRequestError: there are files, and none of them is selected.
+        """
+        files = [each for each in found.files if self._takes(each.source_uri)]
+        if found.files and not files:
+            said = f"select none of {len(found.files)} files, such as {found.files[0].source_uri}"
+            raise InvalidRequestError.of("--include and --exclude", said)
+        return SourceFiles(
+            files,
+            [each for each in found.skipped if self._takes(each.source)],
+            [each for each in found.unusable if self._takes(each.source)],
+        )
+
+    def _takes(self, source: str) -> bool:
+        is_included = not self.include or any(_matches(source, pattern) for pattern in self.include)
+        return is_included and not any(_matches(source, pattern) for pattern in self.exclude)
+
+
+def _matches(source: str, pattern: str) -> bool:
+    if "/" in pattern.rstrip("/"):
+        return fnmatchcase(source, pattern) or fnmatchcase(source, f"{pattern.rstrip('/')}/*")
+    return any(fnmatchcase(part, pattern.rstrip("/")) for part in source.split("/"))
+
+
+def check_sources(paths: Sequence[str]) -> list[Path]:
+    """Return the paths of files and folders.
+
+    Raises:
+        InvalidRequestError: one is standard input or a URL, which cannot be ingested; says what to do instead.
+    """
+    violations = [FieldViolation(path, _INSTEAD[path == "-"]) for path in paths if path == "-" or _URL.match(path)]
+    if violations:
+        raise InvalidRequestError(violations)
+    return [Path(path) for path in paths]
 
 
 def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> SourceFiles:

@@ -1,6 +1,7 @@
 """Check a filter against the fields of a collection and put it into canonical form."""
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import assert_never
 
 from groundwire.kernel.errors import FieldViolation, InvalidFilterError
@@ -26,6 +27,8 @@ from groundwire.kernel.filters import (
 
 _TEXTUAL = {FieldKind.TEXT, FieldKind.TEXT_LIST}
 _LISTS = {FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST}
+_NAMED = 8
+"""Keys of a collection that an error names; a field of an error has room for 200 bytes."""
 _ORDERINGS = {Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE}
 
 
@@ -97,8 +100,16 @@ class _Resolver:
                 field = ALIASES.get(condition.field, condition.field)
                 if field in self._kinds:
                     return self._leaf(condition, _numeric(field, condition), place)
-                self._refuse(place, f"unknown field {condition.field!r}")
+                self._refuse(place, f"unknown field {condition.field!r}{self._suggestion(condition.field)}")
                 return condition
+
+    def _suggestion(self, name: str) -> str:
+        """Return what a misspelt name was probably meant to be, else keys that there are; empty if there are none."""
+        near = get_close_matches(name.casefold(), [*self._kinds, *ALIASES], n=1)
+        if near:
+            return f"; did you mean {near[0]!r}?"
+        own = sorted(self._kinds.keys() - BUILT_IN_FIELDS.keys())
+        return f"; keys of the collection are {', '.join(own[:_NAMED])}" if own else ""
 
     def _each(self, clauses: Iterable[Filter], path: str) -> tuple[Filter, ...]:
         return tuple(self.resolve(clause, f"{path}[{position}]") for position, clause in enumerate(clauses))

@@ -1,0 +1,30 @@
+"""What is said of a field that a collection does not have."""
+
+import pytest
+
+from groundwire.kernel.errors import InvalidFilterError
+from groundwire.kernel.filter_fields import FieldKind
+from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filter_resolving import resolve_filter
+
+OWN = {"department": FieldKind.TEXT, "rating": FieldKind.NUMBER}
+MANY = {f"k{number}": FieldKind.TEXT for number in range(10)}
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "said"),
+    [
+        ("deparment", OWN, "; did you mean 'department'?"),
+        ("Creator", {}, "; did you mean 'creator'?"),
+        ("chaptr", {}, "; did you mean 'chapter'?"),
+        ("zzz", OWN, "; keys of the collection are department, rating"),
+        ("zzz", {}, ""),
+        ("zzz", MANY, "; keys of the collection are k0, k1, k2, k3, k4, k5, k6, k7"),
+    ],
+)
+def test_an_unknown_field_gets_a_suggestion(name: str, own: dict[str, FieldKind], said: str) -> None:
+    with pytest.raises(InvalidFilterError) as refused:
+        resolve_filter(parse_filter({"$or": [{"title": "x"}, {name: 1}]}), own)
+    (violation,) = refused.value.violations
+    assert violation.description == f"unknown field {name!r}{said}"
+    assert violation.field.startswith("filter.$or[1]")
