@@ -1,4 +1,8 @@
-"""The whole product in one process on a clock that tests move: real stores, real gRPC over loopback, restarts."""
+"""The whole product in one process on a clock that tests move: real stores, real gRPC over loopback, restarts.
+
+Housekeeping does not run behind the calls but in `sweep()`, so that what it has not done yet stays to be met, and a
+sequence of calls meets the same again when it is repeated.
+"""
 
 import asyncio
 import threading
@@ -15,7 +19,6 @@ from groundwire.client import GroundwireClient
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest import bootstrap as ingest_bootstrap
 from groundwire.ingest.settings import IngestSettings
-from groundwire.ingest.sweep_leftovers import OUTBOX, REPEATED_CHUNKS
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import VectorStore
@@ -26,10 +29,21 @@ from groundwire.rpc.server import GrpcServer, ServerOptions, Service
 from groundwire.rpc.workers import Workers
 from groundwire.standalone.bootstrap import ANSWER, INGEST, RETRIEVE
 from groundwire.vectorstores.factory import open_vector_store
-from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.manual_clock import ManualClock
 
-_DIMENSIONS = 128
+MODELS = (128, 96)
+"""Dimensions of the two models that the product can be started with; those of the first are its own."""
+_JOBS = (
+    "unfinished",
+    "outbox",
+    "repeated_chunks",
+    "retention",
+    "requests",
+    "uploads",
+    "vectors",
+    "rebuild",
+    "recovery",
+)
 _MIN_SUPPORT = 0.05
 """Support asked of an answer: the hashing embedder knows words only, and answers are wanted here, not judgement."""
 
@@ -43,26 +57,35 @@ class Product:
     def __init__(self, folder: Path, vectors_url: str, clock: ManualClock) -> None:
         self._folder = folder
         self._vectors_url = vectors_url
-        self._memory = MemoryVectorStore() if vectors_url == "memory:" else None
         self.clock = clock
+        self.dimensions = MODELS[0]
+        self._vectors = self._open_vectors()
         self._open()
 
     def restart(self) -> None:
-        self.close()
+        self._close()
+        if self._vectors_url != "memory:":
+            self._vectors.close()
+            self._vectors = self._open_vectors()
+        self._open()
+
+    def use_model(self, dimensions: int) -> None:
+        """Start other servers with a model of so many dimensions; collections keep the model that they have."""
+        self._close()
+        self.dimensions = dimensions
         self._open()
 
     def close(self) -> None:
-        self.client.close()
-        asyncio.run_coroutine_threadsafe(self._server.stop(5.0), self._loop).result(30)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(30)
-        self._loop.close()
-        self._stack.close()
+        self._close()
+        self._vectors.close()
 
     def sweep(self) -> None:
-        """Do the work behind the calls now; a failure of it is raised."""
-        self._ingest.housekeeping.run_now((OUTBOX, REPEATED_CHUNKS), Budget(60.0))
+        """Do all that housekeeping would do now, whether it is due or not; a failure of it is raised."""
+        self._ingest.housekeeping.run_now(_JOBS, Budget(60.0))
         assert self._ingest.housekeeping.failures(DEFAULT_TENANT) == []
+
+    def _open_vectors(self) -> VectorStore:
+        return open_vector_store(self._vectors_url, data_dir=self._folder)
 
     def _open(self) -> None:
         self._stack = ExitStack()
@@ -73,35 +96,36 @@ class Product:
         address = asyncio.run_coroutine_threadsafe(self._serve(services), self._loop).result(30)
         self.client = GroundwireClient(address)
 
+    def _close(self) -> None:
+        self.client.close()
+        asyncio.run_coroutine_threadsafe(self._server.stop(5.0), self._loop).result(30)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(30)
+        self._loop.close()
+        self._stack.close()
+
     async def _serve(self, services: list[Service]) -> str:
         self._server = GrpcServer(ServerOptions(listen="127.0.0.1:0"), services)
         return f"127.0.0.1:{await self._server.start()}"
 
-    def _vectors(self) -> VectorStore:
-        if self._memory is not None:
-            return self._memory
-        store = open_vector_store(self._vectors_url, data_dir=self._folder)
-        self._stack.callback(store.close)
-        return store
-
     def _build(self) -> list[Service]:
         catalog = Database.open(f"sqlite:{self._folder / 'catalog.db'}", self.clock)
         self._stack.callback(catalog.close)
-        vectors, embedder = self._vectors(), HashingEmbedder(_DIMENSIONS)
+        embedder = HashingEmbedder(self.dimensions)
         workers = [Workers(4, name) for name in ("ingest", "query")]
         for pool in workers:
             self._stack.callback(pool.close)
         self._ingest = ingest_bootstrap.build(
             catalog=catalog,
-            vectors=vectors,
+            vectors=self._vectors,
             embedder=embedder,
-            settings=IngestSettings(sweep_every_s=0.5),
+            settings=IngestSettings(),
             workers=workers[0],
             clock=self.clock,
         )
         retrieve = retrieve_bootstrap.build(
             catalog=catalog,
-            vectors=vectors,
+            vectors=self._vectors,
             embedder=embedder,
             settings=RetrieveSettings(),
             workers=workers[1],
@@ -116,8 +140,10 @@ class Product:
             clock=self.clock,
         )
         for part in (self._ingest, retrieve, answer):
-            part.start()
             self._stack.callback(part.close)
+        self._ingest.recover()
+        retrieve.start()
+        answer.start()
         return [
             Service(INGEST, self._ingest.servicer, ingest_service_pb2_grpc.add_IngestServiceServicer_to_server),
             Service(RETRIEVE, retrieve.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server),
