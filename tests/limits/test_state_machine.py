@@ -535,7 +535,7 @@ def _run(vectors: str, examples: int, steps: int) -> None:
 
 @pytest.mark.parametrize("vectors", STORES)
 def test_a_few_sequences_agree_with_the_model(vectors: str) -> None:
-    _run(vectors, examples=4, steps=25)
+    _run(vectors, examples=3, steps=20)
 
 
 @pytest.mark.limits
