@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groundwire.catalog.audit import first_broken
+from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError
@@ -128,3 +129,17 @@ def test_a_change_that_fails_leaves_no_trace(catalog: Catalog, docs: Collection)
         catalog.documents.delete(TENANT, "docs", "unknown", receipt())
     assert catalog.audit.rows(TENANT, 0, 100) == before
     assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") is None
+
+
+def test_tasks_are_overdue_by_the_time_that_passed_and_not_by_the_clock(catalog: Catalog, docs: Collection) -> None:
+    inspection = BookkeepingInspection(catalog.database)
+    catalog.put(docs, make_draft("one"))
+    # The last write was long ago: a task is as old as its transaction, not as that.
+    catalog.clock.advance(hours=2)
+    catalog.collections.delete(TENANT, "docs")
+    catalog.clock.jump(minutes=5)
+    assert inspection.overdue(TENANT) == []
+    catalog.clock.jump(days=-1)
+    catalog.clock.advance(seconds=62)
+    (finding,) = inspection.overdue(TENANT)
+    assert finding.subject == docs.engine_name

@@ -310,7 +310,7 @@ def test_generations_that_are_being_written_are_left_alone(library: Library) -> 
 
 def test_overdue_tasks_are_done(library: Library) -> None:
     library.sql(
-        "INSERT INTO outbox (tenant, kind, engine_name, numbers, queued_time)"
+        "INSERT INTO outbox (tenant, kind, engine_name, numbers, queued_steady)"
         " VALUES ('default', 'delete_points', ?, '[77]', 0)",
         library.engine_name,
     )
@@ -320,7 +320,8 @@ def test_overdue_tasks_are_done(library: Library) -> None:
 def test_points_that_a_task_will_remove_are_no_finding(library: Library) -> None:
     library.vectors.upsert(library.engine_name, PointBatch([77], other_vector(library)[None], [{}]), Budget())
     library.sql(
-        "INSERT INTO outbox (tenant, kind, engine_name, numbers) VALUES ('default', 'delete_points', ?, '[77]')",
+        "INSERT INTO outbox (tenant, kind, engine_name, numbers, queued_steady)"
+        " SELECT 'default', 'delete_points', ?, '[77]', value FROM counters WHERE name = 'steady_ms'",
         library.engine_name,
     )
     assert library.check()[0] == []

@@ -15,6 +15,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.catalog.database import Database
 from groundwire.catalog.query_logs import QueryLogs
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import StoreUnavailableError
@@ -25,6 +26,7 @@ from groundwire.retrieve.record_search import QueryLogMode
 from groundwire.retrieve.settings import RetrieveSettings
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.serving import refused, serving
+from tests.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from tests.integration.retrieve.serving import Stub
@@ -224,24 +226,16 @@ class _Store:
     def __init__(self) -> None:
         self.works = False
         self.entries: list[LoggedQuery] = []
-        self.forgotten: list[datetime] = []
+        self.forgotten: list[timedelta] = []
 
     def append(self, entries: list[LoggedQuery]) -> None:
         if not self.works:
             raise StoreUnavailableError("disk full", engine="catalog")
         self.entries += entries
 
-    def forget(self, before: datetime) -> int:
-        self.forgotten.append(before)
+    def forget(self, kept: timedelta) -> int:
+        self.forgotten.append(kept)
         return 0
-
-
-class _Clock:
-    def now(self) -> datetime:
-        return datetime(2026, 1, 31, tzinfo=UTC)
-
-    def elapsed_s(self) -> float:
-        return 0.0
 
 
 def _entry(number: int) -> LoggedQuery:
@@ -252,7 +246,7 @@ def _entry(number: int) -> LoggedQuery:
 
 def test_entries_wait_in_order_while_the_catalog_cannot_be_written_and_overflow_is_told() -> None:
     store = _Store()
-    recorder = QueryRecorder(store, _Clock(), timedelta(days=30), capacity=3)  # type: ignore[arg-type]  # takes any sequence
+    recorder = QueryRecorder(store, timedelta(days=30), capacity=3)  # type: ignore[arg-type]  # takes any sequence
     assert [recorder.record(_entry(number)) for number in range(5)] == [True, True, True, False, False]
     with pytest.raises(StoreUnavailableError):
         recorder.flush()
@@ -267,7 +261,7 @@ def test_entries_wait_in_order_while_the_catalog_cannot_be_written_and_overflow_
 def test_the_thread_writes_behind_the_calls_and_forgets_what_is_old() -> None:
     store = _Store()
     store.works = True
-    recorder = QueryRecorder(store, _Clock(), timedelta(days=30))  # type: ignore[arg-type]  # the same
+    recorder = QueryRecorder(store, timedelta(days=30))  # type: ignore[arg-type]  # the same
     recorder.start()
     recorder.record(_entry(1))
     deadline = time.monotonic() + 10
@@ -275,7 +269,7 @@ def test_the_thread_writes_behind_the_calls_and_forgets_what_is_old() -> None:
         time.sleep(0.01)
     recorder.close()
     assert [entry.log_id for entry in store.entries] == ["id1"]
-    assert store.forgotten == [datetime(2026, 1, 1, tzinfo=UTC)]
+    assert store.forgotten == [timedelta(days=30)]
 
 
 def test_a_full_log_is_told_in_the_reply(library: Library) -> None:
@@ -285,14 +279,27 @@ def test_a_full_log_is_told_in_the_reply(library: Library) -> None:
     assert list(response.degraded_stages) == [degraded_stage_pb2.DEGRADED_STAGE_RECORDING]
 
 
-def test_old_entries_are_forgotten_and_others_stay(library: Library) -> None:
-    logs = QueryLogs(library.database)
+def test_old_entries_are_forgotten_by_the_time_that_passed_and_not_by_the_clock(tmp_path: Path) -> None:
+    clock, kept = ManualClock(), timedelta(days=30)
+    database = Database.open(f"sqlite:{tmp_path / 'catalog.db'}", clock)
+    logs = QueryLogs(database)
     logs.append([_entry(1)])
-    library.retrieve("alpha")
-    library.service.recorder.flush()
-    assert logs.forget(datetime(2026, 1, 2, tzinfo=UTC)) == 1
-    assert [entry.query for entry in logs.page("default", limit=10).entries] == ["alpha"]
-    assert logs.page("someone else", limit=10).entries == ()
+    clock.jump(days=31)
+    logs.append([_entry(2)])
+    assert logs.forget(kept) == 0
+    clock.jump(days=-62)
+    clock.advance(days=29)
+    logs.append([_entry(3)])
+    assert logs.forget(kept) == 0
+    clock.advance(days=2)
+    assert logs.forget(kept) == 2
+    assert [entry.log_id for entry in logs.page("default", limit=10).entries] == ["id3"]
+    database.close()
+    # A server that is switched off keeps nothing longer.
+    clock.advance(days=31)
+    database = Database.open(f"sqlite:{tmp_path / 'catalog.db'}", clock)
+    assert QueryLogs(database).forget(kept) == 1
+    database.close()
 
 
 def test_a_window_forgets_what_is_older() -> None:

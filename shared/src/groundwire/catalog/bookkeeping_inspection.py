@@ -10,7 +10,6 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.ledger import KEPT
 from groundwire.catalog.session_tables import messages, sessions
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
 OVERDUE_AFTER = timedelta(seconds=60)
@@ -22,17 +21,16 @@ _AUDIT_ROWS = 1000
 class BookkeepingInspection:
     """Looks at what belongs to one tenant."""
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._clock = clock or SystemClock()
         self._audit = Audit(database)
 
     def overdue(self, tenant: str) -> list[StoreFinding]:
         """Return the tasks that the vector store should have done by now."""
-        oldest = epoch_ms(self._clock.now() - OVERDUE_AFTER)
+        oldest = self._database.steady.now_ms() - OVERDUE_AFTER // timedelta(milliseconds=1)
         statement = (
             select(outbox.c.id, outbox.c.kind, outbox.c.engine_name)
-            .where(outbox.c.tenant == tenant, outbox.c.queued_time < oldest)
+            .where(outbox.c.tenant == tenant, outbox.c.queued_steady < oldest)
             .order_by(outbox.c.id)
             .limit(_TOLD_OF_EACH)
         )

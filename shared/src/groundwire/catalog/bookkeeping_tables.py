@@ -3,9 +3,9 @@
 Conventions as in `groundwire.catalog.tables`.
 """
 
-from sqlalchemy import CheckConstraint, Column, Float, Index, LargeBinary, Table, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, Column, Float, Index, LargeBinary, Table, UniqueConstraint
 
-from groundwire.catalog.columns import NUMBER, json_text, key, metadata, number, words
+from groundwire.catalog.columns import json_text, key, metadata, number, words
 
 embeddings = Table(
     "embeddings",
@@ -14,6 +14,7 @@ embeddings = Table(
     words("embedding_hash", primary_key=True),
     Column("vector", LargeBinary, nullable=False),
     number("created_time"),
+    number("created_steady"),
 )
 """Vectors as little-endian float32, by model and embedded text: a cache, and what indexes are rebuilt from."""
 
@@ -55,7 +56,7 @@ outbox = Table(
     words("kind"),
     words("engine_name"),
     json_text("numbers"),
-    Column("queued_time", NUMBER, nullable=False, server_default=text("(unixepoch() * 1000)")),
+    number("queued_steady"),
     CheckConstraint("kind IN ('delete_points', 'drop_collection', 'match_points')"),
     sqlite_autoincrement=True,
 )
@@ -134,6 +135,7 @@ query_logs = Table(
     Column("avg_relevance", Float, nullable=False),
     number("processing_us"),
     number("log_time"),
+    number("log_steady"),
     words("user_agent"),
     words("mode", nullable=True),
     words("error_reason"),
@@ -147,7 +149,7 @@ query_logs = Table(
 """Queries that were served or failed; those of a collection, by its uid, go with it."""
 Index("query_logs_collection", query_logs.c.collection_uid)
 Index("query_logs_time", query_logs.c.tenant, query_logs.c.log_time, query_logs.c.id)
-Index("query_logs_age", query_logs.c.log_time)
+Index("query_logs_age", query_logs.c.log_steady)
 
 counters = Table(
     "counters",

@@ -216,7 +216,7 @@ class Documents:
 
         def work(connection: Connection) -> Document:
             if vectors is not None:
-                insert_vectors(connection, vectors, self._now())
+                insert_vectors(connection, vectors, self._now(), self._database.steady.now_ms())
             publish_generation(connection, pending, self._now(), self._database.steady.now_ms())
             given = {"tenant": pending.tenant, "wanted": pending.document_id}
             document = to_document(connection.execute(_BY_ID_ALONE, given).one())

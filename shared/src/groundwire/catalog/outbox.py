@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, true
 
 from groundwire.catalog.bookkeeping_tables import outbox
 from groundwire.catalog.database import Database
+from groundwire.catalog.steady_time import NOW_MS
 from groundwire.catalog.tables import collections
 from groundwire.kernel.collection import Collection
 
@@ -99,17 +100,20 @@ def queue_dropped_collection(connection: Connection, collection: Collection) -> 
 
 def queue_dropped_engine(connection: Connection, tenant: str, engine_name: str) -> int:
     """Queue an engine collection to be dropped; return the id of the task."""
-    row = {"tenant": tenant, "kind": OutboxKind.DROP_COLLECTION.value, "engine_name": engine_name, "numbers": []}
-    return int(connection.execute(insert(outbox).values(row).returning(outbox.c.id)).scalar_one())
+    return _insert(connection, tenant, OutboxKind.DROP_COLLECTION, engine_name, [])
 
 
 def _queue(
     connection: Connection, tenant: str, kind: OutboxKind, engine_name: str, numbers: Sequence[int]
 ) -> list[int]:
-    shared = {"tenant": tenant, "kind": kind.value, "engine_name": engine_name}
-    parts = [list(numbers[start : start + _NUMBERS_PER_ITEM]) for start in range(0, len(numbers), _NUMBERS_PER_ITEM)]
-    statement = insert(outbox).returning(outbox.c.id)
-    return [int(connection.execute(statement, shared | {"numbers": part}).scalar_one()) for part in parts]
+    parts = [numbers[start : start + _NUMBERS_PER_ITEM] for start in range(0, len(numbers), _NUMBERS_PER_ITEM)]
+    return [_insert(connection, tenant, kind, engine_name, part) for part in parts]
+
+
+def _insert(connection: Connection, tenant: str, kind: OutboxKind, engine_name: str, numbers: Sequence[int]) -> int:
+    row = {"tenant": tenant, "kind": kind.value, "engine_name": engine_name, "numbers": list(numbers)}
+    statement = insert(outbox).values(**row, queued_steady=NOW_MS).returning(outbox.c.id)
+    return int(connection.execute(statement).scalar_one())
 
 
 def _to_item(row: Row[Any]) -> OutboxItem:

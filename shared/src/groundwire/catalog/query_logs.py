@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, select, tuple_
@@ -26,6 +26,7 @@ _COLUMNS = (
     "avg_relevance",
     "processing_us",
     "log_time",
+    "log_steady",
     "user_agent",
     "mode",
     "error_reason",
@@ -54,7 +55,8 @@ class QueryLogs:
 
         def work(connection: Connection) -> None:
             there = {"", *connection.execute(select(collections.c.uid)).scalars()}
-            rows = [_values(entry) for entry in entries if entry.collection_uid in there]
+            steady_ms = self._database.steady.with_downtime_ms()
+            rows = [_values(entry, steady_ms) for entry in entries if entry.collection_uid in there]
             insert_rows(connection, query_logs, _COLUMNS, rows, skip_existing=True)
 
         self._database.write(work)
@@ -96,9 +98,11 @@ class QueryLogs:
         last = rows[limit - 1] if more else None
         return LogPage(tuple(_entry(row) for row in rows[:limit]), None if last is None else (last.log_time, last.id))
 
-    def forget(self, before: datetime) -> int:
-        """Remove the entries of all tenants that are older; return how many."""
-        statement = delete(query_logs).where(query_logs.c.log_time < epoch_ms(before))
+    def forget(self, kept: timedelta) -> int:
+        """Remove the entries of all tenants that were stored longer ago; return how many."""
+        # With the time without a server: what people asked is not kept longer because it was switched off.
+        oldest = self._database.steady.with_downtime_ms() - kept // timedelta(milliseconds=1)
+        statement = delete(query_logs).where(query_logs.c.log_steady < oldest)
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
 
@@ -110,7 +114,7 @@ def _between(statement: Select[Any], start: datetime | None, end: datetime | Non
     return statement
 
 
-def _values(entry: LoggedQuery) -> tuple[Any, ...]:
+def _values(entry: LoggedQuery, steady_ms: int) -> tuple[Any, ...]:
     return (
         entry.log_id,
         entry.tenant,
@@ -122,6 +126,7 @@ def _values(entry: LoggedQuery) -> tuple[Any, ...]:
         entry.avg_relevance,
         round(entry.processing_s * 1_000_000),
         epoch_ms(entry.log_time),
+        steady_ms,
         entry.user_agent,
         entry.mode and entry.mode.value,
         entry.error_reason,

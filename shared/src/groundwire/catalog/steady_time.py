@@ -47,3 +47,7 @@ class SteadyTime:
         statement = insert(counters).values([{"name": name, "value": value} for name, value in values.items()])
         value = statement.excluded.value
         connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_={"value": value}))
+
+
+NOW_MS = select(counters.c.value).where(counters.c.name == _STEADY).scalar_subquery()
+"""The milliseconds of service inside a transaction of the writer, a second late at most."""

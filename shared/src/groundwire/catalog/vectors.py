@@ -84,7 +84,8 @@ class VectorCache:
         for start in range(0, len(embedding_hashes), _ROWS_PER_TRANSACTION):
             part = slice(start, start + _ROWS_PER_TRANSACTION)
             new = NewVectors(identity_digest, embedding_hashes[part], vectors[part])
-            self._database.write(partial(insert_vectors, new=new, now=now))
+            steady_ms = self._database.steady.now_ms()
+            self._database.write(partial(insert_vectors, new=new, now=now, steady_ms=steady_ms))
 
     def points(self, collection: Collection, batch: int) -> Iterator[PointBatch]:
         """Iterate over every live point of a collection, `batch` at a time, older generations first.
@@ -154,7 +155,7 @@ class VectorCache:
         A chunk has the vectors of its collection's model, and those of the model `identity_digest`: the one that
         collections may be moved to.
         """
-        oldest = epoch_ms(self._clock.now() - UNUSED_KEPT)
+        oldest = self._database.steady.now_ms() - UNUSED_KEPT // timedelta(milliseconds=1)
         used = exists(
             select(1)
             .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
@@ -167,17 +168,18 @@ class VectorCache:
                 ),
             )
         )
-        statement = delete(embeddings).where(embeddings.c.created_time < oldest, ~used)
+        statement = delete(embeddings).where(embeddings.c.created_steady < oldest, ~used)
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
 
-def insert_vectors(connection: Connection, new: NewVectors, now: int) -> None:
-    """Store vectors made at `now` (milliseconds since the epoch) inside a transaction; known ones stay."""
+def insert_vectors(connection: Connection, new: NewVectors, now: int, steady_ms: int) -> None:
+    """Store vectors made at `now`, in milliseconds since the epoch and of service; known ones stay."""
     stored = np.ascontiguousarray(new.vectors, dtype="<f4")
     rows = [
-        (new.identity_digest, name, row.tobytes(), now) for name, row in zip(new.embedding_hashes, stored, strict=True)
+        (new.identity_digest, name, row.tobytes(), now, steady_ms)
+        for name, row in zip(new.embedding_hashes, stored, strict=True)
     ]
-    columns = ("identity_digest", "embedding_hash", "vector", "created_time")
+    columns = ("identity_digest", "embedding_hash", "vector", "created_time", "created_steady")
     insert_rows(connection, embeddings, columns, rows, skip_existing=True)
 
 

@@ -54,11 +54,11 @@ class Writer:
         self,
         engine: Engine,
         read_position: Callable[[Connection], int],
-        before_commit: Callable[[Connection], None] = lambda _: None,
+        at_begin: Callable[[Connection], None] = lambda _: None,
     ) -> None:
         self._engine = engine
         self._read_position = read_position
-        self._before_commit = before_commit
+        self._at_begin = at_begin
         with engine.begin() as connection:
             self.position = read_position(connection)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="catalog-writer")
@@ -159,9 +159,9 @@ class Writer:
         self._inside.active = True
         try:
             with translated_failures(), self._engine.begin() as connection:
+                self._at_begin(connection)
                 self._run_group(connection, group)
                 position = self._read_position(connection)
-                self._before_commit(connection)
             self.position = position
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers
             for unit in group:

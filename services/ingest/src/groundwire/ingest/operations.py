@@ -71,7 +71,7 @@ class OperationParts:
         return CheckCatalog(
             integrity=Integrity(self.catalog),
             full_text=FullTextRebuild(self.catalog),
-            bookkeeping=BookkeepingInspection(self.catalog, self.clock),
+            bookkeeping=BookkeepingInspection(self.catalog),
             recovery=Recovery(self.catalog),
             documents=self.documents,
             sweep=self.sweep,

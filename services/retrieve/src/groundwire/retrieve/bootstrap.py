@@ -84,7 +84,7 @@ def build(
     time, companion = clock or SystemClock(), Companion()
     search_chunks = _search_chunks(catalog, vectors, embedder, settings, time, companion)
     collections, logs, pipeline = Collections(catalog), QueryLogs(catalog), Pipeline()
-    recorder = QueryRecorder(logs, time, timedelta(days=settings.query_log_days))
+    recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days))
     extractor = _extractor(settings)
     parse_question = ParseQuestion(Vocabularies(catalog), extractor)
     search_calls = SearchCalls(

@@ -1,7 +1,7 @@
 """What logging needs from the catalog; `groundwire.catalog` fits these as it is."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from groundwire.kernel.collection import Collection
@@ -58,6 +58,6 @@ class QueryLogStore(Protocol):
         """Store entries durably; one that is stored already, by its id, stays."""
         ...
 
-    def forget(self, before: datetime) -> int:
-        """Remove older entries of all tenants; return how many."""
+    def forget(self, kept: timedelta) -> int:
+        """Remove the entries of all tenants that were stored longer ago; return how many."""
         ...

@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import structlog
 
-from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.query_log import LoggedQuery
 from groundwire.retrieve.log_ports import QueryLogStore
@@ -28,14 +27,12 @@ class QueryRecorder:
 
     Args:
         store: where entries go.
-        clock: for the age of entries.
         retention: how long entries are kept.
         capacity: most entries that wait.
     """
 
-    def __init__(self, store: QueryLogStore, clock: Clock, retention: timedelta, capacity: int = 10_000) -> None:
+    def __init__(self, store: QueryLogStore, retention: timedelta, capacity: int = 10_000) -> None:
         self._store = store
-        self._clock = clock
         self._retention = retention
         self._capacity = capacity
         self._waiting: deque[LoggedQuery] = deque()
@@ -100,6 +97,6 @@ class QueryRecorder:
 
     def _forget_or_warn(self) -> None:
         try:
-            self._store.forget(self._clock.now() - self._retention)
+            self._store.forget(self._retention)
         except GroundwireError:
             _log.warning("old entries of the query log cannot be removed", exc_info=True)

@@ -65,6 +65,7 @@ CREATE TABLE embeddings (
     embedding_hash TEXT NOT NULL,
     vector BLOB NOT NULL,
     created_time INTEGER NOT NULL,
+    created_steady INTEGER NOT NULL,
     PRIMARY KEY (identity_digest, embedding_hash)
 )
 
@@ -83,7 +84,7 @@ CREATE TABLE outbox (
     kind TEXT NOT NULL,
     engine_name TEXT NOT NULL,
     numbers JSON NOT NULL,
-    queued_time INTEGER DEFAULT (unixepoch() * 1000) NOT NULL,
+    queued_steady INTEGER NOT NULL,
     CHECK (kind IN ('delete_points', 'drop_collection', 'match_points'))
 )
 
@@ -101,6 +102,7 @@ CREATE TABLE query_logs (
     avg_relevance FLOAT NOT NULL,
     processing_us INTEGER NOT NULL,
     log_time INTEGER NOT NULL,
+    log_steady INTEGER NOT NULL,
     user_agent TEXT NOT NULL,
     mode TEXT,
     error_reason TEXT NOT NULL,
@@ -111,7 +113,7 @@ CREATE TABLE query_logs (
     CHECK (query_type IN ('conceptual', 'factual', 'section-based'))
 )
 
-CREATE INDEX query_logs_age ON query_logs (log_time)
+CREATE INDEX query_logs_age ON query_logs (log_steady)
 
 CREATE INDEX query_logs_collection ON query_logs (collection_uid)
 
