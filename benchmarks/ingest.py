@@ -34,7 +34,7 @@ from typing import Any
 from benchmarks.ingest_corpora import FOLDERS, corpus
 from benchmarks.make_peers import DEFAULT_FOLDER, PEERS, SCRIPTS, interpreter
 from benchmarks.served import server_process
-from groundwire.api.ingest.v1 import collection_pb2, document_pb2
+from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.cli.ingest import DEFAULT_JOBS
 from groundwire.client import GroundwireClient
 from groundwire.embedders.model_files import find_model
@@ -217,10 +217,10 @@ def _create(client: GroundwireClient, *, equal_chunks: bool) -> None:
     client.create_collection(collection="bench", settings=settings)
 
 
-def ingest(client: GroundwireClient, contents: dict[str, bytes]) -> list[document_pb2.IngestResult]:
+def ingest(client: GroundwireClient, contents: dict[str, bytes]) -> list[ingest_result_pb2.IngestResult]:
     """Send files as `groundwire ingest` does, a few at a time."""
 
-    def send(item: tuple[str, bytes]) -> document_pb2.IngestResult:
+    def send(item: tuple[str, bytes]) -> ingest_result_pb2.IngestResult:
         name, content = item
         return client.ingest_document(collection="bench", source_uri=name.lstrip("/"), content=content).result
 
@@ -235,7 +235,7 @@ def _timed(client: GroundwireClient, contents: dict[str, bytes]) -> tuple[float,
     return time.perf_counter() - started, sum(result.counts.embedded_count for result in results)
 
 
-def _tokens(client: GroundwireClient, results: Sequence[document_pb2.IngestResult]) -> int:
+def _tokens(client: GroundwireClient, results: Sequence[ingest_result_pb2.IngestResult]) -> int:
     """Count the tokens of all chunks; the headings that are embedded with them are left out."""
     total = 0
     for result in results:

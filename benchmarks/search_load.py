@@ -12,8 +12,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.search_raw import Query, Run
 from benchmarks.synthetic import Corpus
-from groundwire.api.common.v1 import hit_pb2, metadata_value_pb2, retrieval_options_pb2, search_mode_pb2
-from groundwire.api.ingest.v1 import document_pb2, ingest_service_pb2
+from groundwire.api.common.v1 import document_pb2, hit_pb2, metadata_value_pb2, retrieval_options_pb2, search_mode_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.filter_json import parse_filter

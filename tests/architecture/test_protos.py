@@ -12,47 +12,35 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from google.api import field_behavior_pb2
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, MethodDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.json_format import MessageToDict
 from google.rpc import error_details_pb2, status_pb2
 
-from groundwire.api.answer.v1 import answer_service_pb2
-from groundwire.api.common.v1 import error_reason_pb2, metadata_value_pb2, record_pb2, retrieval_options_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2
-from groundwire.api.retrieve.v1 import retrieve_service_pb2
+from groundwire.api.common.v1 import error_reason_pb2, metadata_value_pb2, retrieval_options_pb2
+from tests.stubs import SERVICES
 
 ROOT = Path(__file__).resolve().parents[2]
 PROTOS = ROOT / "protos"
 in_checkout = pytest.mark.skipif(not (PROTOS / "gen").exists(), reason="runs against the wheel")
 
-SERVICES = {
-    "IngestService": ingest_service_pb2.DESCRIPTOR.services_by_name["IngestService"],
-    "RetrieveService": retrieve_service_pb2.DESCRIPTOR.services_by_name["RetrieveService"],
-    "AnswerService": answer_service_pb2.DESCRIPTOR.services_by_name["AnswerService"],
-}
 CALLS = {
     "IngestService": """
-        CreateCollection GetCollection ListCollections UpdateCollection DeleteCollection IngestDocument UploadDocument
-        PlanIngest GetDocument ListDocuments GetDocumentText UpdateDocument DeleteDocument RestoreDocument GetChunk
-        ListChunks UpdateChunk PutChunks UpsertRecord UpsertTurn CreateMemory UpdateMemory DeleteMemory RestoreMemory
-        ListMemories AddLink RemoveLink ExportVault ImportVault GetSchema ValidateMetadata GetStats GetHousekeeping
-        Reindex Reembed CheckStore""",
-    "RetrieveService": """
-        Retrieve BatchRetrieve RetrieveContext RetrieveMemories Expand ParseQuery ListQueryLogs GetPipelineStats""",
-    "AnswerService": """
-        CreateSession GetSession ListSessions EndSession Ask AskStream Converse FormatCitations VerifyCitations""",
+        IngestDocument UploadDocument PlanIngest UpdateDocument DeleteDocument RestoreDocument UpdateChunk PutChunks""",
+    "CollectionService": "CreateCollection GetCollection ListCollections UpdateCollection DeleteCollection",
+    "MaintenanceService": "Reindex Reembed CheckStore GetHousekeeping",
+    "RetrieveService": "Retrieve BatchRetrieve Expand ParseQuery",
+    "LibraryService": """
+        GetDocument ListDocuments GetDocumentText GetChunk ListChunks GetSchema ValidateMetadata GetStats ListQueryLogs
+        GetPipelineStats""",
+    "AnswerService": "CreateSession GetSession ListSessions EndSession Ask AskStream VerifyCitations",
 }
-STREAMED_REQUESTS = {"UploadDocument", "ImportVault", "Converse"}
-STREAMED_RESPONSES = {
-    *("UploadDocument", "GetDocumentText", "ExportVault", "Reindex", "Reembed", "CheckStore"),
-    *("AskStream", "Converse"),
-}
-READS = re.compile(
-    r"Get|List|Plan|Export|Validate|Retrieve|BatchRetrieve|Expand|Parse|FormatCitations|VerifyCitations|AskStream"
-)
-CHANGES_IN_A_HEADER = {"UploadDocument": "header", "ImportVault": "header", "Converse": "ask"}
+STREAMED_REQUESTS = {"UploadDocument"}
+STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "Reindex", "Reembed", "CheckStore", "AskStream"}
+READS = re.compile(r"Get|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|AskStream")
+UNUSUAL_NAMES = re.compile(r"(?:^|_)(?:avg|num)_|(?:[st]ed|ified)_time$|_at$|_date$")
+CHANGES_IN_A_HEADER = {"UploadDocument": "header"}
 
 
 def methods() -> Iterator[MethodDescriptor]:
@@ -192,28 +180,62 @@ def test_buf_is_asked_for_the_standard_rules_and_comments() -> None:
     assert re.findall(r"ignore\w*:\n((?: +- .*\n)+)", text) == ["    - google\n"] * 2
 
 
+def inputs() -> set[Descriptor]:
+    """Return every message that a caller can send."""
+    found: set[Descriptor] = set()
+    waiting = [method.input_type for method in methods()]
+    while waiting:
+        message = waiting.pop()
+        if message not in found and message.file.package.startswith("groundwire."):
+            found.add(message)
+            waiting += [field.message_type for field in message.fields if field.message_type]
+    return {message for message in found if not message.GetOptions().map_entry}
+
+
+def test_every_field_that_callers_send_says_whether_it_is_required() -> None:
+    sent = [field for message in inputs() for field in message.fields]
+    assert len(sent) > 100
+    for field in sent:
+        in_oneof = field.containing_oneof is not None and not field.containing_oneof.name.startswith("_")
+        roles = field.GetOptions().Extensions[field_behavior_pb2.field_behavior]
+        assert in_oneof or len(roles) == 1, field.full_name
+
+
 @in_checkout
-def test_every_field_says_whether_it_is_required() -> None:
+def test_comments_of_sent_fields_begin_with_their_role() -> None:
     built = json.loads(buf("build", "protos", "-o", "-#format=json").stdout)
     ours = [file for file in built["file"] if file["package"].startswith("groundwire.")]
     assert ours
-    assert [name for file in ours for name in fields_without_a_role(file)] == []
+    names = {message.full_name for message in inputs()}
+    assert [name for file in ours for name in fields_without_a_role(file, names)] == []
 
 
-def fields_without_a_role(file: dict[str, Any]) -> Iterator[str]:
-    """Yield the fields and oneofs whose comment does not begin with their role; members of a oneof share its role."""
+def fields_without_a_role(file: dict[str, Any], sent: set[str]) -> Iterator[str]:
+    """Yield the fields of messages that are sent whose comment does not begin with their role, and others whose does.
+
+    Members of a oneof share the role of the oneof.
+    """
     comments = {
         tuple(entry.get("path", ())): entry.get("leadingComments", "") for entry in file["sourceCodeInfo"]["location"]
     }
     for number, message in enumerate(file.get("messageType", [])):
+        is_sent = f"{file['package']}.{message['name']}" in sent
         elements = [(2, position, field) for position, field in enumerate(message.get("field", []))]
         elements += [(8, position, oneof) for position, oneof in enumerate(message.get("oneofDecl", []))]
         for kind, position, element in elements:
             synthetic = element["name"].startswith("_")
             member = "oneofIndex" in element and not element.get("proto3Optional")
             comment = comments.get((4, number, kind, position), "").strip()
-            if not synthetic and not member and not comment.startswith(("Required. ", "Optional. ", "Output only. ")):
+            has_role = comment.startswith(("Required. ", "Optional. ", "Output only. "))
+            if not synthetic and not member and has_role is not is_sent:
                 yield f"{message['name']}.{element['name']}"
+
+
+def test_names_and_types_are_those_of_public_apis() -> None:
+    """Times and counts as in the API improvement proposals 140 to 148."""
+    for field in fields():
+        assert field.type not in {FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_UINT64}, field.full_name
+        assert not UNUSUAL_NAMES.search(field.name), field.full_name
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -284,7 +306,8 @@ def test_times_and_spans_of_time_are_named_as_such() -> None:
 def test_nothing_is_imported_from_outside_but_standard_types() -> None:
     for file in files():
         for dependency in file.dependencies:
-            assert dependency.name.startswith(("google/protobuf/", "google/rpc/", "groundwire/api/")), file.name
+            standard = ("google/protobuf/", "google/rpc/", "google/api/field_behavior")
+            assert dependency.name.startswith((*standard, "groundwire/api/")), file.name
 
 
 def test_only_nouns_of_common_cross_services() -> None:
@@ -304,11 +327,6 @@ def test_a_zero_can_be_told_from_nothing() -> None:
     options.min_relevance = 0.0
     assert options.HasField("top_k")
     assert options.HasField("min_relevance")
-
-
-def test_keys_with_an_underscore_keep_it_in_json() -> None:
-    faq = record_pb2.FaqFields(specialist_name="ocr", version="auto")
-    assert MessageToDict(faq) == {"_specialist_name": "ocr", "_version": "auto"}
 
 
 def test_whole_numbers_keep_their_type_and_digits() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from groundwire.api.common.v1 import metadata_filter_pb2, metadata_value_pb2, search_mode_pb2
+from groundwire.api.common.v1 import document_pb2, metadata_filter_pb2, metadata_value_pb2, search_mode_pb2
 from groundwire.api.common.v1.hit_pb2 import Hit
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
-from groundwire.api.ingest.v1 import collection_pb2, document_pb2
+from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 from groundwire.kernel.filter_json import parse_filter

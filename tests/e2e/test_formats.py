@@ -9,8 +9,8 @@ from typing import Any
 import docx
 import pytest
 
-from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, hit_pb2, retrieval_options_pb2
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, document_pb2, hit_pb2, retrieval_options_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_json import parse_filter_text
@@ -188,7 +188,7 @@ def test_what_a_file_says_about_itself_fills_what_the_caller_leaves_out(client: 
     assert (document.fields.title, list(document.fields.creators)) == ("Animals", ["Ada"])
     stated = document_pb2.DocumentFields(title="Mine")
     content = (folder / "d.pdf").read_bytes()
-    allow = document_pb2.DUPLICATE_POLICY_ALLOW
+    allow = ingest_result_pb2.DUPLICATE_POLICY_ALLOW
     again = [
         client.ingest_document(
             collection=COLLECTION, source_uri="d2.pdf", content=content, fields=stated, duplicate_policy=allow
@@ -198,7 +198,7 @@ def test_what_a_file_says_about_itself_fills_what_the_caller_leaves_out(client: 
     assert [(each.document.fields.title, list(each.document.fields.creators)) for each in again] == [
         ("Mine", ["Ada"])
     ] * 2
-    assert again[1].outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
+    assert again[1].outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
     client.delete_document(collection=COLLECTION, document_id=again[0].document.document_id)
 
 
@@ -206,7 +206,7 @@ def test_a_page_without_text_is_a_warning_with_its_count(client: GroundwireClien
     content = make_pdf(["Text of one page.", "", ""])
     result = client.ingest_document(collection=COLLECTION, source_uri="blank.pdf", content=content).result
     counts = {warning.kind: warning.occurrence_count for warning in result.warnings}
-    assert counts[document_pb2.INGEST_WARNING_KIND_PAGE_WITHOUT_TEXT] == 2
+    assert counts[ingest_result_pb2.INGEST_WARNING_KIND_PAGE_WITHOUT_TEXT] == 2
 
 
 @pytest.mark.requirement("S1-14")

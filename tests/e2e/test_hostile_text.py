@@ -17,8 +17,8 @@ import click
 import pytest
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
+from groundwire.api.common.v1 import document_pb2
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
-from groundwire.api.ingest.v1 import document_pb2
 from groundwire.cli.app import app
 from groundwire.client import GroundwireClient
 from tests.e2e.server import ServerProcess, groundwire

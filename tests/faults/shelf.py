@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.common.v1 import document_pb2, search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
-from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, UnavailableError

@@ -11,9 +11,6 @@ from pathlib import Path
 
 from groundwire.answer import bootstrap as answer_bootstrap
 from groundwire.answer.settings import AnswerSettings
-from groundwire.api.answer.v1 import answer_service_pb2_grpc
-from groundwire.api.ingest.v1 import ingest_service_pb2_grpc
-from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
 from groundwire.catalog.database import Database
 from groundwire.client import GroundwireClient
 from groundwire.embedders.hashing import HashingEmbedder
@@ -27,7 +24,6 @@ from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import GrpcServer, ServerOptions, Service
 from groundwire.rpc.workers import Workers
-from groundwire.standalone.bootstrap import ANSWER, INGEST, RETRIEVE
 from groundwire.vectorstores.factory import open_vector_store
 from tests.manual_clock import ManualClock
 
@@ -144,8 +140,4 @@ class Product:
         self._ingest.recover()
         retrieve.start()
         answer.start()
-        return [
-            Service(INGEST, self._ingest.servicer, ingest_service_pb2_grpc.add_IngestServiceServicer_to_server),
-            Service(RETRIEVE, retrieve.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server),
-            Service(ANSWER, answer.servicer, answer_service_pb2_grpc.add_AnswerServiceServicer_to_server),
-        ]
+        return [*self._ingest.services(), *retrieve.services(), *answer.services()]

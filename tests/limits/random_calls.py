@@ -264,9 +264,7 @@ _NEEDED: Final = frozenset(
         "source_uri",
     ]
 )
-_SELDOM: Final = frozenset(
-    ["conversation_id", "page_token", "record", "record_types", "resume_after_sequence", "source_hash", "upload_id"]
-)
+_SELDOM: Final = frozenset(["page_token", "source_hash", "upload_id"])
 _DEEPEST: Final = 40
 """Messages in messages: more than any rule of the contract allows."""
 

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from groundwire.answer import bootstrap as answer_bootstrap
 from groundwire.answer.settings import AnswerSettings
-from groundwire.api.answer.v1 import answer_service_pb2_grpc
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
-from groundwire.api.ingest.v1 import ingest_service_pb2_grpc
-from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
 from groundwire.catalog.database import Database
 from groundwire.embedders.batching import BatchingEmbedder
 from groundwire.ingest import bootstrap as ingest_bootstrap
@@ -27,10 +25,10 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.in_process import InProcessStub
-from groundwire.rpc.server import GrpcServer, ServerOptions, Service
+from groundwire.rpc.server import GrpcServer, ServerOptions
 from groundwire.rpc.workers import Workers
-from groundwire.standalone.bootstrap import ANSWER, INGEST
 from groundwire.vectorstores.factory import open_vector_store
+from tests.stubs import Stubs
 from tests.unit.embedders.word_engine import WORDS, WordEngine, word_model
 
 COLLECTION = "tides"
@@ -107,7 +105,7 @@ class Limits:
 
     async def fill(self, documents: int = 6) -> None:
         """Make the collection and store some documents in it."""
-        await self.ingest.CreateCollection(ingest_pb.CreateCollectionRequest(collection=COLLECTION), timeout=30)
+        await self.ingest.CreateCollection(collections_pb.CreateCollectionRequest(collection=COLLECTION), timeout=30)
         for number in range(documents):
             request = ingest_pb.IngestDocumentRequest(
                 collection=COLLECTION, source_uri=f"{number}.md", text=text_of(number)
@@ -139,9 +137,7 @@ async def running(
         pools = {name: Workers(WORKERS, name) for name in ("ingest", "query", "answer")}
         for pool in pools.values():
             stack.callback(pool.close)
-        ingest = ingest_bootstrap.build(
-            **parts, vectors=braked, settings=IngestSettings(), workers=pools["ingest"], embedder_url="words:"
-        )
+        ingest = ingest_bootstrap.build(**parts, vectors=braked, settings=IngestSettings(), workers=pools["ingest"])
         searching = retrieve_bootstrap.build(
             **parts, vectors=braked, settings=retrieve or RetrieveSettings(exact_chunks=0), workers=pools["query"]
         )
@@ -156,13 +152,7 @@ async def running(
             stack.callback(part.close)
         server = GrpcServer(
             ServerOptions(listen="127.0.0.1:0", drain_notice_s=0),
-            [
-                Service(INGEST, ingest.servicer, ingest_service_pb2_grpc.add_IngestServiceServicer_to_server),
-                Service(
-                    "retrieve", searching.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server
-                ),
-                Service(ANSWER, answer.servicer, answer_service_pb2_grpc.add_AnswerServiceServicer_to_server),
-            ],
+            [*ingest.services(), *searching.services(), *answer.services()],
         )
         port = await server.start()
         try:
@@ -171,9 +161,9 @@ async def running(
                     catalog_file=folder / "catalog.db",
                     model=model,
                     engine=engine,
-                    ingest=ingest_service_pb2_grpc.IngestServiceStub(ingesting),
-                    retrieve=retrieve_service_pb2_grpc.RetrieveServiceStub(retrieving),
-                    answer=answer_service_pb2_grpc.AnswerServiceStub(answering),
+                    ingest=Stubs(ingesting),
+                    retrieve=Stubs(retrieving),
+                    answer=Stubs(answering),
                     embedder=embedder,
                 )
         finally:

@@ -15,9 +15,8 @@ from pathlib import Path
 import pysqlite3
 import pytest
 
-from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.common.v1 import document_pb2, search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
-from groundwire.api.ingest.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client import GroundwireClient

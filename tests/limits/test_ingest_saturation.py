@@ -13,8 +13,9 @@ from typing import Any
 import grpc
 import pytest
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.rpc.error_status import from_rpc_error
 from tests.integration.ingest.harness import Harness
 from tests.integration.rpc.fake_ingest import connected
@@ -36,14 +37,14 @@ def harness(tmp_path: Path) -> Iterator[Harness]:
 
 @pytest.fixture
 async def stub(harness: Harness) -> AsyncIterator[Any]:
-    async with connected(harness.service.servicer) as (_, connection):
+    async with connected(harness.services()) as (_, connection):
         yield connection
 
 
 @pytest.fixture
 async def crowd(harness: Harness) -> AsyncIterator[list[Any]]:
     """Two connections: one takes no more than 100 calls at a time."""
-    async with connected(harness.service.servicer) as (_, one), connected(harness.service.servicer) as (_, other):
+    async with connected(harness.services()) as (_, one), connected(harness.services()) as (_, other):
         yield [one, other]
 
 
@@ -88,7 +89,7 @@ async def test_changes_that_wait_for_a_document_keep_no_read_and_no_other_change
     ]
     await asyncio.sleep(0.5)
     started = time.monotonic()
-    request = pb.GetDocumentRequest(collection="sea", document_id=free)
+    request = library_pb.GetDocumentRequest(collection="sea", document_id=free)
     reads = [await outcome(stub.GetDocument(request, timeout=DEADLINE_S)) for _ in range(20)]
     others = [await outcome(stub.UpdateDocument(rename(free, number), timeout=DEADLINE_S)) for number in range(20)]
     record_property("seconds_of_40_calls_beside", time.monotonic() - started)

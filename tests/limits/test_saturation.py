@@ -19,6 +19,7 @@ from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
 from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
@@ -76,10 +77,10 @@ async def soon(attempt: Callable[[], Awaitable[Any]]) -> float:
 
 async def others_work(limits: Limits) -> None:
     """Make the calls that need neither model nor engine."""
-    document = ingest_pb.GetDocumentRequest(collection=COLLECTION, document_id=limits.document_ids[0])
+    document = library_pb.GetDocumentRequest(collection=COLLECTION, document_id=limits.document_ids[0])
     found = await limits.ingest.GetDocument(document, timeout=5)
     assert found.document.source_uri == "0.md"
-    listed = await limits.ingest.ListDocuments(ingest_pb.ListDocumentsRequest(collection=COLLECTION), timeout=5)
+    listed = await limits.ingest.ListDocuments(library_pb.ListDocumentsRequest(collection=COLLECTION), timeout=5)
     assert len(listed.documents) == len(limits.document_ids)
     session = await limits.answer.CreateSession(answer_pb.CreateSessionRequest(collection=COLLECTION), timeout=5)
     again = answer_pb.GetSessionRequest(session_id=session.session.session_id)
@@ -192,7 +193,7 @@ async def test_a_locked_catalog_stops_writes_only(tmp_path: Path) -> None:
         await asyncio.sleep(0.3)
         searches = await outcomes(limits.retrieve.Retrieve(search(number), timeout=20) for number in range(CALLS))
         assert failures(searches) == set()
-        document = ingest_pb.GetDocumentRequest(collection=COLLECTION, document_id=limits.document_ids[0])
+        document = library_pb.GetDocumentRequest(collection=COLLECTION, document_id=limits.document_ids[0])
         assert (await limits.ingest.GetDocument(document, timeout=5)).document.source_uri == "0.md"
         found = await hung
         assert set(codes(found)) <= _TYPED

@@ -10,11 +10,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.kernel.errors import GroundwireError, OverloadedError, StreamIdleError
 from groundwire.rpc.error_status import from_rpc_error
 from tests.e2e.server import ServerProcess
 from tests.limits.attacked_server import COLLECTION, channels, fill, start, use_every_service
+from tests.stubs import Stubs
 
 pytestmark = pytest.mark.limits
 
@@ -45,9 +45,7 @@ async def ending(call: Any) -> GroundwireError:
 
 async def test_silent_streams_deny_nobody_and_end(server: ServerProcess) -> None:
     async with channels(server.address, SILENT) as opened:
-        uploads = [
-            cast("Any", pb_grpc.IngestServiceStub(opened[n % len(opened)])).UploadDocument() for n in range(SILENT)
-        ]
+        uploads = [Stubs(opened[n % len(opened)]).UploadDocument() for n in range(SILENT)]
         ends = [asyncio.create_task(ending(upload)) for upload in uploads]
         await asyncio.sleep(1.0)
 
@@ -79,7 +77,7 @@ async def test_uploads_that_stop_after_their_header_end_and_deny_no_other_kind_o
     async with channels(server.address, SILENT) as opened:
         calls = []
         for number in range(SILENT):
-            call = cast("Any", pb_grpc.IngestServiceStub(opened[number % len(opened)])).UploadDocument()
+            call = Stubs(opened[number % len(opened)]).UploadDocument()
             header = pb.UploadHeader(collection=COLLECTION, source_uri=f"silent-{number}", total_bytes=1000)
             await call.write(pb.UploadDocumentRequest(header=header))
             calls.append(call)

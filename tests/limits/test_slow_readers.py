@@ -3,17 +3,17 @@
 import asyncio
 from collections import Counter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import pytest
 
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import OverloadedError, StreamIdleError
 from groundwire.rpc.error_status import from_rpc_error
 from tests.limits.attacked_server import COLLECTION, channels, fill, start, use_every_service
+from tests.stubs import Stubs
 
 pytestmark = pytest.mark.limits
 
@@ -30,7 +30,7 @@ async def test_slow_readers_of_a_text_hold_nobody_up(tmp_path: Path) -> None:
         await asyncio.to_thread(fill, server.address, TEXT.encode())
         async with channels(server.address, READERS) as opened:
             request = pb.GetDocumentTextRequest(collection=COLLECTION, document_id="first")
-            stubs = [cast("Any", pb_grpc.IngestServiceStub(channel)) for channel in opened]
+            stubs = [Stubs(channel) for channel in opened]
             calls = [stubs[number % len(stubs)].GetDocumentText(request) for number in range(READERS)]
             firsts = await asyncio.gather(*(call.read() for call in calls), return_exceptions=True)
             reading = [

@@ -26,9 +26,9 @@ from hypothesis.stateful import (
 )
 
 from groundwire.api.answer.v1 import citation_pb2, session_pb2
-from groundwire.api.common.v1 import hit_pb2, search_mode_pb2
+from groundwire.api.common.v1 import document_pb2, hit_pb2, search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
-from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, document_pb2
+from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -173,18 +173,18 @@ class Machine(RuleBasedStateMachine):
             source_uri=source,
             text=text_of(numbers),
             fields=document_pb2.DocumentFields(title=title),
-            duplicate_policy=document_pb2.DUPLICATE_POLICY_ALLOW,
+            duplicate_policy=ingest_result_pb2.DUPLICATE_POLICY_ALLOW,
             request_id=str(uuid.uuid4()),
         )
         result = self.product.client.ingest_document.send(request).result
         before = self.docs[kind].get(source)
         after = Doc(result.document.document_id, numbers, title, result.document.generation)
         if before is None:
-            assert result.outcome == document_pb2.INGEST_OUTCOME_CREATED
+            assert result.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
         else:
             assert after.document_id == before.document_id
             same = (before.numbers, before.title, before.is_hidden) == (numbers, title, False)
-            assert (result.outcome == document_pb2.INGEST_OUTCOME_UNCHANGED) == same
+            assert (result.outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED) == same
             assert after.generation >= before.generation
         self.docs[kind][source] = after
         self.sent[kind].append(Sent(request, after.document_id, result.outcome))

@@ -10,8 +10,8 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from groundwire.api.common.v1 import error_reason_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.api.ingest.v1 import collection_service_pb2 as pb
+from groundwire.api.ingest.v1 import collection_service_pb2_grpc as collections_grpc
 from groundwire.kernel import document_errors, errors
 from groundwire.kernel.errors import (
     ExhaustedError,
@@ -25,6 +25,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.rpc.error_status import code_of, from_rpc_error, from_status
 from groundwire.rpc.server import GrpcServer, ServerOptions, Service
+from tests.stubs import Stubs
 
 ROOT = Path(__file__).resolve().parents[2]
 PROTO = ROOT / "protos/groundwire/api/common/v1/error_reason.proto"
@@ -79,7 +80,7 @@ def make(kind: type[GroundwireError]) -> GroundwireError:
     return kind("name") if issubclass(kind, NotFoundError) else kind("message", fact=1)
 
 
-class Failing(pb_grpc.IngestServiceServicer):
+class Failing(collections_grpc.CollectionServiceServicer):
     """Raises the error whose reason is the collection."""
 
     async def GetCollection(self, request: Any, context: Any) -> Any:  # noqa: N802 - the contract's name
@@ -89,12 +90,12 @@ class Failing(pb_grpc.IngestServiceServicer):
 async def failure(reason: str) -> grpc.aio.AioRpcError:
     """Return what a client gets when a call fails with the error of that reason."""
     failing = Failing()  # type: ignore[abstract]  # the other methods are not called
-    service = Service("ingest", failing, pb_grpc.add_IngestServiceServicer_to_server)
+    service = Service("collections", failing, collections_grpc.add_CollectionServiceServicer_to_server)
     server = GrpcServer(ServerOptions(listen="127.0.0.1:0", reflection=False, drain_notice_s=0), [service])
     port = await server.start()
     try:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            stub: Any = pb_grpc.IngestServiceStub(channel)
+            stub = Stubs(channel)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stub.GetCollection(pb.GetCollectionRequest(collection=reason))
     finally:

@@ -4,12 +4,13 @@ import grpc from "@grpc/grpc-js";
 import loader from "@grpc/proto-loader";
 
 const [address, protos] = process.argv.slice(2);
-const files = ["ingest", "retrieve", "answer"].map((name) => `groundwire/api/${name}/v1/${name}_service.proto`);
+const files = ["ingest/v1/ingest", "ingest/v1/collection", "answer/v1/answer"].map((name) => `groundwire/api/${name}_service.proto`);
 const definition = await loader.load(files, { includeDirs: [protos], keepCase: true, enums: String, defaults: true });
 const api = grpc.loadPackageDefinition(definition).groundwire.api;
 console.log("services:", Object.keys(definition).filter((name) => name.endsWith("Service")).sort().join(" "));
 
 const connect = (Service) => new Service(address, grpc.credentials.createInsecure());
+const collections = connect(api.ingest.v1.CollectionService);
 const ingest = connect(api.ingest.v1.IngestService);
 const answer = connect(api.answer.v1.AnswerService);
 const call = (client, method, request) =>
@@ -19,7 +20,7 @@ const call = (client, method, request) =>
   });
 
 const text = "# Tides 🌊\n\nThe moon causes the tides of the sea. A spring tide happens when sun and moon stand in line.\n";
-await call(ingest, "CreateCollection", { collection: "node", profile: "PROFILE_DOCUMENTS" });
+await call(collections, "CreateCollection", { collection: "node", profile: "PROFILE_DOCUMENTS" });
 const { result } = await call(ingest, "IngestDocument", { collection: "node", source_uri: "tides.md", text });
 console.log("ingested:", result.outcome, result.counts.chunk_count);
 

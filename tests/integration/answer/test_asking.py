@@ -25,7 +25,6 @@ from groundwire.kernel.errors import (
     CollectionNotFoundError,
     InvalidFilterError,
     InvalidRequestError,
-    NotAvailableError,
     RetrieverUnavailableError,
 )
 from groundwire.kernel.filter_json import parse_filter
@@ -33,7 +32,7 @@ from groundwire.kernel.filters import Not
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.answer.conftest import MakeRig
-from tests.integration.answer.rig import FOXES, Rig, ScriptedGenerator, make_ask
+from tests.integration.answer.rig import FOXES, Rig, ScriptedGenerator
 
 _UUID = "123e4567-e89b-42d3-a456-426614174000"
 
@@ -388,18 +387,6 @@ async def test_fields_of_a_stream_request_are_named_below_ask(rig: Rig) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         await rig.stream("")
     assert {violation.field for violation in caught.value.violations} == {"ask.question"}
-
-
-@pytest.mark.parametrize("fields", [{"policy": answer_pb2.SUPPORT_POLICY_ANNOTATE}])
-async def test_options_that_are_not_there_yet_are_never_ignored(rig: Rig, fields: dict[str, Any]) -> None:
-    with pytest.raises(NotAvailableError):
-        await rig.ask("What?", **fields)
-
-
-async def test_resuming_a_stream_is_not_there_yet(rig: Rig) -> None:
-    request = pb.AskStreamRequest(ask=make_ask("What?"), resume_after_sequence=3)
-    with pytest.raises(NotAvailableError):
-        [message async for message in rig.stub.AskStream(request)]
 
 
 async def test_errors_of_the_retriever_pass_with_their_reason(rig: Rig) -> None:

@@ -16,7 +16,6 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
 from groundwire.kernel.errors import (
     CollectionNotFoundError,
     InvalidRequestError,
-    NotAvailableError,
     SessionNotFoundError,
 )
 from groundwire.rpc.channels import open_channel
@@ -30,21 +29,15 @@ if TYPE_CHECKING:
 _QUESTION = "What do red foxes eat?"
 
 
-async def _serve(service: Service) -> tuple[GrpcServer, str]:
-    server = GrpcServer(ServerOptions(listen="127.0.0.1:0"), [service])
+async def _serve(services: list[Service]) -> tuple[GrpcServer, str]:
+    server = GrpcServer(ServerOptions(listen="127.0.0.1:0"), services)
     return server, f"127.0.0.1:{await server.start()}"
 
 
 @pytest.fixture
 async def stub(rig: Rig) -> "AsyncIterator[Stub]":
     """Two servers: answer calls retrieve through a channel, as in a split deployment."""
-    retrieve, retrieve_address = await _serve(
-        Service(
-            "groundwire.api.retrieve.v1.RetrieveService",
-            rig.library.service.servicer,
-            retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server,
-        )
-    )
+    retrieve, retrieve_address = await _serve(rig.library.service.services())
     async with open_channel(retrieve_address, user_agent="answer") as to_retrieve:
         service = build(
             catalog=rig.library.database,
@@ -53,13 +46,7 @@ async def stub(rig: Rig) -> "AsyncIterator[Stub]":
             settings=AnswerSettings(min_support=0.3),
             workers=rig.library.workers,
         )
-        answer, address = await _serve(
-            Service(
-                "groundwire.api.answer.v1.AnswerService",
-                service.servicer,
-                pb_grpc.add_AnswerServiceServicer_to_server,
-            )
-        )
+        answer, address = await _serve(service.services())
         async with grpc.aio.insecure_channel(address) as channel:
             yield pb_grpc.AnswerServiceStub(channel)
         await answer.stop(0)
@@ -101,13 +88,6 @@ async def test_errors_carry_code_and_reason(
         await stub.Ask(request_)
     assert caught.value.code() is code
     assert type(from_rpc_error(caught.value)) is error
-
-
-async def test_calls_that_are_not_there_yet_say_so(stub: "Stub") -> None:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await stub.FormatCitations(pb.FormatCitationsRequest())
-    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
-    assert isinstance(from_rpc_error(caught.value), NotAvailableError)
 
 
 async def test_a_deadline_ends_the_question(stub: "Stub") -> None:

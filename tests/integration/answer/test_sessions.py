@@ -13,13 +13,12 @@ from groundwire.answer.domain.passage import Passage
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2
-from groundwire.api.common.v1 import record_pb2
+from groundwire.api.common.v1 import role_pb2
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     CollectionNotFoundError,
     InternalError,
     InvalidRequestError,
-    NotAvailableError,
     RequestIdReusedError,
     SessionExpiredError,
     SessionHeadMovedError,
@@ -53,8 +52,8 @@ async def test_an_exchange_is_two_messages_with_citations(rig: Rig) -> None:
     answer = await rig.ask(_QUESTION, session_id=session_id, message_id=message_id)
     session = await _get(rig, session_id)
     asked, replied = session.messages
-    assert (asked.role, asked.content, asked.message_id) == (record_pb2.ROLE_USER, _QUESTION, message_id)
-    assert (replied.role, replied.content) == (record_pb2.ROLE_ASSISTANT, answer.content)
+    assert (asked.role, asked.content, asked.message_id) == (role_pb2.ROLE_USER, _QUESTION, message_id)
+    assert (replied.role, replied.content) == (role_pb2.ROLE_ASSISTANT, answer.content)
     assert replied.related_message_id == message_id
     assert list(replied.citations) == list(answer.citations)
     assert replied.is_from_book
@@ -247,8 +246,6 @@ async def test_the_collection_of_a_question_is_that_of_the_session(rig: Rig) -> 
         ({"idle_timeout": Duration(nanos=1)}, InvalidRequestError),
         ({"idle_timeout": Duration(seconds=31 * 86_400)}, InvalidRequestError),
         ({"request_id": "abc"}, InvalidRequestError),
-        ({"conversation_id": "conv-1"}, NotAvailableError),
-        ({"auto_new_session": True}, NotAvailableError),
     ],
 )
 async def test_sessions_that_cannot_be_made(rig: Rig, fields: dict[str, Any], error: type[Exception]) -> None:

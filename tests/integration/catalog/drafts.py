@@ -128,8 +128,8 @@ def make_collection(name: str = "docs", tenant: str = TENANT, uid: str | None = 
         profile=profile.name,
         identity=IDENTITY,
         settings=profile.settings,
-        created_time=NOON,
-        updated_time=NOON,
+        create_time=NOON,
+        update_time=NOON,
     )
 
 

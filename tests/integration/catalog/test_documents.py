@@ -125,11 +125,11 @@ def test_a_new_generation_replaces_the_old_one_at_once(catalog: Catalog, docs: C
 @pytest.mark.requirement("T10")
 def test_times_are_aware_and_only_the_last_change_moves(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("one"))
-    assert document.ingestion_time == document.last_modified_time == NOON
+    assert document.ingest_time == document.update_time == NOON
     catalog.clock.advance(minutes=5)
     again, _ = catalog.put(docs, make_draft("two", document_id=document.document_id, expected=1))
-    assert again.ingestion_time == NOON
-    assert (again.last_modified_time - again.ingestion_time).total_seconds() == 300
+    assert again.ingest_time == NOON
+    assert (again.update_time - again.ingest_time).total_seconds() == 300
 
 
 def test_the_text_of_a_replaced_generation_can_still_be_verified(catalog: Catalog, docs: Collection) -> None:

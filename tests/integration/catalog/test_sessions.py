@@ -39,13 +39,10 @@ def _ask(catalog: Catalog, number: int) -> Session:
 
 @pytest.mark.requirement("S4-28")
 def test_a_session_comes_back_as_it_was_created(catalog: Catalog) -> None:
-    made = catalog.sessions.create(
-        TENANT, ID, "docs", idle_timeout=IDLE, conversation_id="conv-1", auto_new_session=True, receipt=receipt()
-    )
+    made = catalog.sessions.create(TENANT, ID, "docs", idle_timeout=IDLE, receipt=receipt())
     assert catalog.sessions.get(TENANT, ID) == made
-    assert (made.state, made.head, made.message_count, made.conversation_id) == (SessionState.CREATED, "", 0, "conv-1")
-    assert made.auto_new_session
-    assert (made.created_time, made.last_activity_time, made.expire_time) == (NOON, NOON, NOON + IDLE)
+    assert (made.state, made.head, made.message_count) == (SessionState.CREATED, "", 0)
+    assert (made.create_time, made.last_activity_time, made.expire_time) == (NOON, NOON, NOON + IDLE)
     assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == b"answer"
     with pytest.raises(AlreadyExistsError):
         catalog.sessions.create(TENANT, ID, "docs", idle_timeout=IDLE)

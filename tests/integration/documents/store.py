@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from groundwire.api.common.v1 import chunk_pb2, hit_pb2, metadata_value_pb2
-from groundwire.api.ingest.v1 import deletion_pb2, document_pb2
+from groundwire.api.common.v1 import chunk_pb2, document_pb2, hit_pb2, metadata_value_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.kernel.filter_json import parse_filter
@@ -40,7 +42,7 @@ class Store:
         return self.harness.service.servicer.change_calls
 
     def create(self, **settings: Any) -> "Store":
-        self.harness.collection_calls.create(pb.CreateCollectionRequest(collection="docs", **settings))
+        self.harness.collection_calls.create(collections_pb.CreateCollectionRequest(collection="docs", **settings))
         return self
 
     def ingest(self, source: str, text: str, **fields: Any) -> document_pb2.Document:
@@ -78,21 +80,21 @@ class Store:
         return self.changes.restore_document(request).document
 
     def get(self, document_id: str) -> document_pb2.Document:
-        return self.harness.calls.get_document(
-            pb.GetDocumentRequest(collection="docs", document_id=document_id)
+        return self.harness.library.get_document(
+            library_pb.GetDocumentRequest(collection="docs", document_id=document_id)
         ).document
 
     def chunk(self, chunk_id: str, *, include_embedding: bool = False) -> chunk_pb2.Chunk:
-        request = pb.GetChunkRequest(collection="docs", chunk_id=chunk_id, include_embedding=include_embedding)
-        return self.harness.calls.get_chunk(request).chunk
+        request = library_pb.GetChunkRequest(collection="docs", chunk_id=chunk_id, include_embedding=include_embedding)
+        return self.harness.library.get_chunk(request).chunk
 
     def chunks(self, document_id: str = "", **query: Any) -> list[chunk_pb2.Chunk]:
-        request = pb.ListChunksRequest(collection="docs", document_id=document_id, page_size=1000, **query)
-        return list(self.harness.calls.list_chunks(request).chunks)
+        request = library_pb.ListChunksRequest(collection="docs", document_id=document_id, page_size=1000, **query)
+        return list(self.harness.library.list_chunks(request).chunks)
 
     def documents(self, **query: Any) -> list[document_pb2.Document]:
-        request = pb.ListDocumentsRequest(collection="docs", page_size=1000, **query)
-        return list(self.harness.calls.list_documents(request).documents)
+        request = library_pb.ListDocumentsRequest(collection="docs", page_size=1000, **query)
+        return list(self.harness.library.list_documents(request).documents)
 
     def search(self, query: str, where: Mapping[str, Any] | None = None, **options: Any) -> list[hit_pb2.Hit]:
         request = retrieve_service_pb2.RetrieveRequest(collection="docs", query=query)

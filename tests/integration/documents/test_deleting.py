@@ -6,8 +6,9 @@ import uuid
 import numpy as np
 import pytest
 
-from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, document_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, ingest_result_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -44,7 +45,7 @@ def test_a_permanent_deletion_leaves_nothing_and_says_so(engine_store: Store) ->
     receipt = engine_store.delete(document.document_id)
     assert (receipt.state, receipt.permanent) == (COMPLETE, True)
     assert (receipt.document_count, receipt.chunk_count) == (1, count)
-    assert receipt.completed_time.ToNanoseconds() >= receipt.hidden_time.ToNanoseconds() > 0
+    assert receipt.complete_time.ToNanoseconds() >= receipt.hide_time.ToNanoseconds() > 0
     assert _stores(receipt) == {
         "catalog": (1 + count, 0, True),
         "full_text": (count, 0, True),
@@ -100,8 +101,8 @@ def test_no_call_finds_what_was_deleted_softly(store: Store) -> None:
         lambda: store.chunks(document.document_id),
         lambda: store.delete(document.document_id, permanent=False),
         lambda: list(
-            store.harness.calls.read_document_text(
-                pb.GetDocumentTextRequest(collection="docs", document_id=document.document_id, generation=1)
+            store.harness.library.document_text(
+                library_pb.GetDocumentTextRequest(collection="docs", document_id=document.document_id, generation=1)
             )
         ),
     ):
@@ -109,7 +110,7 @@ def test_no_call_finds_what_was_deleted_softly(store: Store) -> None:
             call()
     for reference in ({"chunk_id": chunk.chunk_id}, {"chunk_number": chunk.chunk_number}):
         with pytest.raises(ChunkNotFoundError):
-            store.harness.calls.get_chunk(pb.GetChunkRequest(collection="docs", **reference))
+            store.harness.library.get_chunk(library_pb.GetChunkRequest(collection="docs", **reference))
     with pytest.raises(ChunkNotFoundError):
         store.update_chunk(chunk.chunk_id, tags=["x"])
 
@@ -177,7 +178,7 @@ def test_a_new_ingest_of_a_softly_deleted_source_takes_its_place(store: Store, s
     store.delete(before.document_id, permanent=False)
     after = store.ingest("a.md", story(random.Random(1 if same else 2)))
     assert (after.document_id, after.generation) == (before.document_id, 2)
-    assert (after.ingestion_time, list(after.fields.tags)) == (before.ingestion_time, [])
+    assert (after.ingest_time, list(after.fields.tags)) == (before.ingest_time, [])
     assert store.documents(include_deleted=True) == [after]
     store.harness.sweep()
     assert store.points() == [chunk.chunk_number for chunk in store.chunks(after.document_id)]
@@ -206,7 +207,7 @@ def test_a_deletion_that_the_engine_misses_stays_hidden_until_the_sweeper_tells_
 
     monkeypatch.setattr(type(store.vectors), "delete", broken)
     receipt = store.delete(document.document_id)
-    assert (receipt.state, receipt.HasField("completed_time")) == (HIDDEN, False)
+    assert (receipt.state, receipt.HasField("complete_time")) == (HIDDEN, False)
     assert _stores(receipt)["vectors"] == (0, document.chunk_count, False)
     assert store.search("tide") == []
     monkeypatch.undo()
@@ -246,7 +247,9 @@ def test_a_restoration_that_the_engine_misses_changes_nothing(store: Store, monk
 def test_vectors_that_another_document_needs_stay(store: Store) -> None:
     shared = story(random.Random(1))
     first = store.ingest("a.md", shared)
-    second = store.harness.ingest("docs", "b.md", shared, duplicate_policy=document_pb2.DUPLICATE_POLICY_ALLOW).document
+    second = store.harness.ingest(
+        "docs", "b.md", shared, duplicate_policy=ingest_result_pb2.DUPLICATE_POLICY_ALLOW
+    ).document
     receipt = store.delete(first.document_id)
     assert _stores(receipt)["embedding_cache"] == (0, 0, True)
     chunk = store.chunks(second.document_id, include_embedding=True)[0]
@@ -257,7 +260,7 @@ def test_a_deleted_collection_takes_everything_with_it(engine_store: Store) -> N
     first = engine_store.ingest("a.md", story(random.Random(1)))
     second = engine_store.ingest("b.md", story(random.Random(2)))
     engine_store.delete(second.document_id, permanent=False)
-    request = pb.DeleteCollectionRequest(collection="docs", request_id=str(uuid.uuid4()))
+    request = collections_pb.DeleteCollectionRequest(collection="docs", request_id=str(uuid.uuid4()))
     receipt = engine_store.harness.collection_calls.delete(request).receipt
     assert (receipt.state, receipt.document_count) == (COMPLETE, 2)
     assert receipt.chunk_count == first.chunk_count + second.chunk_count

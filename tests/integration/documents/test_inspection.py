@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from groundwire.api.common.v1 import document_format_pb2, record_pb2
-from groundwire.api.common.v1.metadata_value_pb2 import (
-    DoubleList,
-    Int64List,
-    MetadataValue,
-    StringList,
-)
-from groundwire.api.ingest.v1 import collection_pb2, schema_pb2, stats_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.common.v1 import document_format_pb2
+from groundwire.api.common.v1.metadata_value_pb2 import DoubleList, Int64List, MetadataValue, StringList
+from groundwire.api.ingest.v1 import collection_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import schema_pb2, stats_pb2
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError, NotFoundError
 from groundwire.schemas import get_all_schemas
 from tests.integration.documents.store import Store, number, story, text
@@ -25,18 +22,18 @@ KINDS = ["persona", "faq", "memory", "turn", "summary", "document", "chunk"]
 
 
 def _schemas(store: Store, doc_type: str = "") -> list[schema_pb2.SchemaEntry]:
-    request = pb.GetSchemaRequest(doc_type=doc_type)
-    return list(store.harness.service.servicer.inspection_calls.schema(request).schemas)
+    request = library_pb.GetSchemaRequest(document_type=doc_type)
+    return list(store.harness.library.get_schema(request).schemas)
 
 
 def _validate(store: Store, doc_type: str, /, **metadata: MetadataValue) -> dict[str, MetadataValue]:
-    request = pb.ValidateMetadataRequest(doc_type=doc_type, metadata=metadata)
-    return dict(store.harness.service.servicer.inspection_calls.validate(request).metadata)
+    request = library_pb.ValidateMetadataRequest(document_type=doc_type, metadata=metadata)
+    return dict(store.harness.library.validate_metadata(request).metadata)
 
 
 def _stats(store: Store, collection: str = "") -> list[stats_pb2.CollectionStats]:
-    request = pb.GetStatsRequest(collection=collection)
-    return list(store.harness.service.servicer.inspection_calls.stats(request).collections)
+    request = library_pb.GetStatsRequest(collection=collection)
+    return list(store.harness.library.get_stats(request).collections)
 
 
 def _message(value: Any) -> MetadataValue:
@@ -178,7 +175,6 @@ def test_the_kinds_that_sources_call_type_are_four_different_things(store: Store
     memo = {"title": "A", "category": "memo", "metadata": {"type": text("faq")}}
     markdown = store.ingest("a.md", story(random.Random(1)), **memo)
     plain = store.ingest("b.txt", "A tide and a lantern. " * 40, category="contract", metadata={"type": text("memo")})
-    assert {each.record_type for each in (markdown, plain)} == {record_pb2.RECORD_TYPE_DOCUMENT}
     assert [each.format for each in (markdown, plain)] == [
         document_format_pb2.DOCUMENT_FORMAT_MARKDOWN,
         document_format_pb2.DOCUMENT_FORMAT_TEXT,
@@ -212,11 +208,10 @@ def test_figures_count_what_is_live(engine_store: Store) -> None:
     chunks = sum(document.chunk_count for document in live)
     assert (stats.collection, stats.document_count, stats.chunk_count) == ("docs", 3, chunks)
     assert stats.total_chars == sum(document.total_chars for document in live)
-    assert {each.key: each.count for each in stats.by_record_type} == {"document": 3}
     assert {each.key: each.count for each in stats.by_format} == {"markdown": 2, "text": 1}
     assert {each.key: each.count for each in stats.by_project} == {"": 1, "apollo": 2}
     assert {each.key: each.count for each in stats.by_embedding_model} == {first.embedding_model: chunks}
-    assert (stats.embedding.model_name, stats.metric) == (first.embedding_model, "cosine")
+    assert stats.embedding.model_name == first.embedding_model
     assert stats.vector_count == len(engine_store.points()) == chunks
     assert stats.average_vectors_per_document == pytest.approx(chunks / 3)
     stored = engine_store.chunks()
@@ -230,7 +225,7 @@ def test_figures_count_neither_sections_nor_what_is_kept_for_the_past(store: Sto
     settings = collection_pb2.CollectionSettings(chunking=chunking)
     settings.generation_retention.FromSeconds(3600)
     calls = store.harness.collection_calls
-    calls.create(pb.CreateCollectionRequest(collection="levels", settings=settings))
+    calls.create(collections_pb.CreateCollectionRequest(collection="levels", settings=settings))
     store.harness.ingest("levels", "a.md", story(random.Random(1)))
     document = store.harness.ingest("levels", "a.md", story(random.Random(2))).document
     with store.harness.catalog.read() as connection:
@@ -255,17 +250,17 @@ def test_figures_of_all_collections_stand_in_the_order_of_their_names(store: Sto
 @pytest.mark.requirement("S1-04")
 def test_documents_chunks_and_points_lead_to_one_another(engine_store: Store) -> None:
     document = engine_store.ingest("a.md", story(random.Random(1)))
-    request = pb.GetDocumentRequest(
+    request = library_pb.GetDocumentRequest(
         collection="docs", document_id=document.document_id, include_chunk_ids=True, include_text=True
     )
-    found = engine_store.harness.calls.get_document(request)
+    found = engine_store.harness.library.get_document(request)
     chunks = [engine_store.chunk(chunk_id) for chunk_id in found.chunk_ids]
     assert {chunk.document_id for chunk in chunks} == {document.document_id}
     assert engine_store.points() == [chunk.chunk_number for chunk in chunks]
     assert len(chunks) == document.chunk_count
     for chunk in chunks:
-        by_number = pb.GetChunkRequest(collection="docs", chunk_number=chunk.chunk_number)
-        answer = engine_store.harness.calls.get_chunk(by_number)
+        by_number = library_pb.GetChunkRequest(collection="docs", chunk_number=chunk.chunk_number)
+        answer = engine_store.harness.library.get_chunk(by_number)
         assert (answer.chunk, answer.document) == (chunk, document)
         assert found.text[chunk.span.start : chunk.span.end] == chunk.content
     hits = engine_store.search("tide")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groundwire.api.common.v1 import chunk_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.kernel.errors import (
     DocumentNotFoundError,
     InvalidFilterError,
@@ -74,7 +74,7 @@ def test_pages_of_documents_join_to_the_whole(filled: Store, query: dict[str, An
     whole, token, found = _sources(filled, **query), "", []
     while True:
         request = pb.ListDocumentsRequest(collection="docs", page_size=2, page_token=token, **query)
-        page = filled.harness.calls.list_documents(request)
+        page = filled.harness.library.list_documents(request)
         found += [document.source_uri for document in page.documents]
         token = page.next_page_token
         if not token:
@@ -84,7 +84,7 @@ def test_pages_of_documents_join_to_the_whole(filled: Store, query: dict[str, An
 
 def test_a_page_token_belongs_to_its_filter(filled: Store) -> None:
     first = pb.ListDocumentsRequest(collection="docs", page_size=1, filter=_filter({"team": "red"}))
-    token = filled.harness.calls.list_documents(first).next_page_token
+    token = filled.harness.library.list_documents(first).next_page_token
     for other in ({"filter": _filter({"team": "blue"})}, {}, {"filter": first.filter, "include_deleted": True}):
         with pytest.raises(InvalidPageTokenError):
             filled.documents(page_token=token, **other)
@@ -119,7 +119,7 @@ def test_pages_of_chunks_join_to_the_whole(filled: Store) -> None:
     found: list[chunk_pb2.Chunk] = []
     while True:
         request = pb.ListChunksRequest(collection="docs", page_size=3, page_token=token, filter=where)
-        page = filled.harness.calls.list_chunks(request)
+        page = filled.harness.library.list_chunks(request)
         found += page.chunks
         token = page.next_page_token
         if not token:

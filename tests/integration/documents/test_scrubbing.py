@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groundwire.api.ingest.v1 import deletion_pb2, document_pb2
+from groundwire.api.common.v1 import document_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.identifiers import DEFAULT_TENANT
@@ -76,7 +78,7 @@ def test_nothing_of_a_deleted_collection_is_in_the_files_of_the_engine(folder: P
         fields = document_pb2.DocumentFields(title=f"{RARE} {name}")
         harness.ingest(name, "a.txt", f"The {name} of the sea.", fields=fields)
     assert traces(folder / "vectors", f"{RARE} tides".encode())
-    request = pb.DeleteCollectionRequest(collection="tides")
+    request = collections_pb.DeleteCollectionRequest(collection="tides")
     receipt = harness.collection_calls.delete(request).receipt
     assert receipt.state == deletion_pb2.DELETION_STATE_COMPLETE
     assert not any(
@@ -109,8 +111,7 @@ class Library:
         return self.harness.calls.delete_document(request).receipt
 
     def incomplete(self) -> list[str]:
-        response = self.harness.service.servicer.inspection_calls.jobs(pb.GetHousekeepingRequest())
-        return [receipt.receipt_id for receipt in response.incomplete_deletions]
+        return [receipt.receipt_id for receipt in self.harness.housekeeping_state().incomplete_deletions]
 
     def holds(self, name: str) -> bool:
         """Tell whether a file of the engine holds the title of a document."""
@@ -144,7 +145,7 @@ def test_receipts_of_a_large_collection_are_completed_by_one_rewriting_when_it_i
     for document_id, request_id, before in zip(gone, ids, hidden, strict=True):
         now = library.delete(document_id, request_id)
         assert (now.receipt_id, now.state) == (before.receipt_id, deletion_pb2.DELETION_STATE_COMPLETE)
-        assert now.completed_time.ToNanoseconds() > now.hidden_time.ToNanoseconds()
+        assert now.complete_time.ToNanoseconds() > now.hide_time.ToNanoseconds()
         by_store = {each.store: (each.removed_count, each.leftover_count, each.complete) for each in now.stores}
         assert by_store["vectors"] == (1, 0, True)
     assert library.harness.sources("tides") == ["kept.txt"]

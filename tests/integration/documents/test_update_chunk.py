@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.api.common.v1 import chunk_pb2
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.common.v1 import chunk_pb2, document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.errors import ChunkNotFoundError, InvalidRequestError
 from tests.integration.documents.store import Store, number, story, text
@@ -31,7 +30,7 @@ def test_a_review_is_found_by_the_next_search_and_nothing_is_embedded(engine_sto
     engine_store.harness.embedder.texts.clear()
     review = {"reviewed_by": text("Ada"), "review_date": text("2026-03-01"), "state": text("approved")}
     changed = engine_store.update_chunk(chunk.chunk_id, tags=["checked"], metadata=review)
-    assert (changed.embedding_time, list(changed.tags)) == (chunk.embedding_time, ["checked"])
+    assert (changed.embed_time, list(changed.tags)) == (chunk.embed_time, ["checked"])
     assert engine_store.harness.embedder.texts == []
     [hit] = engine_store.search("tide", {"reviewed_by": "Ada", "state": "approved", "tags": {"$contains": "checked"}})
     assert hit.chunk_id == chunk.chunk_id

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
@@ -49,23 +49,23 @@ def test_fields_change_on_document_chunks_and_hits_without_embedding(engine_stor
     for chunk in chunks:
         changed = engine_store.chunk(chunk.chunk_id)
         assert list(changed.tags) == ["y"]
-        assert changed.embedding_time == chunk.embedding_time
+        assert changed.embed_time == chunk.embed_time
 
 
 @pytest.mark.requirement("S1-69")
 def test_an_update_moves_the_change_but_not_the_day_of_ingestion(store: Store, document: document_pb2.Document) -> None:
-    assert document.last_modified_time == document.ingestion_time
-    assert abs(document.ingestion_time.ToSeconds() - time.time()) < 60
+    assert document.update_time == document.ingest_time
+    assert abs(document.ingest_time.ToSeconds() - time.time()) < 60
     time.sleep(0.01)
     after = store.update(document.document_id, title="New")
-    assert after.last_modified_time.ToNanoseconds() > document.last_modified_time.ToNanoseconds()
-    assert after.ingestion_time == document.ingestion_time
+    assert after.update_time.ToNanoseconds() > document.update_time.ToNanoseconds()
+    assert after.ingest_time == document.ingest_time
     assert after.generation == document.generation
     assert store.get(document.document_id) == after
     time.sleep(0.01)
     again = store.ingest("a.md", story(random.Random(2)))
-    assert again.last_modified_time.ToNanoseconds() > after.last_modified_time.ToNanoseconds()
-    assert (again.ingestion_time, again.generation) == (document.ingestion_time, 2)
+    assert again.update_time.ToNanoseconds() > after.update_time.ToNanoseconds()
+    assert (again.ingest_time, again.generation) == (document.ingest_time, 2)
 
 
 def test_what_changes_nothing_leaves_everything_as_it_was(store: Store, document: document_pb2.Document) -> None:

@@ -1,5 +1,6 @@
 """A real ingest service on a real catalog, the memory store and the hashing embedder, called without a network."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,9 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from groundwire.api.ingest.v1 import collection_pb2, document_pb2
+from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import library_service_pb2_grpc
+from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
+from groundwire.catalog.query_logs import QueryLogs
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.adapters.readers.source_reader import SourceReader
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
@@ -22,11 +29,19 @@ from groundwire.ingest.servicer.collection_calls import CollectionCalls
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.sweep_leftovers import OUTBOX, REPEATED_CHUNKS
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.clock import Clock
+from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Tokenizer, Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import VectorStore
+from groundwire.retrieve.bootstrap import LIBRARY, library
+from groundwire.retrieve.domain.pipeline import Pipeline
+from groundwire.retrieve.list_query_logs import ListQueryLogs
+from groundwire.retrieve.servicer import LibraryServicer
+from groundwire.retrieve.servicer.library_calls import LibraryCalls
+from groundwire.retrieve.servicer.log_calls import LogCalls
+from groundwire.rpc.pagination import PageTokens
+from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.memory import MemoryVectorStore
 
@@ -72,6 +87,7 @@ class Harness:
         **settings: Any,
     ) -> None:
         self.folder = folder
+        self.clock = clock or SystemClock()
         self.vectors = vectors or MemoryVectorStore()
         self.embedder = embedder or CountingEmbedder()
         self.catalog = Database.open(f"sqlite:{folder / 'catalog.db'}", clock)
@@ -91,7 +107,35 @@ class Harness:
 
     @property
     def collection_calls(self) -> CollectionCalls:
-        return self.service.servicer.collection_calls
+        return self.service.collection_servicer.calls
+
+    @property
+    def library(self) -> LibraryCalls:
+        """The calls that read what was stored, on the same catalog and engine."""
+        return LibraryCalls(library(self.catalog, self.vectors, self.clock), PageTokens(b"k" * 32))
+
+    def services(self) -> list[Service]:
+        """Return the services of ingest, and the one that reads, as one process offers them."""
+        clock = self.clock
+        pipeline = LogCalls(
+            ListQueryLogs(QueryLogs(self.catalog), None),  # type: ignore[arg-type]  # nothing is logged here
+            Pipeline(),
+            Collections(self.catalog),
+            PageTokens(b"k" * 32),
+            "memory",
+            clock.now(),
+            clock,
+        )
+        reading = LibraryServicer(self.library, pipeline, self.workers)
+        return [
+            *self.service.services(),
+            Service(LIBRARY, reading, library_service_pb2_grpc.add_LibraryServiceServicer_to_server),
+        ]
+
+    def housekeeping_state(self) -> maintenance_pb.GetHousekeepingResponse:
+        """Return what runs behind the calls, and what of it fails."""
+        asked = self.service.maintenance_servicer.GetHousekeeping(maintenance_pb.GetHousekeepingRequest(), None)
+        return asyncio.run(asked)
 
     def start(self) -> "Harness":
         self.service.start()
@@ -122,11 +166,11 @@ class Harness:
     def create(
         self, collection: str, profile: collection_pb2.Profile.ValueType = collection_pb2.PROFILE_DOCUMENTS
     ) -> None:
-        self.collection_calls.create(pb.CreateCollectionRequest(collection=collection, profile=profile))
+        self.collection_calls.create(collections_pb.CreateCollectionRequest(collection=collection, profile=profile))
 
     def ingest(
         self, collection: str, source_uri: str, content: str | bytes, **fields: Any
-    ) -> document_pb2.IngestResult:
+    ) -> ingest_result_pb2.IngestResult:
         data = content.encode() if isinstance(content, str) else content
         request = pb.IngestDocumentRequest(collection=collection, source_uri=source_uri, content=data, **fields)
         return self.calls.ingest_document(request).result
@@ -136,15 +180,15 @@ class Harness:
         self.calls.delete_document(request)
 
     def text(self, collection: str, source_uri: str) -> str:
-        request = pb.GetDocumentRequest(collection=collection, source_uri=source_uri, include_text=True)
-        return self.calls.get_document(request).text
+        request = library_pb.GetDocumentRequest(collection=collection, source_uri=source_uri, include_text=True)
+        return self.library.get_document(request).text
 
     def sources(self, collection: str) -> list[str]:
-        page = self.calls.list_documents(pb.ListDocumentsRequest(collection=collection, page_size=1000))
+        page = self.library.list_documents(library_pb.ListDocumentsRequest(collection=collection, page_size=1000))
         return [document.source_uri for document in page.documents]
 
     def live_numbers(self, collection: str) -> list[int]:
-        page = self.calls.list_chunks(pb.ListChunksRequest(collection=collection, page_size=1000))
+        page = self.library.list_chunks(library_pb.ListChunksRequest(collection=collection, page_size=1000))
         assert not page.next_page_token
         return [chunk.chunk_number for chunk in page.chunks]
 

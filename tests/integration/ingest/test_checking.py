@@ -303,7 +303,7 @@ def test_generations_that_are_being_written_are_left_alone(library: Library) -> 
     documents = library.harness.calls.use.ingest_document.write_generation.documents
     draft = GenerationDraft(None, "now.md", DocumentFormat.TEXT, "0" * 64, DocumentFields(), "moon", (), 0)
     pending = documents.begin(DEFAULT_TENANT, library.collection, draft)
-    library.sql("UPDATE generations SET created_time = 0 WHERE state = 'PENDING'")
+    library.sql("UPDATE generations SET create_time = 0 WHERE state = 'PENDING'")
     assert library.check(repair=True)[0] == []
     documents.publish(pending)
 

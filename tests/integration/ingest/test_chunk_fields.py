@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from groundwire.api.common.v1 import chunk_pb2
-from groundwire.api.ingest.v1 import collection_pb2, document_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.common.v1 import chunk_pb2, document_pb2
+from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.integrity import Integrity
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
@@ -24,21 +25,23 @@ POLICY = collection_pb2.ChunkingPolicy
 
 
 def listed(harness: Harness, collection: str, source: str, *, vectors: bool = False) -> list[chunk_pb2.Chunk]:
-    document = harness.calls.get_document(pb.GetDocumentRequest(collection=collection, source_uri=source)).document
-    request = pb.ListChunksRequest(
+    document = harness.library.get_document(
+        library_pb.GetDocumentRequest(collection=collection, source_uri=source)
+    ).document
+    request = library_pb.ListChunksRequest(
         collection=collection, document_id=document.document_id, include_embedding=vectors, page_size=1000
     )
-    return list(harness.calls.list_chunks(request).chunks)
+    return list(harness.library.list_chunks(request).chunks)
 
 
 def by_id(harness: Harness, collection: str, chunk_id: str) -> chunk_pb2.Chunk:
-    return harness.calls.get_chunk(pb.GetChunkRequest(collection=collection, chunk_id=chunk_id)).chunk
+    return harness.library.get_chunk(library_pb.GetChunkRequest(collection=collection, chunk_id=chunk_id)).chunk
 
 
 @pytest.mark.requirement("S1-71")
 def test_unknown_documents_and_chunks_are_not_found(harness: Harness, collection: str) -> None:
     with pytest.raises(DocumentNotFoundError):
-        harness.calls.list_chunks(pb.ListChunksRequest(collection=collection, document_id="doc_none"))
+        harness.library.list_chunks(library_pb.ListChunksRequest(collection=collection, document_id="doc_none"))
     with pytest.raises(ChunkNotFoundError):
         by_id(harness, collection, "doc_none#chunk_000")
 
@@ -54,8 +57,8 @@ def test_links_and_overlaps_lead_through_the_whole_text(harness: Harness, collec
     document = result.document.document_id
     assert result.counts.chunk_count == len(chunks) > 3
     assert [chunk.chunk_id for chunk in chunks] == [f"{document}#chunk_{n:03d}" for n in range(len(chunks))]
-    prefixed = pb.ListChunksRequest(collection=collection, chunk_id_prefix=f"{document}#")
-    assert list(harness.calls.list_chunks(prefixed).chunks) == chunks
+    prefixed = library_pb.ListChunksRequest(collection=collection, chunk_id_prefix=f"{document}#")
+    assert list(harness.library.list_chunks(prefixed).chunks) == chunks
     walked = [chunks[0]]
     while walked[-1].next_chunk_id:
         walked.append(by_id(harness, collection, walked[-1].next_chunk_id))
@@ -99,7 +102,7 @@ def test_every_field_of_a_chunk_is_there(harness: Harness, collection: str) -> N
     assert one.embedding_model == harness.embedder.identity.model_name
     # Stored times are in milliseconds.
     for chunk, since, until in ((one, began, between), (two, between, ended)):
-        for moment in (chunk.created_time, chunk.embedding_time):
+        for moment in (chunk.create_time, chunk.embed_time):
             assert since - 0.001 <= moment.ToNanoseconds() / 1e9 <= until + 0.001
 
 
@@ -113,11 +116,11 @@ def test_a_text_that_is_stored_again_is_a_new_chunk_with_the_embedding_it_had(
     (before,) = listed(harness, collection, "a", vectors=True)
     time.sleep(0.01)
     began = time.time()
-    allow = document_pb2.DUPLICATE_POLICY_ALLOW
+    allow = ingest_result_pb2.DUPLICATE_POLICY_ALLOW
     harness.ingest(collection, "b", "A text that stays. " * 10, fields=fields, duplicate_policy=allow)
     (after,) = listed(harness, collection, "b", vectors=True)
-    assert after.created_time.ToNanoseconds() / 1e9 >= began - 0.001 > before.created_time.ToNanoseconds() / 1e9
-    assert after.embedding_time.ToNanoseconds() / 1e9 < began, "it was not embedded again"
+    assert after.create_time.ToNanoseconds() / 1e9 >= began - 0.001 > before.create_time.ToNanoseconds() / 1e9
+    assert after.embed_time.ToNanoseconds() / 1e9 < began, "it was not embedded again"
     assert list(after.embedding) == list(before.embedding)
     assert after.embedding_model == before.embedding_model == harness.embedder.identity.model_name
 
@@ -158,8 +161,8 @@ def test_texts_of_sections_are_rows_of_the_catalog_alone(harness: Harness, colle
     fields = document_pb2.DocumentFields(title="Sea", description="What the moon does to the sea, in short.")
     policy = POLICY(chunker=collection_pb2.CHUNKER_HIERARCHY, target_size=60, minimum_size=10, maximum_size=120)
     result = harness.ingest(collection, "book.md", BOOK, chunking=policy, fields=fields)
-    request = pb.GetDocumentRequest(collection=collection, document_id=result.document.document_id)
-    assert harness.calls.get_document(request).document.fields.description == fields.description
+    request = library_pb.GetDocumentRequest(collection=collection, document_id=result.document.document_id)
+    assert harness.library.get_document(request).document.fields.description == fields.description
     sections = listed(harness, collection, "book.md")[result.counts.chunk_count :]
     assert [chunk.section_heading for chunk in sections if chunk.level == 2] == ["Spring", "Neap"]
     assert not set(harness.points(collection)) & {chunk.chunk_number for chunk in sections}
@@ -202,7 +205,7 @@ def test_levels_are_chunks_that_no_search_returns(harness: Harness, collection: 
     found = view.lexical(["tides"], [], 100).numbers.tolist()
     assert set(view.matching(None).tolist()) == {chunk.chunk_number for chunk in leaves}
     assert set(found) <= {chunk.chunk_number for chunk in leaves}
-    figures = harness.collection_calls.get(pb.GetCollectionRequest(collection=collection)).collection
+    figures = harness.collection_calls.get(collections_pb.GetCollectionRequest(collection=collection)).collection
     assert figures.chunk_count == result.document.chunk_count == len(leaves)
     assert Integrity(harness.catalog).problems() == []
 
@@ -244,7 +247,7 @@ def test_chunks_longer_than_the_model_are_told(tmp_path_factory: pytest.TempPath
         running.create("docs")
         result = running.ingest("docs", "long", prose(2000))
         (warning,) = result.warnings
-        assert warning.kind == document_pb2.INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL
+        assert warning.kind == ingest_result_pb2.INGEST_WARNING_KIND_CHUNK_BEYOND_MODEL
         assert warning.occurrence_count == result.counts.chunk_count
         assert not running.ingest("docs", "short", prose(200)).warnings
     finally:

@@ -7,7 +7,8 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as settings_pb
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.integrity import Integrity
 from groundwire.catalog.search_view import SearchViews
@@ -52,19 +53,19 @@ def whole() -> settings_pb.CollectionSettings:
 def create(
     harness: Harness, name: str, settings: settings_pb.CollectionSettings, **fields: Any
 ) -> settings_pb.Collection:
-    request = pb.CreateCollectionRequest(collection=name, settings=settings, **fields)
+    request = collections_pb.CreateCollectionRequest(collection=name, settings=settings, **fields)
     return harness.collection_calls.create(request).collection
 
 
 def get(harness: Harness, name: str) -> settings_pb.Collection:
-    return harness.collection_calls.get(pb.GetCollectionRequest(collection=name)).collection
+    return harness.collection_calls.get(collections_pb.GetCollectionRequest(collection=name)).collection
 
 
 def update(
     harness: Harness, name: str, settings: settings_pb.CollectionSettings, *paths: str, **fields: Any
 ) -> settings_pb.Collection:
     mask = FieldMask(paths=paths)
-    request = pb.UpdateCollectionRequest(collection=name, settings=settings, update_mask=mask, **fields)
+    request = collections_pb.UpdateCollectionRequest(collection=name, settings=settings, update_mask=mask, **fields)
     return harness.collection_calls.update(request).collection
 
 
@@ -186,7 +187,7 @@ def test_a_mask_changes_what_it_names(harness: Harness, collection: str) -> None
     expected.approved_source_prefixes.extend(whole().approved_source_prefixes)
     assert found.settings == expected == get(harness, collection).settings
     assert found.update_time.ToNanoseconds() >= before.update_time.ToNanoseconds()
-    assert found.created_time == before.created_time
+    assert found.create_time == before.create_time
 
 
 def test_without_a_mask_what_is_present_changes_and_lists_are_replaced(harness: Harness, collection: str) -> None:
@@ -280,20 +281,20 @@ def test_a_collection_may_take_smaller_documents_than_the_server(harness: Harnes
 def test_new_rules_cut_anew_what_is_ingested_again(harness: Harness, collection: str) -> None:
     text = "One sentence here. Another sentence here. A third sentence here."
     assert harness.ingest(collection, "a", text).counts.chunk_count == 1
-    assert harness.ingest(collection, "a", text).outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
+    assert harness.ingest(collection, "a", text).outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
     by_sentence = settings_pb.ChunkingPolicy(chunker=settings_pb.CHUNKER_SENTENCE)
     update(harness, collection, Settings(chunking=by_sentence))
     again = harness.ingest(collection, "a", text)
-    assert (again.outcome, again.counts.chunk_count) == (document_pb2.INGEST_OUTCOME_REPLACED, 3)
-    assert harness.ingest(collection, "a", text).outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
+    assert (again.outcome, again.counts.chunk_count) == (ingest_result_pb2.INGEST_OUTCOME_REPLACED, 3)
+    assert harness.ingest(collection, "a", text).outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
 
 
 def test_a_document_may_have_rules_of_its_own(harness: Harness, collection: str) -> None:
     text = "One sentence here. Another sentence here."
     own = settings_pb.ChunkingPolicy(chunker=settings_pb.CHUNKER_SENTENCE)
     assert harness.ingest(collection, "a", text, chunking=own).counts.chunk_count == 2
-    assert harness.ingest(collection, "a", text, chunking=own).outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
-    assert harness.ingest(collection, "a", text).outcome == document_pb2.INGEST_OUTCOME_REPLACED
+    assert harness.ingest(collection, "a", text, chunking=own).outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
+    assert harness.ingest(collection, "a", text).outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
     with pytest.raises(InvalidRequestError) as caught:
         harness.ingest(collection, "a", text, chunking=settings_pb.ChunkingPolicy(minimum_size=2000))
     assert caught.value.violations[0].field == "chunking.minimum_size"

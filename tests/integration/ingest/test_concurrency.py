@@ -8,7 +8,8 @@ from functools import partial
 
 import pytest
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.generations import PendingGeneration
 from groundwire.catalog.publish_generation import IndexMovedError
@@ -51,14 +52,14 @@ def test_equal_bytes_under_new_sources_at_once_make_one_document(harness: Harnes
     text = long_text(1, 10)
     results = in_threads(*(partial(harness.ingest, collection, f"{name}.txt", text) for name in "abcd"))
     outcomes = sorted(result.outcome for result in results)
-    assert outcomes == [document_pb2.INGEST_OUTCOME_CREATED] + [document_pb2.INGEST_OUTCOME_REUSED] * 3
+    assert outcomes == [ingest_result_pb2.INGEST_OUTCOME_CREATED] + [ingest_result_pb2.INGEST_OUTCOME_REUSED] * 3
     assert len({result.document.document_id for result in results}) == 1
     assert len(harness.sources(collection)) == 1
 
 
 def test_ingests_of_many_sources_run_at_once(harness: Harness, collection: str) -> None:
     results = in_threads(*(partial(harness.ingest, collection, f"{seed}.txt", long_text(seed, 6)) for seed in range(8)))
-    assert {result.outcome for result in results} == {document_pb2.INGEST_OUTCOME_CREATED}
+    assert {result.outcome for result in results} == {ingest_result_pb2.INGEST_OUTCOME_CREATED}
     assert len(harness.sources(collection)) == 8
     assert_clean(harness, collection)
 
@@ -95,7 +96,7 @@ def test_a_repeated_answer_may_be_unchanged(harness: Harness, collection: str) -
         collection=collection, source_uri="a.txt", text="The same text as before.", request_id=str(uuid.uuid4())
     )
     first = harness.calls.ingest_document(request)
-    assert first.result.outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
+    assert first.result.outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
     harness.ingest(collection, "a.txt", "Another text came in between.")
     assert _without_token(harness.calls.ingest_document(request)) == _without_token(first)
 
@@ -118,8 +119,8 @@ def test_a_request_id_serves_one_body_only(harness: Harness, collection: str) ->
 
 
 def test_creating_and_deleting_can_be_repeated(harness: Harness) -> None:
-    create = pb.CreateCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
-    delete = pb.DeleteCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
+    create = collections_pb.CreateCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
+    delete = collections_pb.DeleteCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
     created = harness.collection_calls.create(create)
     assert harness.collection_calls.create(create) == created
     document = harness.ingest("again", "a.txt", "Text that goes again.").document
@@ -129,7 +130,7 @@ def test_creating_and_deleting_can_be_repeated(harness: Harness) -> None:
     assert harness.collection_calls.delete(delete) == deleted
     assert harness.collection_calls.create(create) == created
     harness.create("again2")
-    other = pb.CreateCollectionRequest(collection="again2")
+    other = collections_pb.CreateCollectionRequest(collection="again2")
     other.settings.chunking.target_size = 300
     with pytest.raises(AlreadyExistsError):
         harness.collection_calls.create(other)

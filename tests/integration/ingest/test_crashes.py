@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreUnavailableError
@@ -165,7 +166,7 @@ def test_a_deleted_collection_leaves_the_store(process: Callable[..., Harness]) 
     harness = process()
     harness.create("tides")
     harness.ingest("tides", "a.md", OLD)
-    harness.collection_calls.delete(pb.DeleteCollectionRequest(collection="tides"))
+    harness.collection_calls.delete(collections_pb.DeleteCollectionRequest(collection="tides"))
     harness.sweep()
     assert harness.vectors.collections(Budget()) == []
     harness.create("tides")

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.ingest.domain.ingesting import Progress
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DocumentNotFoundError, GroundwireError, StoreUnavailableError
@@ -74,9 +75,9 @@ class Desk:
 
     def seen(self) -> tuple[str, str]:
         """Return text and title as a reader sees them, empty without a document."""
-        request = pb.GetDocumentRequest(collection="tides", source_uri="a.md", include_text=True)
+        request = library_pb.GetDocumentRequest(collection="tides", source_uri="a.md", include_text=True)
         try:
-            found = self.harness.calls.get_document(request)
+            found = self.harness.library.get_document(request)
         except DocumentNotFoundError:
             return "", ""
         return found.text, found.document.fields.title

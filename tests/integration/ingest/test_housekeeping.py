@@ -11,7 +11,9 @@ from sqlalchemy import Connection
 
 from groundwire.api.common.v1 import error_reason_pb2
 from groundwire.api.ingest.v1 import collection_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.ingest.sweep_leftovers import OUTBOX
 from groundwire.kernel.budget import Budget
@@ -79,7 +81,7 @@ def test_a_failed_sweep_is_tried_again(process: Callable[..., Harness]) -> None:
 def test_answers_are_forgotten_after_a_day(tmp_path: Path) -> None:
     clock = LaterClock()
     harness = Harness(tmp_path, clock=clock).start_without_parser_process()
-    request = pb.CreateCollectionRequest(collection="tides", request_id=str(uuid.uuid4()))
+    request = collections_pb.CreateCollectionRequest(collection="tides", request_id=str(uuid.uuid4()))
     first = harness.collection_calls.create(request)
     clock.ahead = timedelta(hours=25)
     harness.forget()
@@ -87,7 +89,7 @@ def test_answers_are_forgotten_after_a_day(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="exists with other settings"):
         harness.collection_calls.create(request)
     request.profile = collection_pb2.PROFILE_DOCUMENTS
-    assert harness.collection_calls.create(request).collection.created_time == first.collection.created_time
+    assert harness.collection_calls.create(request).collection.create_time == first.collection.create_time
     harness.close()
 
 
@@ -119,7 +121,7 @@ def test_a_past_that_is_kept_for_an_hour_goes_after_an_hour_however_the_clock_is
     harness = Harness(tmp_path, clock=clock).without_housekeeping()
     settings = collection_pb2.CollectionSettings()
     settings.generation_retention.FromSeconds(3600)
-    harness.collection_calls.create(pb.CreateCollectionRequest(collection="tides", settings=settings))
+    harness.collection_calls.create(collections_pb.CreateCollectionRequest(collection="tides", settings=settings))
     harness.ingest("tides", "a.txt", "The old text.")
     harness.ingest("tides", "a.txt", "The new text.")
     clock.jumped += timedelta(hours=hours)
@@ -136,7 +138,7 @@ def test_damage_in_one_collection_is_told_and_stops_nothing_else(process: Callab
         duplicate_chunk_policy=collection_pb2.DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION,
     )
     for name in ("tides", "moons"):
-        harness.collection_calls.create(pb.CreateCollectionRequest(collection=name, settings=settings))
+        harness.collection_calls.create(collections_pb.CreateCollectionRequest(collection=name, settings=settings))
         harness.ingest(name, "a.md", "# Tides\n\nWater rises twice. The moon pulls the sea.")
         harness.ingest(name, "b.md", "# Oceans\n\nOther words begin. The moon pulls the sea.")
     lose = """DELETE FROM embeddings WHERE embedding_hash IN (SELECT embedding_hash FROM chunks JOIN documents
@@ -145,23 +147,24 @@ def test_damage_in_one_collection_is_told_and_stops_nothing_else(process: Callab
     # The other collection has the same texts, and with them the same vectors.
     harness.ingest("moons", "b.md", "# Seas\n\nOther words begin. The moon pulls the sea.")
     for name in ("tides", "moons"):
-        double = harness.calls.get_document(pb.GetDocumentRequest(collection=name, source_uri="a.md")).document
+        double = harness.library.get_document(
+            library_pb.GetDocumentRequest(collection=name, source_uri="a.md")
+        ).document
         harness.delete(name, double.document_id)
-    calls = harness.service.servicer.inspection_calls
-    assert eventually(lambda: len(calls.jobs(pb.GetHousekeepingRequest()).failures) == 1)
-    (failure,) = calls.jobs(pb.GetHousekeepingRequest()).failures
+    assert eventually(lambda: len(harness.housekeeping_state().failures) == 1)
+    (failure,) = harness.housekeeping_state().failures
     assert (failure.job, failure.collection) == ("repeated_chunks", "tides")
     assert failure.reason == error_reason_pb2.ERROR_REASON_DATA_LOSS
     assert failure.failure_count >= 1
-    assert failure.HasField("since_time")
+    assert failure.HasField("start_time")
     assert eventually(lambda: harness.points("moons") == harness.live_numbers("moons"))
-    assert {job.name for job in calls.jobs(pb.GetHousekeepingRequest()).jobs if job.HasField("last_success_time")} >= {
+    assert {job.name for job in harness.housekeeping_state().jobs if job.HasField("last_success_time")} >= {
         *("outbox", "repeated_chunks", "unfinished", "requests", "uploads", "vectors")
     }
 
     repaired = harness.service.operations.use.check(DEFAULT_TENANT, "tides", Budget(60), lambda _: None, repair=True)
     assert (repaired.findings, repaired.repaired) == (1, 1)
-    assert eventually(lambda: not calls.jobs(pb.GetHousekeepingRequest()).failures)
+    assert eventually(lambda: not harness.housekeeping_state().failures)
     assert harness.points("tides") == harness.live_numbers("tides")
 
 

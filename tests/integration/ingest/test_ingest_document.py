@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from groundwire.api.common.v1 import document_format_pb2, metadata_value_pb2
-from groundwire.api.ingest.v1 import collection_pb2, document_pb2
+from groundwire.api.common.v1 import document_format_pb2, document_pb2, metadata_value_pb2
+from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import (
     BinaryDocumentError,
@@ -39,8 +40,8 @@ def long_text(seed: int, paragraphs: int = 40) -> str:
 
 
 def chunks_of(harness: Harness, collection: str, document_id: str) -> list[Any]:
-    request = pb.ListChunksRequest(collection=collection, document_id=document_id, page_size=1000)
-    return list(harness.calls.list_chunks(request).chunks)
+    request = library_pb.ListChunksRequest(collection=collection, document_id=document_id, page_size=1000)
+    return list(harness.library.list_chunks(request).chunks)
 
 
 @pytest.mark.requirement("S4-21")
@@ -87,8 +88,10 @@ def test_chunks_are_linked_and_tell_their_overlap(harness: Harness, collection: 
 def test_every_chunk_has_a_point_with_its_vector(harness: Harness, collection: str) -> None:
     document = harness.ingest(collection, "long.txt", long_text(2)).document
     assert harness.points(collection) == harness.live_numbers(collection)
-    request = pb.ListChunksRequest(collection=collection, document_id=document.document_id, include_embedding=True)
-    for chunk in harness.calls.list_chunks(request).chunks:
+    request = library_pb.ListChunksRequest(
+        collection=collection, document_id=document.document_id, include_embedding=True
+    )
+    for chunk in harness.library.list_chunks(request).chunks:
         assert list(chunk.embedding) == pytest.approx(
             harness.embedder.embed_documents([chunk.content], Budget())[0].tolist()
         )
@@ -167,7 +170,7 @@ def test_unchanged_bytes_cost_nothing(harness: Harness, collection: str) -> None
     harness.embedder.texts.clear()
     points = harness.points(collection)
     again = harness.ingest(collection, "long.txt", long_text(3))
-    assert again.outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
+    assert again.outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
     assert again.document == first.document
     assert (again.counts.embedded_count, again.counts.chunk_count) == (0, first.counts.chunk_count)
     assert harness.embedder.texts == []
@@ -180,7 +183,7 @@ def test_only_changed_chunks_are_embedded_again(harness: Harness, collection: st
     harness.embedder.texts.clear()
     sections[3] = f"# Part 3\n\n{long_text(99, 6)}\n\n"
     second = harness.ingest(collection, "book.md", "".join(sections))
-    assert second.outcome == document_pb2.INGEST_OUTCOME_REPLACED
+    assert second.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
     assert (second.document.document_id, second.document.generation) == (first.document.document_id, 2)
     assert second.counts.embedded_count == len(harness.embedder.texts) < second.counts.chunk_count / 4
     assert second.counts.embedded_count + second.counts.reused_embedding_count == second.counts.chunk_count
@@ -195,7 +198,7 @@ def test_other_fields_make_a_generation_without_embedding(harness: Harness, coll
     fields = document_pb2.DocumentFields(title="Tides", tags=["sea"])
     fields.metadata["rank"].CopyFrom(metadata_value_pb2.MetadataValue(int64_value=3))
     changed = harness.ingest(collection, "long.txt", long_text(4), fields=fields)
-    assert changed.outcome == document_pb2.INGEST_OUTCOME_REPLACED
+    assert changed.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
     assert changed.document.fields.title == "Tides"
     assert harness.embedder.texts == []
     kept = harness.ingest(collection, "long.txt", long_text(5))
@@ -207,17 +210,17 @@ def test_the_same_bytes_under_another_source(harness: Harness, collection: str) 
     text = "The same bytes twice."
     first = harness.ingest(collection, "a.txt", text).document
     with pytest.raises(DuplicateDocumentError) as caught:
-        harness.ingest(collection, "b.txt", text, duplicate_policy=document_pb2.DUPLICATE_POLICY_REJECT)
+        harness.ingest(collection, "b.txt", text, duplicate_policy=ingest_result_pb2.DUPLICATE_POLICY_REJECT)
     assert caught.value.metadata == {"document_id": first.document_id, "source_uri": "a.txt"}
     for _ in range(2):
         reused = harness.ingest(collection, "b.txt", text)
-        assert reused.outcome == document_pb2.INGEST_OUTCOME_REUSED
+        assert reused.outcome == ingest_result_pb2.INGEST_OUTCOME_REUSED
         assert reused.document.document_id == first.document_id
-    allowed = harness.ingest(collection, "c.txt", text, duplicate_policy=document_pb2.DUPLICATE_POLICY_ALLOW)
-    assert allowed.outcome == document_pb2.INGEST_OUTCOME_CREATED
+    allowed = harness.ingest(collection, "c.txt", text, duplicate_policy=ingest_result_pb2.DUPLICATE_POLICY_ALLOW)
+    assert allowed.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
     assert harness.sources(collection) == ["a.txt", "c.txt"]
     own = harness.ingest(collection, "b.txt", "Now bytes of its own.")
-    assert own.outcome == document_pb2.INGEST_OUTCOME_CREATED
+    assert own.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
     assert harness.sources(collection) == ["a.txt", "b.txt", "c.txt"]
     assert harness.text(collection, "a.txt") == text
 
@@ -243,7 +246,7 @@ def test_a_missing_collection_is_named(harness: Harness) -> None:
 
 def test_undersized_chunks_are_told(harness: Harness, collection: str) -> None:
     (warning,) = harness.ingest(collection, "short.md", "# A\n\nShort.\n\n# B\n\nAlso short.\n").warnings
-    assert warning.kind == document_pb2.INGEST_WARNING_KIND_CHUNK_UNDERSIZED
+    assert warning.kind == ingest_result_pb2.INGEST_WARNING_KIND_CHUNK_UNDERSIZED
     assert warning.occurrence_count == 2
 
 
@@ -262,7 +265,7 @@ def test_front_matter_that_breaks_rules_is_left_out_with_a_warning_and_updates_g
     matter = f"---\ntitle: {'t' * 5000}\nlanguage: xx\ndate: 0001-01-01T00:00:00+14:00\n---\n"
     result = harness.ingest(collection, "a.md", matter + "# Tides\n\nThe moon pulls the sea.\n")
     warnings = {warning.kind: warning.occurrence_count for warning in result.warnings}
-    assert warnings[document_pb2.INGEST_WARNING_KIND_PROPERTY_IGNORED] == 3
+    assert warnings[ingest_result_pb2.INGEST_WARNING_KIND_PROPERTY_IGNORED] == 3
     stored = result.document.fields
     assert (stored.language, len(stored.title), stored.HasField("date_created")) == ("en", 1024, False)
     update = pb.UpdateDocumentRequest(collection=collection, document_id=result.document.document_id, fields=stored)
@@ -281,9 +284,9 @@ def test_a_document_names_its_encoding_and_its_spans_refer_to_the_text(
     document = harness.ingest(collection, "heron.md", text.encode(codec)).document
     assert document.encoding == encoding
     assert harness.text(collection, "heron.md") == text
-    request = pb.ListChunksRequest(collection=collection, document_id=document.document_id)
-    (chunk,) = harness.calls.list_chunks(request).chunks
+    request = library_pb.ListChunksRequest(collection=collection, document_id=document.document_id)
+    (chunk,) = harness.library.list_chunks(request).chunks
     assert text[chunk.span.start : chunk.span.end] == chunk.content
     assert text.encode()[chunk.span.start_byte : chunk.span.end_byte].decode() == chunk.content
-    found = harness.calls.get_document(pb.GetDocumentRequest(collection=collection, source_uri="heron.md"))
+    found = harness.library.get_document(library_pb.GetDocumentRequest(collection=collection, source_uri="heron.md"))
     assert found.document.encoding == encoding

@@ -10,8 +10,10 @@ from typing import Any
 import grpc
 import pytest
 
-from groundwire.api.ingest.v1 import collection_pb2, document_pb2, progress_pb2
+from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2, progress_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.document_errors import BinaryDocumentError
 from groundwire.kernel.errors import (
     DocumentNotFoundError,
@@ -26,7 +28,7 @@ from tests.integration.rpc.fake_ingest import connected
 
 @pytest.fixture
 async def stub(harness: Harness) -> AsyncIterator[Any]:
-    async with connected(harness.service.servicer) as (_, connection):
+    async with connected(harness.services()) as (_, connection):
         yield connection
 
 
@@ -73,11 +75,13 @@ async def test_a_document_is_ingested_read_and_deleted(stub: Any, collection: st
         await stub.IngestDocument(pb.IngestDocumentRequest(collection=collection, source_uri="a.md", text=text))
     ).result
     found = await stub.GetDocument(
-        pb.GetDocumentRequest(collection=collection, source_uri="a.md", include_text=True, include_chunk_ids=True)
+        library_pb.GetDocumentRequest(
+            collection=collection, source_uri="a.md", include_text=True, include_chunk_ids=True
+        )
     )
     assert (found.document, found.text) == (result.document, text)
-    chunk = (await stub.GetChunk(pb.GetChunkRequest(collection=collection, chunk_id=found.chunk_ids[1]))).chunk
-    by_number = await stub.GetChunk(pb.GetChunkRequest(collection=collection, chunk_number=chunk.chunk_number))
+    chunk = (await stub.GetChunk(library_pb.GetChunkRequest(collection=collection, chunk_id=found.chunk_ids[1]))).chunk
+    by_number = await stub.GetChunk(library_pb.GetChunkRequest(collection=collection, chunk_number=chunk.chunk_number))
     assert by_number.chunk == chunk
     assert text[chunk.span.start : chunk.span.end] == chunk.content
     wanted = result.document.document_id
@@ -91,7 +95,7 @@ async def test_a_document_is_ingested_read_and_deleted(stub: Any, collection: st
         "embedding_cache": len(found.chunk_ids),
         "sessions": 0,
     }
-    gone = await failure(stub.GetDocument(pb.GetDocumentRequest(collection=collection, document_id=wanted)))
+    gone = await failure(stub.GetDocument(library_pb.GetDocumentRequest(collection=collection, document_id=wanted)))
     assert isinstance(gone, DocumentNotFoundError)
 
 
@@ -102,7 +106,9 @@ async def test_text_is_streamed_without_gaps(
 ) -> None:
     text = "Ebbe und Flut 🌊 am Fluß.\n" * 9000
     document = harness.ingest(collection, "a.txt", text).document
-    request = pb.GetDocumentTextRequest(collection=collection, document_id=document.document_id, start=start, end=end)
+    request = library_pb.GetDocumentTextRequest(
+        collection=collection, document_id=document.document_id, start=start, end=end
+    )
     parts = [part async for part in stub.GetDocumentText(request)]
     assert "".join(part.text for part in parts) == text[slice(start, end)]
     for part in parts:
@@ -115,7 +121,7 @@ async def test_text_is_streamed_without_gaps(
 async def test_an_old_generation_can_still_be_read(stub: Any, harness: Harness, collection: str) -> None:
     document = harness.ingest(collection, "a.txt", "The first text.").document
     harness.ingest(collection, "a.txt", "The second, longer text.")
-    request = pb.GetDocumentTextRequest(collection=collection, document_id=document.document_id, generation=1)
+    request = library_pb.GetDocumentTextRequest(collection=collection, document_id=document.document_id, generation=1)
     assert [part.text async for part in stub.GetDocumentText(request)] == ["The first text."]
     request.generation = 9
     with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -126,7 +132,7 @@ async def test_an_old_generation_can_still_be_read(stub: Any, harness: Harness, 
 async def test_a_range_outside_the_text_is_refused(stub: Any, harness: Harness, collection: str) -> None:
     document = harness.ingest(collection, "a.txt", "Ten chars.").document
     for start, end, field in ((0, 11, "end"), (5, 4, "start"), (11, None, "start")):
-        request = pb.GetDocumentTextRequest(
+        request = library_pb.GetDocumentTextRequest(
             collection=collection, document_id=document.document_id, start=start, end=end
         )
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -140,7 +146,7 @@ async def test_lists_are_paged(stub: Any, harness: Harness, collection: str) -> 
     names = [f"docs/{number}.txt" for number in range(7)]
     for name in [*names, "other/a.txt"]:
         harness.ingest(collection, name, f"The text of {name}.")
-    request = pb.ListDocumentsRequest(collection=collection, source_prefix="docs/", page_size=3)
+    request = library_pb.ListDocumentsRequest(collection=collection, source_prefix="docs/", page_size=3)
     seen: list[str] = []
     while True:
         page = await stub.ListDocuments(request)
@@ -150,7 +156,7 @@ async def test_lists_are_paged(stub: Any, harness: Harness, collection: str) -> 
             break
         assert len(page.documents) == 3
     assert seen == names
-    of_chunks = pb.ListChunksRequest(collection=collection, page_size=3)
+    of_chunks = library_pb.ListChunksRequest(collection=collection, page_size=3)
     numbers: list[int] = []
     while True:
         chunks = await stub.ListChunks(of_chunks)
@@ -160,7 +166,7 @@ async def test_lists_are_paged(stub: Any, harness: Harness, collection: str) -> 
             break
     assert numbers == sorted(numbers)
     assert len(numbers) == 8
-    other = pb.ListChunksRequest(collection=collection, page_size=3, chunk_id_prefix="doc_")
+    other = library_pb.ListChunksRequest(collection=collection, page_size=3, chunk_id_prefix="doc_")
     assert len((await stub.ListChunks(other)).chunks) == 3
     other.chunk_id_prefix = "doc%"
     assert not (await stub.ListChunks(other)).chunks
@@ -168,14 +174,16 @@ async def test_lists_are_paged(stub: Any, harness: Harness, collection: str) -> 
 
 async def test_collections_are_created_listed_and_deleted(stub: Any) -> None:
     for name in ("list-b", "list-a", "list-c"):
-        await stub.CreateCollection(pb.CreateCollectionRequest(collection=name, profile=collection_pb2.PROFILE_BOOK))
+        await stub.CreateCollection(
+            collections_pb.CreateCollectionRequest(collection=name, profile=collection_pb2.PROFILE_BOOK)
+        )
     again = await stub.CreateCollection(
-        pb.CreateCollectionRequest(collection="list-a", profile=collection_pb2.PROFILE_BOOK)
+        collections_pb.CreateCollectionRequest(collection="list-a", profile=collection_pb2.PROFILE_BOOK)
     )
-    found = await stub.GetCollection(pb.GetCollectionRequest(collection="list-a"))
+    found = await stub.GetCollection(collections_pb.GetCollectionRequest(collection="list-a"))
     assert again.collection == found.collection
     assert (found.collection.metric, found.collection.vector_engine) == ("cosine", "memory")
-    request, names = pb.ListCollectionsRequest(page_size=1), list[str]()
+    request, names = collections_pb.ListCollectionsRequest(page_size=1), list[str]()
     while True:
         page = await stub.ListCollections(request)
         names += [collection.name for collection in page.collections]
@@ -183,14 +191,14 @@ async def test_collections_are_created_listed_and_deleted(stub: Any) -> None:
         if not page.next_page_token:
             break
     assert [name for name in names if name.startswith("list-")] == ["list-a", "list-b", "list-c"]
-    await stub.DeleteCollection(pb.DeleteCollectionRequest(collection="list-b"))
-    assert (await failure(stub.GetCollection(pb.GetCollectionRequest(collection="list-b")))).reason == (
+    await stub.DeleteCollection(collections_pb.DeleteCollectionRequest(collection="list-b"))
+    assert (await failure(stub.GetCollection(collections_pb.GetCollectionRequest(collection="list-b")))).reason == (
         "COLLECTION_NOT_FOUND"
     )
 
 
 async def test_bad_settings_are_named(stub: Any) -> None:
-    request = pb.CreateCollectionRequest(collection="bad-settings")
+    request = collections_pb.CreateCollectionRequest(collection="bad-settings")
     request.settings.chunking.overlap_ratio = 0.5
     request.settings.chunking.target_size = 2000
     refused = await failure(stub.CreateCollection(request))
@@ -233,7 +241,7 @@ async def test_an_upload_tells_how_far_it_is(stub: Any, harness: Harness, collec
     assert received[-1] == len(content)
     document = events[-1].result.document
     assert document.source_hash == hashlib.sha256(content).hexdigest()
-    request = pb.GetDocumentTextRequest(collection=collection, document_id=document.document_id)
+    request = library_pb.GetDocumentTextRequest(collection=collection, document_id=document.document_id)
     text = "".join([part.text async for part in stub.GetDocumentText(request)])
     assert text == content.decode()
     assert staged(harness) == []
@@ -250,7 +258,7 @@ async def test_an_unchanged_upload_needs_no_bytes(stub: Any, collection: str) ->
     header.header.request_id = str(uuid.uuid4())
     for _ in range(2):
         unchanged = await upload(stub, [header])
-        assert unchanged[-1].result.outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
+        assert unchanged[-1].result.outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
 
 
 async def test_bad_uploads_are_refused_and_store_no_document(stub: Any, harness: Harness, collection: str) -> None:
@@ -309,7 +317,7 @@ async def test_other_calls_are_answered_while_a_document_is_parsed(
     longest = 0.0
     while not uploading.done():
         started = asyncio.get_running_loop().time()
-        await stub.GetCollection(pb.GetCollectionRequest(collection=collection))
+        await stub.GetCollection(collections_pb.GetCollectionRequest(collection=collection))
         longest = max(longest, asyncio.get_running_loop().time() - started)
     assert (await uploading)[-1].result.document.chunk_count > 500
     assert longest < 1.0

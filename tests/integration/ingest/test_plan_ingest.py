@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from groundwire.api.common.v1 import document_format_pb2
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.common.v1 import document_format_pb2, document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -63,8 +64,8 @@ def plan(harness: Harness, collection: str, source: str, text: str, **fields: An
 def contents(harness: Harness, collection: str, document_id: str) -> Counter[str]:
     if not document_id:
         return Counter()
-    request = pb.ListChunksRequest(collection=collection, document_id=document_id, page_size=1000)
-    return Counter(chunk.content_hash for chunk in harness.calls.list_chunks(request).chunks)
+    request = library_pb.ListChunksRequest(collection=collection, document_id=document_id, page_size=1000)
+    return Counter(chunk.content_hash for chunk in harness.library.list_chunks(request).chunks)
 
 
 @pytest.mark.requirement("C06")
@@ -86,7 +87,7 @@ def test_the_plan_equals_the_effect(harness: Harness, collection: str, seed: int
         assert planned.added_count == (new - old).total()
         assert planned.kept_count == (new & old).total()
         assert planned.removed_count == (old - new).total()
-        assert planned.warnings == done.warnings or planned.outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
+        assert planned.warnings == done.warnings or planned.outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
         listed = [chunk.content_hash for chunk in planned.chunks if chunk.change != pb.PLANNED_CHANGE_REMOVED]
         assert Counter(listed) == new
         for chunk in planned.chunks:
@@ -107,7 +108,7 @@ def test_a_plan_leaves_nothing(harness: Harness, collection: str) -> None:
     position = harness.calls.use
     for _ in range(2):
         planned = plan(harness, collection, "a.md", "# One\n\nText of a new document.\n")
-        assert planned.outcome == document_pb2.INGEST_OUTCOME_CREATED
+        assert planned.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
         assert (planned.added_count, planned.kept_count, planned.removed_count) == (1, 0, 0)
         assert not planned.HasField("current")
     assert harness.sources(collection) == []
@@ -119,31 +120,33 @@ def test_other_fields_and_other_rules_are_planned(harness: Harness, collection: 
     text = "# One\n\n" + "\n\n".join(f"Paragraph {number} {' '.join(WORDS * 5)}." for number in range(20))
     harness.ingest(collection, "a.md", text)
     same = plan(harness, collection, "a.md", text)
-    assert (same.outcome, same.embedded_count) == (document_pb2.INGEST_OUTCOME_UNCHANGED, 0)
+    assert (same.outcome, same.embedded_count) == (ingest_result_pb2.INGEST_OUTCOME_UNCHANGED, 0)
     assert same.kept_count == same.current.chunk_count == len(same.chunks)
     titled = plan(harness, collection, "a.md", text, fields=document_pb2.DocumentFields(title="New"))
-    assert (titled.outcome, titled.embedded_count) == (document_pb2.INGEST_OUTCOME_REPLACED, 0)
+    assert (titled.outcome, titled.embedded_count) == (ingest_result_pb2.INGEST_OUTCOME_REPLACED, 0)
     assert (titled.added_count, titled.removed_count) == (0, 0)
     request = pb.PlanIngestRequest(collection=collection, source_uri="a.md", text=text)
     request.chunking.target_size = 120
     smaller = harness.calls.plan_ingest(request)
-    assert smaller.outcome == document_pb2.INGEST_OUTCOME_REPLACED
+    assert smaller.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
     assert smaller.added_count > same.kept_count
 
 
 def test_the_same_bytes_elsewhere_are_planned_as_an_alias(harness: Harness, collection: str) -> None:
     document = harness.ingest(collection, "a.md", "# One\n\nThe same text.\n").document
     planned = plan(harness, collection, "b.md", "# One\n\nThe same text.\n")
-    assert (planned.outcome, planned.current) == (document_pb2.INGEST_OUTCOME_REUSED, document)
+    assert (planned.outcome, planned.current) == (ingest_result_pb2.INGEST_OUTCOME_REUSED, document)
     with pytest.raises(DuplicateDocumentError):
         plan(
             harness,
             collection,
             "b.md",
             "# One\n\nThe same text.\n",
-            duplicate_policy=document_pb2.DUPLICATE_POLICY_REJECT,
+            duplicate_policy=ingest_result_pb2.DUPLICATE_POLICY_REJECT,
         )
-    assert harness.ingest(collection, "b.md", "# One\n\nOther text.\n").outcome == document_pb2.INGEST_OUTCOME_CREATED
+    assert (
+        harness.ingest(collection, "b.md", "# One\n\nOther text.\n").outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
+    )
 
 
 def test_what_an_ingest_refuses_its_plan_refuses(harness: Harness, collection: str) -> None:
@@ -206,9 +209,9 @@ def test_neither_plan_nor_ingest_tells_what_other_collections_hold(harness: Harn
     done = harness.ingest(collection, "guess.md", text)
     assert harness.embedder.texts == []  # its vector was known all the same
     assert (done.counts.embedded_count, done.counts.reused_embedding_count) == (1, 0)
-    request = pb.ListChunksRequest(collection=collection, document_id=done.document.document_id)
-    (chunk,) = harness.calls.list_chunks(request).chunks
-    assert chunk.embedding_time.ToMilliseconds() / 1000 >= began - 0.01
+    request = library_pb.ListChunksRequest(collection=collection, document_id=done.document.document_id)
+    (chunk,) = harness.library.list_chunks(request).chunks
+    assert chunk.embed_time.ToMilliseconds() / 1000 >= began - 0.01
 
 
 def test_ids_that_are_taken_elsewhere_are_refused_without_saying_where(harness: Harness, collection: str) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groundwire.api.common.v1 import chunk_pb2
-from groundwire.api.ingest.v1 import collection_pb2, document_pb2
+from groundwire.api.common.v1 import chunk_pb2, document_pb2
+from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     DimensionMismatchError,
@@ -27,21 +28,21 @@ def chunk(content: str, number: int = 0, span: tuple[int, int] | None = None, **
     return pb.ReadyChunk(content=content, sequence_num=number, **fields)
 
 
-def put(harness: Harness, collection: str, *chunks: pb.ReadyChunk, **fields: Any) -> document_pb2.IngestResult:
+def put(harness: Harness, collection: str, *chunks: pb.ReadyChunk, **fields: Any) -> ingest_result_pb2.IngestResult:
     request = pb.PutChunksRequest(collection=collection, chunks=chunks, **{"source_uri": "ready", **fields})
     return harness.service.servicer.put_chunks(request).result
 
 
 def stored(harness: Harness, collection: str, document_id: str) -> list[chunk_pb2.Chunk]:
-    request = pb.ListChunksRequest(collection=collection, document_id=document_id, include_embedding=True)
-    return list(harness.calls.list_chunks(request).chunks)
+    request = library_pb.ListChunksRequest(collection=collection, document_id=document_id, include_embedding=True)
+    return list(harness.library.list_chunks(request).chunks)
 
 
 def contents(harness: Harness, collection: str) -> object:
     """Return the figures of a collection, its documents, its chunks and its points."""
-    inspection = harness.service.servicer.inspection_calls
-    figures = inspection.stats(pb.GetStatsRequest(collection=collection)).collections[0]
-    documents = harness.calls.list_documents(pb.ListDocumentsRequest(collection=collection)).documents
+    inspection = harness.library
+    figures = inspection.get_stats(library_pb.GetStatsRequest(collection=collection)).collections[0]
+    documents = harness.library.list_documents(library_pb.ListDocumentsRequest(collection=collection)).documents
     return figures, list(documents), harness.live_numbers(collection), harness.points(collection)
 
 
@@ -68,7 +69,7 @@ def test_chunks_come_back_as_they_were_put(harness: Harness, collection: str) ->
         for number, (part, start) in enumerate(zip(parts, starts, strict=True))
     ]
     result = put(harness, collection, *chunks, text=TEXT, fields=document_pb2.DocumentFields(title="Sea"))
-    assert result.outcome == document_pb2.INGEST_OUTCOME_CREATED
+    assert result.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
     assert (result.counts.chunk_count, result.counts.embedded_count) == (3, 3)
     found = stored(harness, collection, result.document.document_id)
     assert harness.text(collection, "ready") == TEXT
@@ -283,23 +284,23 @@ def test_own_ids_are_kept_linked_and_unique(harness: Harness, collection: str) -
         (names[0], names[2]),
         (names[1], ""),
     ]
-    request = pb.GetChunkRequest(collection=collection, chunk_id=names[1])
-    assert harness.calls.get_chunk(request).chunk.content == f"text of chunk {names[1]}"
+    request = library_pb.GetChunkRequest(collection=collection, chunk_id=names[1])
+    assert harness.library.get_chunk(request).chunk.content == f"text of chunk {names[1]}"
     with pytest.raises(AlreadyExistsError):
         put(harness, collection, chunk("another document", chunk_id=names[0]), source_uri="other")
     assert harness.sources(collection) == ["ready"]
     again = put(harness, collection, chunk("text of a new generation", chunk_id=names[0]))
-    assert again.outcome == document_pb2.INGEST_OUTCOME_REPLACED
+    assert again.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
 
 
 def test_the_same_chunks_again_are_unchanged_and_others_replace_them(harness: Harness, collection: str) -> None:
     first = chunk("the same text as before", page_numbers=[1])
     put(harness, collection, first)
-    assert put(harness, collection, first).outcome == document_pb2.INGEST_OUTCOME_UNCHANGED
+    assert put(harness, collection, first).outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
     changed = put(harness, collection, chunk("the same text as before", page_numbers=[2]))
-    assert changed.outcome == document_pb2.INGEST_OUTCOME_REPLACED
+    assert changed.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
     ingested = harness.ingest(collection, "ready", "the same text as before")
-    assert ingested.outcome == document_pb2.INGEST_OUTCOME_REPLACED
+    assert ingested.outcome == ingest_result_pb2.INGEST_OUTCOME_REPLACED
     assert not stored(harness, collection, ingested.document.document_id)[0].page_numbers
 
 

@@ -43,7 +43,7 @@ def test_a_collection_moves_from_one_model_to_another(
     assert (built.vectors, built.embedded, built.identity) == (count, count, new.identity)
     collection = harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection
     held = store.fetch(collection.engine_name, harness.points("tides"), Budget())
-    chunks = harness.calls.use.list_chunks.chunks.live(DEFAULT_TENANT, "tides", held.numbers)
+    chunks = harness.library.library.chunks.live(DEFAULT_TENANT, "tides", held.numbers)
     made = new.embed_documents([stored.chunk.embedding_text for stored in chunks.values()], Budget())
     expected = made / np.linalg.norm(made, axis=1, keepdims=True)
     assert held.vectors.shape == (count, dimensions)

@@ -9,7 +9,9 @@ import pytest
 from sqlalchemy import Connection, text
 
 from groundwire.api.ingest.v1 import collection_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog import index_builds
 from groundwire.catalog.full_text_rebuild import FullTextRebuild
 from groundwire.catalog.index_builds import LivePoints
@@ -308,21 +310,21 @@ def test_every_chunk_and_document_names_the_new_model(process: Callable[..., Har
     store = MemoryVectorStore()
     first = process(store)
     fill(first)
-    before = first.calls.list_chunks(pb.ListChunksRequest(collection="tides", page_size=1000)).chunks
+    before = first.library.list_chunks(library_pb.ListChunksRequest(collection="tides", page_size=1000)).chunks
     harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
     time.sleep(0.01)
     reembed(harness)
-    request = pb.ListChunksRequest(collection="tides", page_size=1000, include_embedding=True)
-    chunks = harness.calls.list_chunks(request).chunks
+    request = library_pb.ListChunksRequest(collection="tides", page_size=1000, include_embedding=True)
+    chunks = harness.library.list_chunks(request).chunks
     assert {chunk.embedding_model for chunk in chunks} == {harness.embedder.identity.model_name}
     assert {len(chunk.embedding) for chunk in chunks} == {OTHER_DIMENSIONS}
     assert [chunk.chunk_id for chunk in chunks] == [chunk.chunk_id for chunk in before]
     assert [chunk.content for chunk in chunks] == [chunk.content for chunk in before]
-    documents = harness.calls.list_documents(pb.ListDocumentsRequest(collection="tides")).documents
+    documents = harness.library.list_documents(library_pb.ListDocumentsRequest(collection="tides")).documents
     assert {document.embedding_model for document in documents} == {harness.embedder.identity.model_name}
     for now, then in zip(chunks, before, strict=True):
-        assert now.embedding_time.ToNanoseconds() > then.embedding_time.ToNanoseconds()
-        assert now.created_time == then.created_time
+        assert now.embed_time.ToNanoseconds() > then.embed_time.ToNanoseconds()
+        assert now.create_time == then.create_time
 
 
 def test_an_interrupted_embedding_goes_on_where_it_was(process: Callable[..., Harness]) -> None:
@@ -359,7 +361,7 @@ def test_documents_deleted_during_the_embedding_stay_deleted(process: Callable[.
     store = MemoryVectorStore()
     first = process(store)
     fill(first)
-    documents = first.calls.list_documents(pb.ListDocumentsRequest(collection="tides")).documents
+    documents = first.library.list_documents(library_pb.ListDocumentsRequest(collection="tides")).documents
     embedder = CountingEmbedder(OTHER_DIMENSIONS)
     harness = process(store, embedder)
     gone = [documents[0].document_id]
@@ -380,7 +382,7 @@ def test_the_vectors_of_the_old_model_are_forgotten_later(process: Callable[...,
     fill(process(store))
     harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
     reembed(harness)
-    harness.catalog.write(lambda connection: connection.exec_driver_sql("UPDATE embeddings SET created_time = 0"))
+    harness.catalog.write(lambda connection: connection.exec_driver_sql("UPDATE embeddings SET create_time = 0"))
     harness.forget()
     with harness.catalog.read() as connection:
         sizes = connection.exec_driver_sql("SELECT DISTINCT length(vector) FROM embeddings").scalars().all()
@@ -426,7 +428,9 @@ SENTENCES = collection_pb2.ChunkingPolicy(chunker=collection_pb2.CHUNKER_SENTENC
 
 
 def create_with(harness: Harness, **settings: Any) -> None:
-    request = pb.CreateCollectionRequest(collection="tides", settings=collection_pb2.CollectionSettings(**settings))
+    request = collections_pb.CreateCollectionRequest(
+        collection="tides", settings=collection_pb2.CollectionSettings(**settings)
+    )
     harness.collection_calls.create(request)
 
 
@@ -449,7 +453,7 @@ def test_sections_keep_their_vectors_when_a_collection_moves_to_another_model(pr
     harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
     harness.embedder.texts.clear()
     built = reembed(harness)
-    document = harness.calls.list_documents(pb.ListDocumentsRequest(collection="tides")).documents[0]
+    document = harness.library.list_documents(library_pb.ListDocumentsRequest(collection="tides")).documents[0]
     with harness.catalog.read() as connection:
         uppers = connection.exec_driver_sql("SELECT count(*) FROM chunks WHERE upper").scalar()
     assert uppers == 4
@@ -544,7 +548,7 @@ def test_writers_do_not_wait_for_a_whole_collection_to_be_read(
     def after_the_first_comparison(_: Budget) -> None:
         harness.ingest("tides", "new.md", "# New\n\nA tide that nobody had seen.")
         if is_rewritten:
-            page = harness.calls.list_documents(pb.ListDocumentsRequest(collection="tides"))
+            page = harness.library.list_documents(library_pb.ListDocumentsRequest(collection="tides"))
             harness.delete("tides", next(each.document_id for each in page.documents if each.source_uri == "0.md"))
 
     monkeypatch.setattr(index_builds, "_live_points", live_points)

@@ -14,8 +14,10 @@ from typing import Any
 import grpc
 import pytest
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.common.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.ingest.adapters import parser_process
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
@@ -38,7 +40,7 @@ PART = 1 << 20
 
 @pytest.fixture
 async def stub(harness: Harness) -> AsyncIterator[Any]:
-    async with connected(harness.service.servicer) as (_, connection):
+    async with connected(harness.services()) as (_, connection):
         yield connection
 
 
@@ -70,7 +72,7 @@ class Stream:
         assert isinstance(response, pb.UploadDocumentResponse)
         return response
 
-    async def finish(self) -> document_pb2.IngestResult:
+    async def finish(self) -> ingest_result_pb2.IngestResult:
         await self.call.done_writing()
         while (event := await self.read()).WhichOneof("event") != "result":
             pass
@@ -97,7 +99,7 @@ def again(header: pb.UploadHeader, upload_id: str) -> pb.UploadHeader:
     return repeated
 
 
-async def whole(stub: Any, header: pb.UploadHeader, content: bytes) -> document_pb2.IngestResult:
+async def whole(stub: Any, header: pb.UploadHeader, content: bytes) -> ingest_result_pb2.IngestResult:
     stream = Stream(stub, header)
     await stream.send(content, await stream.open(), len(content))
     return await stream.finish()
@@ -121,9 +123,9 @@ def staged(folder: Path) -> set[str]:
 
 def chunks_of(harness: Harness, collection: str) -> list[tuple[str, str, int, int]]:
     found: list[tuple[str, str, int, int]] = []
-    request = pb.ListChunksRequest(collection=collection, document_id="book", page_size=1000)
+    request = library_pb.ListChunksRequest(collection=collection, document_id="book", page_size=1000)
     while True:
-        page = harness.calls.list_chunks(request)
+        page = harness.library.list_chunks(request)
         found += [(each.chunk_id, each.content_hash, each.span.start, each.span.end) for each in page.chunks]
         request.page_token = page.next_page_token
         if not page.next_page_token:
@@ -141,7 +143,7 @@ async def cut_upload(stub: Any, header: pb.UploadHeader, content: bytes, offsets
         if end < len(content):
             await asyncio.sleep(0.02)
             stream.call.cancel()
-    assert (await stream.finish()).outcome == document_pb2.INGEST_OUTCOME_CREATED
+    assert (await stream.finish()).outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
     return starts
 
 
@@ -155,7 +157,7 @@ async def same_chunks_after_cuts(tmp_path: Path, content: bytes, cuts: int, seed
         harness = Harness(folder).start()
         try:
             harness.create("books")
-            async with connected(harness.service.servicer) as (_, stub):
+            async with connected(harness.services()) as (_, stub):
                 header = header_of("books", "book.md", content, document_id="book")
                 starts = await cut_upload(stub, header, content, offsets if name == "cut" else [])
             found.append(chunks_of(harness, "books"))
@@ -190,13 +192,13 @@ async def test_an_upload_outlives_the_process(tmp_path: Path) -> None:
     harness = Harness(tmp_path).start()
     harness.create("books")
     header = header_of("books", "a.txt", content)
-    async with connected(harness.service.servicer) as (_, stub):
+    async with connected(harness.services()) as (_, stub):
         first = await begun(stub, header, content)
     harness.close()
     (tmp_path / "staging" / "stray").write_bytes(b"of no upload")
     harness = Harness(tmp_path).start()
     try:
-        async with connected(harness.service.servicer) as (_, stub):
+        async with connected(harness.services()) as (_, stub):
             second = Stream(stub, again(header, first.upload_id))
             offset = await second.open()
             assert offset >= len(content) // 2
@@ -247,7 +249,7 @@ async def test_a_staged_file_that_lost_bytes_is_forgotten(stub: Any, harness: Ha
         ("total_bytes", 7),
         ("document_id", "mine"),
         ("source_hash", "0" * 64),
-        ("duplicate_policy", document_pb2.DUPLICATE_POLICY_ALLOW),
+        ("duplicate_policy", ingest_result_pb2.DUPLICATE_POLICY_ALLOW),
         ("request_id", str(uuid.uuid4())),
         ("fields", document_pb2.DocumentFields(title="New")),
     ],
@@ -267,7 +269,7 @@ async def test_another_header_is_refused_by_the_name_of_its_field(
     assert [violation.field for violation in refused.violations] == [f"header.{field}"]
     third = Stream(stub, again(header, first.upload_id))
     await third.send(content, await third.open(), len(content))
-    assert (await third.finish()).outcome == document_pb2.INGEST_OUTCOME_CREATED
+    assert (await third.finish()).outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
 
 
 async def test_of_two_streams_of_one_upload_the_newer_goes_on(stub: Any, harness: Harness, collection: str) -> None:
@@ -280,7 +282,7 @@ async def test_of_two_streams_of_one_upload_the_newer_goes_on(stub: Any, harness
     offset = await newer.open()
     assert isinstance(await older.failure(), ConflictError)
     await newer.send(content, offset, len(content))
-    assert (await newer.finish()).outcome == document_pb2.INGEST_OUTCOME_CREATED
+    assert (await newer.finish()).outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
     assert harness.text(collection, "a.txt") == content.decode()
 
 
@@ -290,7 +292,7 @@ async def test_of_many_streams_of_one_upload_one_goes_on(stub: Any, harness: Har
     first = await begun(stub, header, content)
     streams = [Stream(stub, again(header, first.upload_id)) for _ in range(5)]
 
-    async def run(stream: Stream) -> document_pb2.IngestResult | GroundwireError:
+    async def run(stream: Stream) -> ingest_result_pb2.IngestResult | GroundwireError:
         try:
             await stream.send(content, await stream.open(), len(content))
             return await stream.finish()
@@ -298,7 +300,7 @@ async def test_of_many_streams_of_one_upload_one_goes_on(stub: Any, harness: Har
             return await stream.failure()
 
     ended = await asyncio.gather(*map(run, streams))
-    results = [each for each in ended if isinstance(each, document_pb2.IngestResult)]
+    results = [each for each in ended if isinstance(each, ingest_result_pb2.IngestResult)]
     assert results
     assert all(each == results[0] for each in results)
     # A status that comes while a message is being written is lost by the library.
@@ -319,7 +321,7 @@ async def test_a_finished_upload_gives_its_result_again(
     first = Stream(stub, header)
     await first.send(content, await first.open(), len(content))
     result = await first.finish()
-    assert result.outcome == document_pb2.INGEST_OUTCOME_CREATED
+    assert result.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
     second = Stream(stub, again(header, first.upload_id))
     assert await second.open() == len(content)
     assert await second.finish() == result
@@ -350,7 +352,7 @@ async def test_a_request_sent_many_times_at_once_has_one_effect(stub: Any, harne
     header = header_of(collection, "a.txt", content, request_id=str(uuid.uuid4()))
     results = await asyncio.gather(*(whole(stub, header, content) for _ in range(6)))
     assert all(result == results[0] for result in results)
-    assert (results[0].outcome, results[0].document.generation) == (document_pb2.INGEST_OUTCOME_CREATED, 1)
+    assert (results[0].outcome, results[0].document.generation) == (ingest_result_pb2.INGEST_OUTCOME_CREATED, 1)
     others = [long_text(seed, 3).encode()[:500] for seed in range(6)]
     shared_id = str(uuid.uuid4())
 
@@ -364,7 +366,7 @@ async def test_a_request_sent_many_times_at_once_has_one_effect(stub: Any, harne
             return from_rpc_error(error)
 
     ended = await asyncio.gather(*map(attempt, others))
-    assert [type(each) for each in ended].count(document_pb2.IngestResult) == 1
+    assert [type(each) for each in ended].count(ingest_result_pb2.IngestResult) == 1
     assert [type(each) for each in ended].count(RequestIdReusedError) == 5
 
 
@@ -395,7 +397,7 @@ async def test_a_refused_part_costs_nothing_that_came_before(stub: Any, collecti
     second = Stream(stub, again(header, first.upload_id))
     assert await second.open() == 5000
     await second.send(content, 4000, len(content))
-    assert (await second.finish()).outcome == document_pb2.INGEST_OUTCOME_CREATED
+    assert (await second.finish()).outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
 
 
 @pytest.mark.parametrize(
@@ -429,7 +431,7 @@ async def test_a_tenant_cannot_fill_the_disk_with_unfinished_uploads(tmp_path: P
     harness = Harness(tmp_path, max_staged_bytes=10_000).start()
     try:
         harness.create("books")
-        async with connected(harness.service.servicer) as (_, stub):
+        async with connected(harness.services()) as (_, stub):
             content = b"word " * 1600
             first = await begun(stub, header_of("books", "a.txt", content), content)
             second = Stream(stub, header_of("books", "b.txt", content))
@@ -451,7 +453,7 @@ async def test_an_upload_without_a_part_for_a_day_is_forgotten(tmp_path: Path) -
     harness = Harness(tmp_path, clock=clock).start()
     try:
         harness.create("books")
-        async with connected(harness.service.servicer) as (_, stub):
+        async with connected(harness.services()) as (_, stub):
             content = long_text(17, 20).encode()
             header = header_of("books", "a.txt", content)
             first = await begun(stub, header, content)
@@ -487,4 +489,4 @@ async def test_an_upload_survives_a_parser_that_does_not_start(
     assert stream.upload_id in staged(harness.folder)
     later = Stream(stub, again(header, stream.upload_id))
     assert await later.open() == len(content)
-    assert (await later.finish()).outcome == document_pb2.INGEST_OUTCOME_CREATED
+    assert (await later.finish()).outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED

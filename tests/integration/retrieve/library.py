@@ -127,8 +127,8 @@ class Library:
             profile=profile.name,
             identity=identity,
             settings=replace(profile.settings, **settings),
-            created_time=datetime(2026, 1, 1, tzinfo=UTC),
-            updated_time=datetime(2026, 1, 1, tzinfo=UTC),
+            create_time=datetime(2026, 1, 1, tzinfo=UTC),
+            update_time=datetime(2026, 1, 1, tzinfo=UTC),
         )
         self.vectors.create_collection(collection.engine_name, identity.dimensions, Budget())
         return Collections(self.database).create(collection)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from groundwire.api.ingest.v1 import collection_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.api.ingest.v1 import collection_service_pb2 as ingest_pb
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.bootstrap import RetrieveService, build
 from groundwire.retrieve.settings import RetrieveSettings

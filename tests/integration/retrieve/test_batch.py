@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
@@ -137,7 +138,7 @@ async def test_a_hundred_are_served_and_each_is_logged(library: Library, stub: "
     library.put("a.txt", ["alpha one"])
     outcomes = (await stub.BatchRetrieve(_batch(*[_request(f"query {number}") for number in range(100)]))).outcomes
     ids = {outcome.response.log_id for outcome in outcomes}
-    logs = (await stub.ListQueryLogs(pb.ListQueryLogsRequest(page_size=1000))).logs
+    logs = (await stub.ListQueryLogs(library_pb.ListQueryLogsRequest(page_size=1000))).logs
     assert len(ids) == 100
     assert {entry.log_id for entry in logs} == ids
 

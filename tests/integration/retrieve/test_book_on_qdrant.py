@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from qdrant_client import grpc as qdrant_pb
 
 from groundwire.api.ingest.v1 import collection_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.filter_json import JsonFilter, parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
@@ -44,7 +44,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ReadingRoo
 
 
 def _chunks(room: ReadingRoom) -> list[Any]:
-    return list(room.ingest.calls.list_chunks(ingest_pb.ListChunksRequest(collection="book", page_size=1000)).chunks)
+    return list(room.ingest.library.list_chunks(ingest_pb.ListChunksRequest(collection="book", page_size=1000)).chunks)
 
 
 @pytest.mark.requirement("S4-17")

@@ -137,7 +137,7 @@ def _expected(library: Library, document: JsonFilter) -> set[str]:
                 document_format=chunk.document.format,
                 fields=chunk.document.fields,
                 chunk=chunk.chunk,
-                ingested=chunk.ingestion_time,
+                ingested=chunk.ingest_time,
             ),
         )
     }

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from groundwire.api.ingest.v1 import collection_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.tables import documents
 from tests.integration.retrieve.reading_room import ReadingRoom
@@ -87,7 +87,7 @@ async def reader(room: ReadingRoom) -> "AsyncIterator[Stub]":
 
 def _chunks(room: ReadingRoom, collection: str, document: str) -> list[str]:
     request = ingest_pb.ListChunksRequest(collection=collection, document_id=document, page_size=1000)
-    listed = room.ingest.calls.list_chunks(request).chunks
+    listed = room.ingest.library.list_chunks(request).chunks
     return [chunk.chunk_id for chunk in listed if collection != "levels" or chunk.level == 3]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import InvalidFilterError, NotAvailableError
+from groundwire.kernel.errors import InvalidFilterError
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.in_process import InProcessStub
@@ -51,15 +51,6 @@ async def test_a_failed_search_tells_how_far_it_came(library: Library, stub: "St
     assert info.metadata["last_state"] == "SEARCHING"
 
 
-async def test_calls_of_later_versions_are_unimplemented(stub: "Stub") -> None:
-    for call in (
-        stub.RetrieveContext(pb.RetrieveContextRequest()),
-        stub.RetrieveMemories(pb.RetrieveMemoriesRequest()),
-    ):
-        code, info, _ = await refused(call)
-        assert (code, info.reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_AVAILABLE")
-
-
 async def test_a_neighbour_in_the_same_process_gets_the_same(library: Library) -> None:
     library.put("a.txt", ["alpha one", "beta two"])
     stub = InProcessStub(library.service.servicer)
@@ -69,5 +60,3 @@ async def test_a_neighbour_in_the_same_process_gets_the_same(library: Library) -
     request.options.filter.SetInParent()
     with pytest.raises(InvalidFilterError):
         await stub.Retrieve(request)
-    with pytest.raises(NotAvailableError):
-        await stub.RetrieveMemories(pb.RetrieveMemoriesRequest())

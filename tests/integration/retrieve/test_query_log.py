@@ -14,6 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.database import Database
 from groundwire.catalog.query_logs import QueryLogs
@@ -36,12 +37,12 @@ def _request(query: str, collection: str = "docs") -> pb.RetrieveRequest:
     return pb.RetrieveRequest(collection=collection, query=query)
 
 
-async def _logs(stub: "Stub", **fields: object) -> pb.ListQueryLogsResponse:
-    return await stub.ListQueryLogs(pb.ListQueryLogsRequest(**fields))  # type: ignore[arg-type]  # fields of the request
+async def _logs(stub: "Stub", **fields: object) -> library_pb.ListQueryLogsResponse:
+    return await stub.ListQueryLogs(library_pb.ListQueryLogsRequest(**fields))  # type: ignore[arg-type]  # fields of the request
 
 
-async def _stats(stub: "Stub", **fields: object) -> pb.GetPipelineStatsResponse:
-    return await stub.GetPipelineStats(pb.GetPipelineStatsRequest(**fields))  # type: ignore[arg-type]  # the same
+async def _stats(stub: "Stub", **fields: object) -> library_pb.GetPipelineStatsResponse:
+    return await stub.GetPipelineStats(library_pb.GetPipelineStatsRequest(**fields))  # type: ignore[arg-type]  # the same
 
 
 def _time(moment: datetime) -> Timestamp:
@@ -62,10 +63,10 @@ async def test_one_search_gives_one_entry_with_the_values_of_its_response(librar
     assert entry.log_id == response.log_id != ""
     assert entry.query == "Why is alpha one?"
     assert entry.query_type == response.query_type == search_mode_pb2.QUERY_TYPE_CONCEPTUAL
-    assert entry.results_count == response.retrieval_count == 2
-    assert entry.avg_relevance == pytest.approx(sum(scores) / len(scores))
+    assert entry.result_count == response.retrieval_count == 2
+    assert entry.average_relevance == pytest.approx(sum(scores) / len(scores))
     assert entry.processing_time.ToMicroseconds() == response.total_time.ToMicroseconds() > 0
-    assert entry.log_time.ToMilliseconds() == response.states[0].reached_time.ToMilliseconds()
+    assert entry.log_time.ToMilliseconds() == response.states[0].reach_time.ToMilliseconds()
     assert (entry.collection, entry.mode, entry.error_reason) == ("docs", search_mode_pb2.SEARCH_MODE_HYBRID, "")
 
 
@@ -73,7 +74,7 @@ async def test_one_search_gives_one_entry_with_the_values_of_its_response(librar
 async def test_without_a_result_the_average_is_zero(stub: "Stub") -> None:
     await stub.Retrieve(_request("nothing here"))
     (entry,) = (await _logs(stub)).logs
-    assert (entry.results_count, entry.avg_relevance) == (0, 0.0)
+    assert (entry.result_count, entry.average_relevance) == (0, 0.0)
 
 
 @pytest.mark.requirement("S3-26")
@@ -98,7 +99,7 @@ async def test_failures_are_logged_with_their_reason_and_counted(stub: "Stub") -
         ("docs", "INVALID_FIELD"),
     ]
     assert logs[1].query == "x" * 501
-    assert all(entry.results_count == 0 and entry.processing_time.ToNanoseconds() > 0 for entry in logs)
+    assert all(entry.result_count == 0 and entry.processing_time.ToNanoseconds() > 0 for entry in logs)
 
 
 @pytest.mark.requirement("S3-37")
@@ -134,10 +135,10 @@ async def test_figures_are_of_one_collection_or_all_and_of_a_window(library: Lib
     assert (await _stats(stub)).request_count == 2
     assert (await _stats(stub, collection="other")).request_count == 1
     assert (await _stats(stub, window=Duration(seconds=60))).request_count == 2
-    code, _, _ = await refused(stub.GetPipelineStats(pb.GetPipelineStatsRequest(collection="missing")))
+    code, _, _ = await refused(stub.GetPipelineStats(library_pb.GetPipelineStatsRequest(collection="missing")))
     assert code is grpc.StatusCode.NOT_FOUND
     for seconds in (0, -1, 3601):
-        request = pb.GetPipelineStatsRequest(window=Duration(seconds=seconds))
+        request = library_pb.GetPipelineStatsRequest(window=Duration(seconds=seconds))
         _, _, fields = await refused(stub.GetPipelineStats(request))
         assert fields == ["window"]
 
@@ -159,10 +160,10 @@ async def test_entries_come_newest_first_in_pages_that_fit_together(library: Lib
     assert seen == ["query 6", "query 5", "query 4", "query 2", "query 1", "query 0"]
     first = await _logs(stub, collection="docs", page_size=2)
     _, info, _ = await refused(
-        stub.ListQueryLogs(pb.ListQueryLogsRequest(collection="other", page_token=first.next_page_token))
+        stub.ListQueryLogs(library_pb.ListQueryLogsRequest(collection="other", page_token=first.next_page_token))
     )
     assert info.reason == "INVALID_PAGE_TOKEN"
-    _, _, fields = await refused(stub.ListQueryLogs(pb.ListQueryLogsRequest(page_size=-1)))
+    _, _, fields = await refused(stub.ListQueryLogs(library_pb.ListQueryLogsRequest(page_size=-1)))
     assert fields == ["page_size"]
 
 
@@ -174,7 +175,7 @@ async def test_entries_can_be_limited_to_a_time(stub: "Stub") -> None:
     await stub.Retrieve(_request("second"))
     assert [entry.query for entry in (await _logs(stub, start_time=middle)).logs] == ["second"]
     assert [entry.query for entry in (await _logs(stub, end_time=middle)).logs] == ["first"]
-    late = pb.ListQueryLogsRequest(start_time=middle, end_time=_time(datetime(2020, 1, 1, tzinfo=UTC)))
+    late = library_pb.ListQueryLogsRequest(start_time=middle, end_time=_time(datetime(2020, 1, 1, tzinfo=UTC)))
     _, _, fields = await refused(stub.ListQueryLogs(late))
     assert fields == ["end_time"]
 

@@ -24,7 +24,7 @@ from tests.integration.retrieve.library import Library, WordBagEmbedder, content
 def _timeless(response: pb.RetrieveResponse) -> bytes:
     copy = pb.RetrieveResponse()
     copy.CopyFrom(response)
-    for name in ("query_embedding_time", "search_time", "total_time", "query_time", "processed_time", "log_id"):
+    for name in ("query_embedding_time", "search_time", "total_time", "query_time", "process_time", "log_id"):
         copy.ClearField(name)
     copy.ClearField("states")
     copy.ClearField("from_cache")
@@ -52,7 +52,7 @@ def test_a_repeated_search_gives_the_same_bytes_as_a_new_one(tmp_path: Path) -> 
     assert _repeat(without, _request()) is None
     again = without.retrieve("alpha")
     assert [hit.content for hit in again.results] == [hit.content for hit in repeated.results]
-    assert repeated.processed_time.ToNanoseconds() >= repeated.query_time.ToNanoseconds()
+    assert repeated.process_time.ToNanoseconds() >= repeated.query_time.ToNanoseconds()
     library.close()
     without.close()
 
@@ -75,12 +75,12 @@ def test_a_remembered_response_says_so_and_names_only_the_states_it_went_through
         received, completed = response.states
         both = (quality_pb2.QUERY_STATE_RECEIVED, quality_pb2.QUERY_STATE_COMPLETED)
         assert (received.state, completed.state) == both
-        assert completed.reached_time.ToNanoseconds() > received.reached_time.ToNanoseconds()
-        assert response.processed_time == completed.reached_time
+        assert completed.reach_time.ToNanoseconds() > received.reach_time.ToNanoseconds()
+        assert response.process_time == completed.reach_time
         assert response.total_time.ToNanoseconds() > 0
         assert response.query_embedding_time.ToNanoseconds() == 0
         assert response.search_time.ToNanoseconds() == 0
-    assert began - 5_000_000 <= repeated.states[0].reached_time.ToNanoseconds() <= ended, "of this call, not the first"
+    assert began - 5_000_000 <= repeated.states[0].reach_time.ToNanoseconds() <= ended, "of this call, not the first"
 
 
 def test_a_time_that_a_new_search_refuses_is_refused_of_a_remembered_one(library: Library) -> None:

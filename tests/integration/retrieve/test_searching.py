@@ -122,10 +122,10 @@ def test_the_response_tells_times_states_and_the_query_as_it_was(engine_library:
     assert response.total_time.ToTimedelta() >= parts > response.search_time.ToTimedelta()
     names = [quality_pb2.QueryState.Name(change.state).removeprefix("QUERY_STATE_") for change in response.states]
     assert names == ["RECEIVED", "EMBEDDING", "SEARCHING", "RANKED", "VALIDATED", "COMPLETED"]
-    times = [change.reached_time.ToNanoseconds() for change in response.states]
+    times = [change.reach_time.ToNanoseconds() for change in response.states]
     assert times == sorted(times)
     assert abs(times[0] / 1e9 - time.time()) < 60
-    assert response.processed_time.ToNanoseconds() >= response.query_time.ToNanoseconds()
+    assert response.process_time.ToNanoseconds() >= response.query_time.ToNanoseconds()
 
 
 @pytest.mark.requirement("S3-05")
@@ -135,7 +135,7 @@ def test_a_query_time_slightly_ahead_is_not_overtaken_by_the_processing_time(eng
     request.query_time.FromSeconds(int(time.time()) + 30)
     response = engine_library.service.servicer.search_calls.retrieve(request, time.perf_counter())
     assert response.query_time == request.query_time
-    assert response.processed_time.ToNanoseconds() >= response.query_time.ToNanoseconds()
+    assert response.process_time.ToNanoseconds() >= response.query_time.ToNanoseconds()
 
 
 @pytest.mark.requirement("S1-103")

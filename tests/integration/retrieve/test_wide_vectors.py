@@ -7,6 +7,7 @@ import pytest
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import DimensionMismatchError
 from groundwire.kernel.filter_json import parse_filter
@@ -35,7 +36,9 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadingRoom]:
 @pytest.mark.requirement("S4-18")
 @pytest.mark.parametrize("collection", ["web", "book"])
 async def test_vectors_have_1024_numbers_and_others_are_refused(room: ReadingRoom, collection: str) -> None:
-    chunks = room.ingest.calls.list_chunks(ingest_pb.ListChunksRequest(collection=collection, include_embedding=True))
+    chunks = room.ingest.library.list_chunks(
+        library_pb.ListChunksRequest(collection=collection, include_embedding=True)
+    )
     tides, bread = sorted(chunks.chunks, key=lambda chunk: "tides" not in chunk.content)
     assert [len(chunk.embedding) for chunk in (tides, bread)] == [1024, 1024]
     async with serving(room) as stub:  # type: ignore[arg-type]  # it has a service

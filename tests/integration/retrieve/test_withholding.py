@@ -8,6 +8,7 @@ import pysqlite3
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.approved_sources import is_approved
 from groundwire.retrieve.settings import RetrieveSettings
@@ -46,7 +47,7 @@ async def test_unapproved_sources_are_withheld_and_counted_whoever_set_the_list(
             assert len(response.results) == 3, "approved ones are found behind those that are not"
             assert {hit.source_uri for hit in response.results} == {_GOOD}
             assert response.quality.rejected_count > 0
-        stats = await stub.GetPipelineStats(pb.GetPipelineStatsRequest(collection="limited"))
+        stats = await stub.GetPipelineStats(library_pb.GetPipelineStatsRequest(collection="limited"))
         assert stats.rejected_count > 0
 
 

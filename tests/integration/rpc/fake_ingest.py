@@ -8,17 +8,28 @@ from typing import Any
 
 import grpc
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.api.ingest.v1 import maintenance_service_pb2_grpc as maintenance_grpc
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError, StoreUnavailableError
 from groundwire.rpc import request_context
 from groundwire.rpc.server import GrpcServer, ServerOptions, Service
+from tests.stubs import Stubs
 
 NAME = "groundwire.api.ingest.v1.IngestService"
+LIBRARY = "groundwire.api.retrieve.v1.LibraryService"
+MAINTENANCE = "groundwire.api.ingest.v1.MaintenanceService"
+STREAMS = "groundwire.test.Streams"
 
 
-class FakeIngest(pb_grpc.IngestServiceServicer):
+class Unwritten(maintenance_grpc.MaintenanceServiceServicer):
+    """Leaves every method to the generated base class."""
+
+
+class FakeIngest(pb_grpc.IngestServiceServicer, library_grpc.LibraryServiceServicer):
     """One method of each shape. Collections: missing, invalid, down, bug, abort, slow, who, late; others work."""
 
     def __init__(self) -> None:
@@ -50,10 +61,10 @@ class FakeIngest(pb_grpc.IngestServiceServicer):
                 self.cancelled.set()
                 raise
 
-    async def GetDocument(self, request: pb.GetDocumentRequest, context: Any) -> pb.GetDocumentResponse:
+    async def GetDocument(self, request: library_pb.GetDocumentRequest, context: Any) -> library_pb.GetDocumentResponse:
         self.requests.append(request)
         await self.behave(request.collection, context)
-        return pb.GetDocumentResponse(text=request_context.current().request_id)
+        return library_pb.GetDocumentResponse(text=request_context.current().request_id)
 
     async def IngestDocument(self, request: pb.IngestDocumentRequest, context: Any) -> pb.IngestDocumentResponse:
         self.requests.append(request)
@@ -61,19 +72,19 @@ class FakeIngest(pb_grpc.IngestServiceServicer):
         return pb.IngestDocumentResponse()
 
     async def GetDocumentText(
-        self, request: pb.GetDocumentTextRequest, context: Any
-    ) -> AsyncIterator[pb.GetDocumentTextResponse]:
+        self, request: library_pb.GetDocumentTextRequest, context: Any
+    ) -> AsyncIterator[library_pb.GetDocumentTextResponse]:
         for number in range(3):
-            yield pb.GetDocumentTextResponse(text=f"part {number}")
+            yield library_pb.GetDocumentTextResponse(text=f"part {number}")
         await self.behave(request.collection, context)
 
-    async def ImportVault(
-        self, request_iterator: AsyncIterator[pb.ImportVaultRequest], context: Any
-    ) -> pb.ImportVaultResponse:
+    async def Collect(
+        self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any
+    ) -> pb.UploadDocumentResponse:
         async for request in request_iterator:
             self.requests.append(request)
             await self.behave(request.header.collection, context)
-        return pb.ImportVaultResponse()
+        return pb.UploadDocumentResponse()
 
     async def UploadDocument(
         self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any
@@ -85,7 +96,41 @@ class FakeIngest(pb_grpc.IngestServiceServicer):
                 await self.behave(request.header.collection, context)
             else:
                 yield pb.UploadDocumentResponse(progress=pb.UploadProgress(durable_offset=len(request.part.data)))
-        yield pb.UploadDocumentResponse(result=document_pb2.IngestResult())
+        yield pb.UploadDocumentResponse(result=ingest_result_pb2.IngestResult())
+
+
+class FakeStub(Stubs):
+    """The calls of the contract, and one of a shape that it does not have."""
+
+    def __init__(self, channel: Any) -> None:
+        super().__init__(channel)
+        self.Collect = channel.stream_unary(
+            f"/{STREAMS}/Collect",
+            request_serializer=pb.UploadDocumentRequest.SerializeToString,
+            response_deserializer=pb.UploadDocumentResponse.FromString,
+        )
+
+
+def add_streams(servicer: Any, server: grpc.aio.Server) -> None:
+    """Add the one shape of calls that the contract does not have."""
+    handler = grpc.stream_unary_rpc_method_handler(
+        servicer.Collect,
+        request_deserializer=pb.UploadDocumentRequest.FromString,
+        response_serializer=pb.UploadDocumentResponse.SerializeToString,
+    )
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(STREAMS, {"Collect": handler}),))
+
+
+def fake_services(servicer: Any) -> list[Service]:
+    """Return what a server of the fake offers."""
+    unwritten = Unwritten()  # type: ignore[abstract]  # what happens to its calls is tested
+    streams = [Service(STREAMS, servicer, add_streams)] if hasattr(servicer, "Collect") else []
+    return [
+        Service(NAME, servicer, pb_grpc.add_IngestServiceServicer_to_server),
+        Service(LIBRARY, servicer, library_grpc.add_LibraryServiceServicer_to_server),
+        Service(MAINTENANCE, unwritten, maintenance_grpc.add_MaintenanceServiceServicer_to_server),
+        *streams,
+    ]
 
 
 def fake_ingest() -> FakeIngest:
@@ -95,9 +140,9 @@ def fake_ingest() -> FakeIngest:
 
 @asynccontextmanager
 async def serving(servicer: Any, **options: Any) -> AsyncIterator[tuple[GrpcServer, int]]:
-    """Run a server with the servicer on a free port."""
-    service = Service(NAME, servicer, pb_grpc.add_IngestServiceServicer_to_server)
-    server = GrpcServer(ServerOptions(listen="127.0.0.1:0", **{"drain_notice_s": 0.0} | options), [service])
+    """Run a server with the fake, or with a list of services, on a free port."""
+    chosen = ServerOptions(listen="127.0.0.1:0", **{"drain_notice_s": 0.0} | options)
+    server = GrpcServer(chosen, servicer if isinstance(servicer, list) else fake_services(servicer))
     port = await server.start()
     try:
         yield server, port
@@ -107,9 +152,9 @@ async def serving(servicer: Any, **options: Any) -> AsyncIterator[tuple[GrpcServ
 
 @asynccontextmanager
 async def connected(servicer: Any, **options: Any) -> AsyncIterator[tuple[GrpcServer, Any]]:
-    """Run a server and give the generated stub on a plain channel."""
+    """Run a server and give the generated stubs on a plain channel."""
     async with (
         serving(servicer, **options) as (server, port),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
     ):
-        yield server, pb_grpc.IngestServiceStub(channel)
+        yield server, FakeStub(channel)

@@ -12,7 +12,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.errors import (
     CallCancelledError,
     DeadlineError,
@@ -28,7 +29,7 @@ from groundwire.kernel.errors import (
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.methods import DeadlineTable, Work
 from groundwire.rpc.server import GrpcServer, ServerOptions
-from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest, serving
+from tests.integration.rpc.fake_ingest import LIBRARY, NAME, FakeStub, connected, fake_ingest, serving
 
 SHAPES = ["unary_unary", "unary_stream", "stream_unary", "stream_stream"]
 
@@ -37,13 +38,13 @@ async def call(stub: Any, shape: str, collection: str, **options: Any) -> list[A
     """Make a call of a shape and return all responses; a failure comes as the client's translated error."""
     try:
         if shape == "unary_unary":
-            return [await stub.GetDocument(pb.GetDocumentRequest(collection=collection), **options)]
+            return [await stub.GetDocument(library_pb.GetDocumentRequest(collection=collection), **options)]
         if shape == "unary_stream":
-            stream = stub.GetDocumentText(pb.GetDocumentTextRequest(collection=collection), **options)
+            stream = stub.GetDocumentText(library_pb.GetDocumentTextRequest(collection=collection), **options)
             return [message async for message in stream]
         if shape == "stream_unary":
-            first = pb.ImportVaultRequest(header=pb.ImportVaultHeader(collection=collection))
-            return [await stub.ImportVault(iter([first]), **options)]
+            first = pb.UploadDocumentRequest(header=pb.UploadHeader(collection=collection))
+            return [await stub.Collect(iter([first]), **options)]
         header = pb.UploadDocumentRequest(header=pb.UploadHeader(collection=collection))
         return [message async for message in stub.UploadDocument(iter([header]), **options)]
     except grpc.aio.AioRpcError as error:
@@ -78,7 +79,7 @@ async def test_an_error_keeps_its_class_and_facts_in_every_shape(stub: Any, shap
 
 
 async def test_messages_before_an_error_arrive(stub: Any) -> None:
-    stream = stub.GetDocumentText(pb.GetDocumentTextRequest(collection="missing"))
+    stream = stub.GetDocumentText(library_pb.GetDocumentTextRequest(collection="missing"))
 
     received = [(await stream.read()).text for _ in range(3)]
 
@@ -109,14 +110,14 @@ async def test_a_status_that_the_method_set_itself_stays(stub: Any, shape: str) 
 
 async def test_a_method_nobody_wrote_is_unimplemented_with_its_name(stub: Any) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as unary:
-        await stub.GetStats(pb.GetStatsRequest())
+        await stub.GetStats(library_pb.GetStatsRequest())
     with pytest.raises(grpc.aio.AioRpcError) as streamed:
-        _ = [message async for message in stub.ExportVault(pb.ExportVaultRequest())]
+        _ = [message async for message in stub.Reindex(maintenance_pb.ReindexRequest())]
 
     assert [error.value.code() for error in (unary, streamed)] == [grpc.StatusCode.UNIMPLEMENTED] * 2
     translated = [from_rpc_error(error.value) for error in (unary, streamed)]
     assert [type(error) for error in translated] == [NotAvailableError] * 2
-    assert [error.metadata["feature"] for error in translated] == ["GetStats", "ExportVault"]
+    assert [error.metadata["feature"] for error in translated] == ["GetStats", "Reindex"]
 
 
 async def test_an_unknown_method_is_unimplemented() -> None:
@@ -130,7 +131,7 @@ async def test_an_unknown_method_is_unimplemented() -> None:
 async def test_every_error_status_has_exactly_one_error_info(stub: Any) -> None:
     for collection in ("missing", "invalid", "down", "bug"):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.GetDocument(pb.GetDocumentRequest(collection=collection))
+            await stub.GetDocument(library_pb.GetDocumentRequest(collection=collection))
         trailers = dict(caught.value.trailing_metadata() or ())
         details = status_pb2.Status.FromString(trailers["grpc-status-details-bin"]).details
         assert [detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR) for detail in details].count(True) == 1
@@ -138,21 +139,23 @@ async def test_every_error_status_has_exactly_one_error_info(stub: Any) -> None:
 
 async def test_retries_are_told_when_to_come_back(stub: Any) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await stub.GetDocument(pb.GetDocumentRequest(collection="down"))
+        await stub.GetDocument(library_pb.GetDocumentRequest(collection="down"))
 
     assert dict(caught.value.trailing_metadata() or ())["grpc-retry-pushback-ms"] == "100"
 
 
 @pytest.mark.parametrize("collection", ["fine", "missing"])
 async def test_the_request_id_of_the_caller_comes_back(stub: Any, collection: str) -> None:
-    sent = stub.GetDocument(pb.GetDocumentRequest(collection=collection), metadata=(("x-request-id", "trace-1"),))
+    sent = stub.GetDocument(
+        library_pb.GetDocumentRequest(collection=collection), metadata=(("x-request-id", "trace-1"),)
+    )
 
     assert dict(await sent.trailing_metadata())["x-request-id"] == "trace-1"
 
 
 @pytest.mark.parametrize("bad", ["", "a b", 'x"}', "y" * 129])
 async def test_an_unusable_request_id_is_replaced(stub: Any, bad: str) -> None:
-    sent = stub.GetDocument(pb.GetDocumentRequest(), metadata=(("x-request-id", bad),))
+    sent = stub.GetDocument(library_pb.GetDocumentRequest(), metadata=(("x-request-id", bad),))
 
     made = dict(await sent.trailing_metadata())["x-request-id"]
     assert made not in {bad, ""}
@@ -177,7 +180,7 @@ async def test_a_call_is_one_log_line_without_content(stub: Any) -> None:
             await call(stub, "unary_stream", "missing")
 
     first, second = [line for line in logs if line["event"] == "call"]
-    assert (first["method"], first["code"], first["request_id"]) == (f"/{NAME}/GetDocument", "OK", "trace-2")
+    assert (first["method"], first["code"], first["request_id"]) == (f"/{LIBRARY}/GetDocument", "OK", "trace-2")
     assert first["ms"] >= 0
     assert "grpc-python" in first["user_agent"]
     assert second["code"] == "NOT_FOUND"
@@ -190,7 +193,7 @@ async def test_health_answers_for_each_service_and_stays_below_the_limit() -> No
         serving(servicer, call_limits={Work.READ: 1}) as (server, port),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
     ):
-        stub: Any = pb_grpc.IngestServiceStub(channel)
+        stub: Any = FakeStub(channel)
         busy = asyncio.create_task(call(stub, "unary_unary", "slow"))
         await servicer.entered.wait()
 
@@ -243,7 +246,7 @@ async def test_reflection_lists_the_services_unless_switched_off(switched_on: bo
 async def test_the_server_limits_a_call_without_a_deadline(shape: str) -> None:
     servicer = fake_ingest()
     async with connected(
-        servicer, deadlines=DeadlineTable(0.1, dict.fromkeys(["GetDocumentText", "ImportVault", "UploadDocument"], 0.1))
+        servicer, deadlines=DeadlineTable(0.1, dict.fromkeys(["GetDocumentText", "Collect", "UploadDocument"], 0.1))
     ) as (_, stub):
         with pytest.raises(DeadlineError, match="the time limit"):
             await call(stub, shape, "slow")
@@ -270,7 +273,7 @@ async def test_the_deadline_of_the_caller_becomes_the_budget() -> None:
 async def test_a_caller_that_leaves_cancels_the_budget() -> None:
     servicer = fake_ingest()
     async with connected(servicer) as (server, stub):
-        leaving = stub.GetDocument(pb.GetDocumentRequest(collection="slow"))
+        leaving = stub.GetDocument(library_pb.GetDocumentRequest(collection="slow"))
         await servicer.entered.wait()
         leaving.cancel()
         await asyncio.wait_for(servicer.cancelled.wait(), 1)
@@ -292,7 +295,7 @@ async def test_content_of_four_mebibytes_fits_and_more_is_refused(stub: Any) -> 
 
 async def test_metadata_beyond_its_limit_is_refused(stub: Any) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await stub.GetDocument(pb.GetDocumentRequest(), metadata=(("x-big", "a" * 20_000),))
+        await stub.GetDocument(library_pb.GetDocumentRequest(), metadata=(("x-big", "a" * 20_000),))
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 

@@ -12,8 +12,9 @@ import pytest
 from google.protobuf import descriptor_pool
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.client import AsyncGroundwireClient, GroundwireClient
 from groundwire.client.calls import StreamCall, UnaryCall, with_request_id
 from groundwire.client.contract import Contract
@@ -56,8 +57,8 @@ async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
 async def test_fields_are_keywords_and_responses_are_messages(subject: Subject) -> None:
     response = await subject.call("get_document", collection="fine", document_id="doc_1")
 
-    assert isinstance(response, pb.GetDocumentResponse)
-    assert subject.servicer.requests == [pb.GetDocumentRequest(collection="fine", document_id="doc_1")]
+    assert isinstance(response, library_pb.GetDocumentResponse)
+    assert subject.servicer.requests == [library_pb.GetDocumentRequest(collection="fine", document_id="doc_1")]
 
 
 async def test_a_stream_yields_its_messages(subject: Subject) -> None:
@@ -96,13 +97,13 @@ def test_a_request_that_the_caller_keeps_is_not_changed() -> None:
     assert with_request_id(request).request_id
     assert request.request_id == ""
     assert with_request_id(answer_pb.AskStreamRequest()).ask.request_id
-    reading = pb.GetDocumentRequest()
+    reading = library_pb.GetDocumentRequest()
     assert with_request_id(reading) is reading
 
 
 async def test_a_time_limit_for_one_call(subject: Subject) -> None:
     send = subject.client.get_document.send
-    request = pb.GetDocumentRequest(collection="slow")
+    request = library_pb.GetDocumentRequest(collection="slow")
     blocking = isinstance(subject.client, GroundwireClient)
     made = asyncio.to_thread(send, request, timeout_s=0.1) if blocking else send(request, timeout_s=0.1)
     with pytest.raises(DeadlineError):
@@ -134,7 +135,7 @@ async def test_an_upload_sends_the_file_in_parts_and_reports(subject: Subject, t
     result = await subject.call("upload_document", path, header, lambda report: reports.append(report.durable_offset))
 
     first, *parts = subject.servicer.requests
-    assert isinstance(result, document_pb2.IngestResult)
+    assert isinstance(result, ingest_result_pb2.IngestResult)
     assert first.header.total_bytes == len(content)
     assert first.header.source_hash == hashlib.sha256(content).hexdigest()
     assert len(first.header.request_id) == 36
@@ -162,7 +163,7 @@ class Interrupted:
             self.stored += request.part.data
             if len(self.headers) == 1 and len(self.stored) > 2_000_000:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "the cable was cut")
-        yield pb.UploadDocumentResponse(result=document_pb2.IngestResult())
+        yield pb.UploadDocumentResponse(result=ingest_result_pb2.IngestResult())
 
 
 @pytest.mark.parametrize("subject", [GroundwireClient, AsyncGroundwireClient], indirect=True)

@@ -15,12 +15,12 @@ import pytest
 import structlog
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import DrainingError
 from groundwire.rpc import healthcheck
 from groundwire.rpc.error_status import from_rpc_error
-from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest, serving
+from tests.integration.rpc.fake_ingest import NAME, FakeStub, connected, fake_ingest, serving
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -49,7 +49,7 @@ async def server_process(drain_s: float) -> AsyncIterator[tuple[asyncio.subproce
 
 async def slow_call(channel: grpc.aio.Channel) -> Any:
     """Send a call that the server works on when this returns."""
-    stub: Any = pb_grpc.IngestServiceStub(channel)
+    stub: Any = FakeStub(channel)
     stream = stub.UploadDocument()
     await stream.write(pb.UploadDocumentRequest(header=pb.UploadHeader(collection="slow")))
     await stream.done_writing()
@@ -73,13 +73,13 @@ async def test_accepted_calls_finish_and_adapters_close_in_reverse(number: signa
 async def test_new_calls_are_refused_while_draining() -> None:
     servicer = fake_ingest()
     async with connected(servicer) as (server, stub):
-        accepted = stub.GetDocument(pb.GetDocumentRequest(collection="slow"))
+        accepted = stub.GetDocument(library_pb.GetDocumentRequest(collection="slow"))
         await servicer.entered.wait()
         stopping = asyncio.create_task(server.stop(5))
         await asyncio.sleep(0)
 
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await stub.GetDocument(pb.GetDocumentRequest(collection="fine"))
+            await stub.GetDocument(library_pb.GetDocumentRequest(collection="fine"))
         translated = from_rpc_error(refused.value)
         assert isinstance(translated, DrainingError)
         assert translated.retry_after_s == 1.0

@@ -9,8 +9,7 @@ import grpc
 import pytest
 import structlog
 
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     CallCancelledError,
@@ -26,7 +25,7 @@ from groundwire.rpc.channels import open_channel
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.request_context import RequestContext
-from tests.integration.rpc.fake_ingest import FakeIngest, fake_ingest, serving
+from tests.integration.rpc.fake_ingest import FakeIngest, FakeStub, fake_ingest, serving
 
 
 class Peer:
@@ -61,7 +60,7 @@ class Peer:
 async def over_the_wire() -> AsyncIterator[Peer]:
     servicer = fake_ingest()
     async with serving(servicer) as (_, port), open_channel(f"127.0.0.1:{port}", user_agent="test") as channel:
-        yield Peer(servicer, pb_grpc.IngestServiceStub(channel))
+        yield Peer(servicer, FakeStub(channel))
 
 
 @asynccontextmanager

@@ -12,11 +12,14 @@ import pysqlite3
 import pytest
 import structlog
 
+from groundwire.answer.bootstrap import ANSWER
 from groundwire.catalog.database import Database
+from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import StoreUnavailableError
+from groundwire.retrieve.bootstrap import LIBRARY, RETRIEVE
 from groundwire.rpc.health import HealthBoard
-from groundwire.standalone.bootstrap import ANSWER, INGEST, RETRIEVE, Engines, dependencies_of
+from groundwire.standalone.bootstrap import Engines, dependencies_of
 from groundwire.standalone.readiness import Dependency, ReadinessMonitor
 from groundwire.vectorstores.memory import MemoryVectorStore
 
@@ -115,8 +118,9 @@ class Model:
     is_responsive = True
 
 
-async def test_every_service_needs_the_model_the_engine_and_the_catalog(tmp_path: Path) -> None:
-    names = [INGEST, RETRIEVE, ANSWER]
+async def test_each_service_needs_what_its_calls_use(tmp_path: Path) -> None:
+    names = [INGEST, COLLECTIONS, MAINTENANCE, RETRIEVE, LIBRARY, ANSWER]
+    healthy = dict.fromkeys(names, True)
     model, vectors = Model(), MemoryVectorStore()
     with ExitStack() as stack:
         catalog = Database.open(f"sqlite:{tmp_path / 'catalog.db'}")
@@ -128,15 +132,15 @@ async def test_every_service_needs_the_model_the_engine_and_the_catalog(tmp_path
         monitor = ReadinessMonitor(dependencies_of(engines, stack), board)
         monitor.start()
         await asyncio.sleep(1.0)
-        assert board.state() == dict.fromkeys(names, True)
+        assert board.state() == healthy
         model.is_responsive = False
-        await until(lambda: board.state() == dict.fromkeys(names, False))
+        await until(lambda: board.state() == healthy | dict.fromkeys((INGEST, RETRIEVE, ANSWER), False))
         model.is_responsive = True
-        await until(lambda: board.state() == dict.fromkeys(names, True))
+        await until(lambda: board.state() == healthy)
         stranger = pysqlite3.connect(str(catalog.path), isolation_level=None)
         stranger.execute("BEGIN IMMEDIATE")
-        await until(lambda: board.state() == {INGEST: False, RETRIEVE: True, ANSWER: False})
+        await until(lambda: board.state() == healthy | dict.fromkeys((INGEST, COLLECTIONS, ANSWER), False))
         stranger.execute("ROLLBACK")
         stranger.close()
-        await until(lambda: board.state() == dict.fromkeys(names, True))
+        await until(lambda: board.state() == healthy)
         await monitor.stop()

@@ -11,11 +11,14 @@ import pytest
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
 from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import GroundwireError, OverloadedError, StoreUnavailableError
 from groundwire.rpc.channels import service_config
 from groundwire.rpc.methods import DeadlineTable
 from tests.integration.rpc.fake_ingest import serving
+from tests.stubs import Stubs
 
 CONFIGS = resources.files("groundwire.api").joinpath("service_config")
 PUSHBACK_S = 0.5
@@ -35,7 +38,7 @@ def methods(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-class Crowded(pb_grpc.IngestServiceServicer):
+class Crowded(pb_grpc.IngestServiceServicer, library_grpc.LibraryServiceServicer):
     """Refuses the first calls of each method with one error, and counts the calls."""
 
     def __init__(self, error: GroundwireError, refusals: int = 2) -> None:
@@ -48,9 +51,9 @@ class Crowded(pb_grpc.IngestServiceServicer):
         if self.calls <= self.refusals:
             raise self.error
 
-    async def GetCollection(self, request: Any, context: Any) -> Any:  # noqa: N802 - the contract's name
+    async def GetDocument(self, request: Any, context: Any) -> Any:  # noqa: N802 - the contract's name
         self.refuse()
-        return pb.GetCollectionResponse()
+        return library_pb.GetDocumentResponse()
 
     async def IngestDocument(self, request: Any, context: Any) -> Any:  # noqa: N802 - the contract's name
         self.refuse()
@@ -74,7 +77,7 @@ def crowded(error: GroundwireError, refusals: int = 2) -> Any:
 
 def channel(port: int) -> grpc.aio.Channel:
     """Open a channel as the documentation says for other languages: with the published file, and nothing else."""
-    text = CONFIGS.joinpath("groundwire.api.ingest.v1.IngestService.json").read_text(encoding="utf-8")
+    text = CONFIGS.joinpath("all.json").read_text(encoding="utf-8")
     return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.service_config", text)])
 
 
@@ -82,7 +85,7 @@ async def test_a_full_server_is_asked_again_when_it_said() -> None:
     servicer = crowded(overloaded())
     async with serving(servicer) as (_, port), channel(port) as opened:
         started = time.monotonic()
-        await pb_grpc.IngestServiceStub(opened).GetCollection(pb.GetCollectionRequest())
+        await Stubs(opened).GetDocument(library_pb.GetDocumentRequest())
         elapsed_s = time.monotonic() - started
     assert servicer.calls == 3
     # The back-off of the config would have been over after 0.1 and 0.2 seconds, give or take a fifth.
@@ -95,7 +98,7 @@ async def test_a_full_server_is_asked_four_times_at_most() -> None:
     servicer = crowded(error, refusals=100)
     async with serving(servicer) as (_, port), channel(port) as opened:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await pb_grpc.IngestServiceStub(opened).GetCollection(pb.GetCollectionRequest())
+            await Stubs(opened).GetDocument(library_pb.GetDocumentRequest())
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert servicer.calls == 4
 
@@ -112,7 +115,7 @@ async def test_the_shipped_client_repeats_what_has_a_request_id(error: Groundwir
 async def test_a_call_that_is_not_safe_to_repeat_is_made_once() -> None:
     servicer = crowded(overloaded())
     async with serving(servicer) as (_, port), channel(port) as opened:
-        sent = pb_grpc.IngestServiceStub(opened).UploadDocument(iter([pb.UploadDocumentRequest()]))
+        sent = Stubs(opened).UploadDocument(iter([pb.UploadDocumentRequest()]))
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             [message async for message in sent]
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -120,7 +123,7 @@ async def test_a_call_that_is_not_safe_to_repeat_is_made_once() -> None:
 
 
 async def test_the_time_limit_of_a_method_comes_with_the_config() -> None:
-    config = published("groundwire.api.ingest.v1.IngestService")
+    config = published("all")
     for group in config["methodConfig"]:
         if "timeout" in group:
             group["timeout"] = "0.2s"
@@ -130,7 +133,7 @@ async def test_the_time_limit_of_a_method_comes_with_the_config() -> None:
         grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.service_config", json.dumps(config))]) as opened,
     ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await pb_grpc.IngestServiceStub(opened).GetCollection(pb.GetCollectionRequest())
+            await Stubs(opened).GetDocument(library_pb.GetDocumentRequest())
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.api.ingest.v1.document_pb2 import DocumentFields
+from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.cli.file_options import ChunkingOverrides, read_file_options
 from groundwire.cli.messages import message_json
 from groundwire.kernel.errors import InvalidRequestError

@@ -30,7 +30,7 @@ def test_numbers_are_numbers_and_metadata_plain_values() -> None:
     assert found["metadata"] == {"pages": [1, 2], "year": 2024}
     assert found["embedding"] == [0.5]
     assert found["tags"] == []
-    assert "created_time" not in found
+    assert "create_time" not in found
     assert "sentence_index" not in found
 
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from groundwire.ingest.domain.document_fields import kept_fields, stated_fields
 from groundwire.ingest.domain.front_matter import FrontMatter, read_front_matter
 from groundwire.ingest.domain.source_properties import SourceProperties
-from groundwire.ingest.wire.fields import parse_fields, to_fields_message
+from groundwire.ingest.wire.fields import parse_fields
 from groundwire.kernel.document import DocumentFields
+from groundwire.rpc.document_messages import to_fields_message
 
 BLOCK = """---
 title: "On: Tides"

@@ -27,8 +27,8 @@ def stored_chunk(
         total_chars=100,
         total_bytes=100,
         embedding_model="m",
-        ingestion_time=_NOW,
-        last_modified_time=_NOW,
+        ingest_time=_NOW,
+        update_time=_NOW,
     )
     span = Span(start, start + len(content), start, start + len(content))
     chunk = Chunk(number, span, content, 1, f"Chapter {number}", None, (), 2)

@@ -35,8 +35,8 @@ def _stored(number: int, chapter: str, chunk_count: int = 9) -> StoredChunk:
         total_chars=100,
         total_bytes=100,
         embedding_model="m",
-        ingestion_time=now,
-        last_modified_time=now,
+        ingest_time=now,
+        update_time=now,
     )
     chunk = Chunk(number, Span(number, number + 1, number, number + 1), f"t{number}", 1, chapter, None, (chapter,), 2)
     return StoredChunk(number, f"c{number}", 1, chunk, document, now, now)

@@ -38,8 +38,8 @@ def stored(fields: DocumentFields, section: str | None = None, pages: tuple[int,
         total_chars=20,
         total_bytes=20,
         embedding_model="m",
-        ingestion_time=NOON,
-        last_modified_time=NOON,
+        ingest_time=NOON,
+        update_time=NOON,
     )
     return StoredChunk(42, "doc_1#chunk_003", 1, chunk, document, NOON, NOON)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.api.common.v1 import record_pb2, search_mode_pb2
+from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
@@ -99,8 +99,6 @@ def test_modes_orders_weights_and_filters_arrive() -> None:
         dense_weight=0.5,
         collapse_duplicates=False,
         filter=to_filter_message(where),
-        record_types=[record_pb2.RECORD_TYPE_DOCUMENT],
-        scopes=["global"],
         strategy=search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT,
         exact=True,
         snapshot=7,
@@ -131,7 +129,7 @@ def test_unknown_modes_and_orders_are_refused() -> None:
 
 def test_every_option_of_the_contract_is_used() -> None:
     used = {"top_k", "min_relevance", "filter", "mode", "order_by", "dense_weight", "collapse_duplicates"}
-    used |= {"query_types", "record_types", "scopes", "exact", "snapshot", "explain", "diversity", "rerank"}
+    used |= {"query_types", "exact", "snapshot", "explain", "diversity", "rerank"}
     used |= {"self_query", "strategy", "include_flat_view", "consistency_token"}
     assert {field.name for field in RetrievalOptions.DESCRIPTOR.fields} == used
 

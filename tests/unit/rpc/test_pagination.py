@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.kernel.errors import InvalidPageTokenError, InvalidRequestError, PreconditionError
 from groundwire.rpc.pagination import PageTokens, load_key, page_size
 

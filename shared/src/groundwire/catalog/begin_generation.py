@@ -194,7 +194,7 @@ def _insert_row(connection: Connection, prepared: Prepared, shared: Mapping[str,
         "chunk_count": sum(not chunk.upper for chunk in draft.chunks),
         "total_chars": figures.total_chars,
         "total_bytes": figures.total_bytes,
-        "created_time": prepared.now,
+        "create_time": prepared.now,
     }
     return int(connection.execute(insert(generations).returning(generations.c.generation_key), values).scalar_one())
 

@@ -13,8 +13,8 @@ embeddings = Table(
     words("identity_digest", primary_key=True),
     words("embedding_hash", primary_key=True),
     Column("vector", LargeBinary, nullable=False),
-    number("created_time"),
-    number("created_steady"),
+    number("create_time"),
+    number("create_steady"),
 )
 """Vectors as little-endian float32, by model and embedded text: a cache, and what indexes are rebuilt from."""
 
@@ -27,11 +27,11 @@ requests = Table(
     words("body_digest"),
     Column("response", LargeBinary, nullable=False),
     words("document_id", default=""),
-    number("created_time"),
+    number("create_time"),
 )
 """Answers of calls; that of a call about a document is emptied when the document is deleted for good."""
 Index("requests_document", requests.c.tenant, requests.c.document_id)
-Index("requests_created_time", requests.c.created_time)
+Index("requests_create_time", requests.c.create_time)
 
 uploads = Table(
     "uploads",
@@ -42,11 +42,11 @@ uploads = Table(
     number("total_bytes"),
     number("durable_bytes", default=0),
     words("source_hash", default=""),
-    number("created_time"),
-    number("updated_time"),
+    number("create_time"),
+    number("update_time"),
     CheckConstraint("durable_bytes BETWEEN 0 AND total_bytes"),
 )
-Index("uploads_updated_time", uploads.c.updated_time)
+Index("uploads_updated_time", uploads.c.update_time)
 
 outbox = Table(
     "outbox",
@@ -77,7 +77,7 @@ deletions = Table(
     json_text("stores"),
     Column("traces", LargeBinary, nullable=False),
     number("last_task"),
-    number("hidden_time"),
+    number("hide_time"),
     number("hidden_steady"),
     number("complete_time", nullable=True),
     UniqueConstraint("tenant", "deletion_id"),
@@ -98,7 +98,7 @@ index_builds = Table(
     words("tenant"),
     words("collection_uid"),
     words("identity_digest"),
-    number("created_time"),
+    number("create_time"),
     sqlite_with_rowid=False,
 )
 """Engine collections that are being filled beside the serving ones; those of a dead process are dropped."""
@@ -131,8 +131,8 @@ query_logs = Table(
     words("collection_uid"),
     words("query_text"),
     words("query_type", nullable=True),
-    number("results_count"),
-    Column("avg_relevance", Float, nullable=False),
+    number("result_count"),
+    Column("average_relevance", Float, nullable=False),
     number("processing_us"),
     number("log_time"),
     number("log_steady"),
@@ -140,8 +140,8 @@ query_logs = Table(
     words("mode", nullable=True),
     words("error_reason"),
     UniqueConstraint("log_id"),
-    CheckConstraint("results_count >= 0"),
-    CheckConstraint("avg_relevance BETWEEN 0 AND 1"),
+    CheckConstraint("result_count >= 0"),
+    CheckConstraint("average_relevance BETWEEN 0 AND 1"),
     CheckConstraint("processing_us >= 0"),
     CheckConstraint("query_type IN ('conceptual', 'factual', 'section-based')"),
     sqlite_autoincrement=True,

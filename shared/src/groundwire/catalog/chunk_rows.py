@@ -56,7 +56,7 @@ CHUNK_COLUMNS = (
     _c.tags,
     _c.metadata,
     _c.embedding_timestamp,
-    generations.c.created_time,
+    generations.c.create_time,
     _id_of(_c.sequence_num - 1, upper=False).label("previous_id"),
     _id_of(_c.sequence_num + 1, upper=False).label("following_id"),
     _id_of(_c.parent, upper=True).label("parent_id"),
@@ -91,8 +91,8 @@ def to_stored_chunk(row: Sequence[Any], seen: dict[int, Document]) -> StoredChun
         generation=document.generation,
         chunk=to_chunk(row[2:_TIMES]),
         document=document,
-        embedding_time=from_epoch_ms(row[_TIMES]),
-        ingestion_time=from_epoch_ms(row[_TIMES + 1]),
+        embed_time=from_epoch_ms(row[_TIMES]),
+        ingest_time=from_epoch_ms(row[_TIMES + 1]),
         links=ChunkLinks(*row[_TIMES + 2 : _DOCUMENT]),
     )
 

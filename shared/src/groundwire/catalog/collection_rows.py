@@ -62,8 +62,8 @@ def collection_values(collection: Collection) -> dict[str, Any]:
         "identity": asdict(collection.identity),
         "identity_digest": collection.identity.digest,
         "settings": settings_value(collection.settings),
-        "created_time": epoch_ms(collection.created_time),
-        "updated_time": epoch_ms(collection.updated_time),
+        "create_time": epoch_ms(collection.create_time),
+        "update_time": epoch_ms(collection.update_time),
     }
 
 
@@ -83,8 +83,8 @@ def to_collection(row: RowMapping) -> Collection:
         profile=ProfileName(row[c.profile]),
         identity=EmbeddingIdentity(**row[c.identity]),
         settings=_to_settings(row[c.settings]),
-        created_time=from_epoch_ms(row[c.created_time]),
-        updated_time=from_epoch_ms(row[c.updated_time]),
+        create_time=from_epoch_ms(row[c.create_time]),
+        update_time=from_epoch_ms(row[c.update_time]),
     )
 
 

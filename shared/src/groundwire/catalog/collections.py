@@ -133,7 +133,7 @@ class Collections:
             settings = change(found)
             if settings != found.settings:
                 key = collection_key(connection, tenant, name)
-                values = {"settings": settings_value(settings), "updated_time": epoch_ms(self._clock.now())}
+                values = {"settings": settings_value(settings), "update_time": epoch_ms(self._clock.now())}
                 connection.execute(update(collections).where(collections.c.collection_key == key).values(values))
                 advance_position(connection, key, keeps_history=True)
             stored = require_collection(connection, tenant, name)

@@ -37,14 +37,14 @@ class StoreDeletion:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What was deleted; no call finds it from `hidden_time` on. `complete_time` is None until every store is clean."""
+    """What was deleted; no call finds it from `hide_time` on. `complete_time` is None until every store is clean."""
 
     deletion_id: str
     permanent: bool
     documents: int
     chunks: int
     stores: tuple[StoreDeletion, ...]
-    hidden_time: datetime
+    hide_time: datetime
     complete_time: datetime | None = None
 
     def searched(self, left: Mapping[str, int], now: datetime) -> "Deletion":
@@ -80,7 +80,7 @@ class Deleted:
             documents=len(traces.document_keys),
             chunks=len(traces.numbers),
             stores=stores,
-            hidden_time=from_epoch_ms(time_ms),
+            hide_time=from_epoch_ms(time_ms),
         )
         return cls(deletion, traces, tuple(tasks))
 
@@ -195,7 +195,7 @@ def record_deletion(connection: Connection, deleted: Deleted, steady_ms: int) ->
         "stores": _stores(deletion),
         "traces": zlib.compress(json.dumps(asdict(traces)).encode(), 1),
         "last_task": max(deleted.tasks, default=0),
-        "hidden_time": epoch_ms(deletion.hidden_time),
+        "hide_time": epoch_ms(deletion.hide_time),
         "hidden_steady": steady_ms,
     }
     connection.execute(insert(deletions).values(values))
@@ -227,7 +227,7 @@ def _to_deletion(row: Row[Any]) -> Deletion:
         documents=row.documents,
         chunks=row.chunks,
         stores=tuple(StoreDeletion(*each) for each in row.stores),
-        hidden_time=from_epoch_ms(row.hidden_time),
+        hide_time=from_epoch_ms(row.hide_time),
         complete_time=None if complete is None else from_epoch_ms(complete),
     )
 

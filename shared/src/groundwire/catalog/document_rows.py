@@ -87,8 +87,8 @@ def to_document(row: Sequence[Any]) -> Document:
         rules_digest=rules_digest,
         tokenizer=tokenizer,
         encoding=encoding,
-        ingestion_time=from_epoch_ms(ingested),
-        last_modified_time=from_epoch_ms(modified),
+        ingest_time=from_epoch_ms(ingested),
+        update_time=from_epoch_ms(modified),
         delete_time=_moment(deleted),
     )
 

@@ -24,12 +24,12 @@ def embedding_times(connection: Connection, collection: Collection, embedding_ha
         .where(chunks.c.generation_key == generations.c.generation_key)
         .where(generations.c.collection_key == key_of(collection), generations.c.state != literal_column("'PENDING'"))
     )
-    statement = select(embeddings.c.embedding_hash, embeddings.c.created_time).where(
+    statement = select(embeddings.c.embedding_hash, embeddings.c.create_time).where(
         embeddings.c.identity_digest == collection.identity.digest,
         embeddings.c.embedding_hash.in_(select(given.c.value)),
         of_collection,
     )
-    return {row.embedding_hash: row.created_time for row in connection.execute(statement)}
+    return {row.embedding_hash: row.create_time for row in connection.execute(statement)}
 
 
 def unneeded_embeddings(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> list[str]:

@@ -77,7 +77,7 @@ class IndexBuilds:
             "tenant": collection.tenant,
             "collection_uid": collection.uid,
             "identity_digest": identity.digest,
-            "created_time": epoch_ms(self._clock.now()),
+            "create_time": epoch_ms(self._clock.now()),
         }
         self._database.write(lambda connection: connection.execute(insert(index_builds).values(row)))
         return replace(collection, engine_name=name, identity=identity)

@@ -60,7 +60,7 @@ class Ledger:
 
         def work(connection: Connection) -> int:
             return connection.execute(
-                delete(requests).where(requests.c.created_time < oldest_kept(self._database.steady))
+                delete(requests).where(requests.c.create_time < oldest_kept(self._database.steady))
             ).rowcount
 
         return self._database.write(work)
@@ -106,7 +106,7 @@ def _find(
             select(requests).where(
                 requests.c.tenant == tenant,
                 requests.c.request_id == request_id,
-                requests.c.created_time >= oldest_kept(steady),
+                requests.c.create_time >= oldest_kept(steady),
             )
         )
         .mappings()
@@ -131,7 +131,7 @@ def _store(connection: Connection, steady: SteadyTime, tenant: str, receipt: Rec
         "body_digest": receipt.body_digest,
         "response": receipt.response,
         "document_id": document_id,
-        "created_time": steady.now_ms(),
+        "create_time": steady.now_ms(),
     }
     statement = insert(requests).values(tenant=tenant, request_id=receipt.request_id, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "request_id"], set_=values))

@@ -61,13 +61,11 @@ class Session:
     session_id: str
     tenant: str
     collection: str
-    conversation_id: str
-    auto_new_session: bool
     idle_timeout: timedelta
     state: SessionState
     head: str
     message_count: int
-    created_time: datetime
+    create_time: datetime
     last_activity_time: datetime
     transitions: tuple[SessionTransition, ...]
     active_steady: int
@@ -138,24 +136,19 @@ def new_session(
     session_id: str,
     collection: str,
     idle_timeout: timedelta,
-    conversation_id: str,
     now: datetime,
     steady_ms: int,
-    *,
-    auto_new: bool,
 ) -> Session:
     """Make a session without messages."""
     session = Session(
         session_id=session_id,
         tenant=tenant,
         collection=collection,
-        conversation_id=conversation_id,
-        auto_new_session=auto_new,
         idle_timeout=idle_timeout,
         state=SessionState.CREATED,
         head="",
         message_count=0,
-        created_time=now,
+        create_time=now,
         last_activity_time=now,
         transitions=(),
         active_steady=steady_ms,
@@ -176,13 +169,11 @@ def session_values(session: Session) -> dict[str, Any]:
         "tenant": session.tenant,
         "session_id": session.session_id,
         "collection": session.collection,
-        "conversation_id": session.conversation_id,
-        "auto_new_session": int(session.auto_new_session),
         "idle_timeout": int(session.idle_timeout.total_seconds() * 1000),
         "state": session.state.value,
         "head": session.head,
         "message_count": session.message_count,
-        "created_time": epoch_ms(session.created_time),
+        "create_time": epoch_ms(session.create_time),
         "last_activity": epoch_ms(session.last_activity_time),
         "active_steady": session.active_steady,
         "transitions": [
@@ -197,13 +188,11 @@ def to_session(row: RowMapping, steady_ms: int) -> Session:
         session_id=row["session_id"],
         tenant=row["tenant"],
         collection=row["collection"],
-        conversation_id=row["conversation_id"],
-        auto_new_session=bool(row["auto_new_session"]),
         idle_timeout=timedelta(milliseconds=row["idle_timeout"]),
         state=SessionState(row["state"]),
         head=row["head"],
         message_count=row["message_count"],
-        created_time=from_epoch_ms(row["created_time"]),
+        create_time=from_epoch_ms(row["create_time"]),
         last_activity_time=from_epoch_ms(row["last_activity"]),
         transitions=tuple(
             SessionTransition(before and SessionState(before), SessionState(after), from_epoch_ms(time))

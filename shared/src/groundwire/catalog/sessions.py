@@ -50,8 +50,6 @@ class Sessions:
         collection: str,
         *,
         idle_timeout: timedelta,
-        conversation_id: str = "",
-        auto_new_session: bool = False,
         receipt: Receipted[Session] = None,
     ) -> Session:
         """Start a session.
@@ -65,10 +63,8 @@ class Sessions:
             session_id,
             collection,
             idle_timeout,
-            conversation_id,
             self._clock.now(),
             self._steady_ms(),
-            auto_new=auto_new_session,
         )
 
         def work(connection: Connection) -> Session:

@@ -11,8 +11,8 @@ from groundwire.catalog.tables import chunks, collections, documents, generation
 _g = generations.c
 _THEN: dict[str, ColumnElement[Any]] = {
     "live_generation": _g.generation,
-    "ingestion_date": _g.created_time,
-    "last_modified": _g.created_time,
+    "ingestion_date": _g.create_time,
+    "last_modified": _g.create_time,
     **{column.name: _g.fields[column.name] for column in FIELD_COLUMNS},
 }
 

@@ -39,7 +39,7 @@ class Uploads:
         """Note a new upload, durably."""
         now = self._database.steady.now_ms()
         values = {"tenant": tenant, "upload_id": upload_id, "header": header, "total_bytes": total_bytes}
-        statement = insert(uploads).values(**values, created_time=now, updated_time=now)
+        statement = insert(uploads).values(**values, create_time=now, update_time=now)
         self._database.write(lambda connection: connection.execute(statement))
         return StoredUpload(upload_id, header, total_bytes, 0, "")
 
@@ -50,7 +50,7 @@ class Uploads:
             NotFoundError: there is none, or it is older than a day.
         """
         statement = select(uploads).where(
-            uploads.c.tenant == tenant, uploads.c.upload_id == upload_id, uploads.c.updated_time >= self._oldest()
+            uploads.c.tenant == tenant, uploads.c.upload_id == upload_id, uploads.c.update_time >= self._oldest()
         )
         with self._database.read() as connection:
             row = connection.execute(statement).first()
@@ -63,7 +63,7 @@ class Uploads:
         statement = (
             update(uploads)
             .where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id)
-            .values(durable_bytes=durable_bytes, source_hash=source_hash, updated_time=self._database.steady.now_ms())
+            .values(durable_bytes=durable_bytes, source_hash=source_hash, update_time=self._database.steady.now_ms())
         )
         self._database.write(lambda connection: connection.execute(statement))
 
@@ -87,7 +87,7 @@ class Uploads:
 
     def sweep(self) -> int:
         """Forget uploads that got no part for a day; return how many."""
-        statement = delete(uploads).where(uploads.c.updated_time < self._oldest())
+        statement = delete(uploads).where(uploads.c.update_time < self._oldest())
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
     def _oldest(self) -> int:

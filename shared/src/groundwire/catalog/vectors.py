@@ -168,7 +168,7 @@ class VectorCache:
                 ),
             )
         )
-        statement = delete(embeddings).where(embeddings.c.created_steady < oldest, ~used)
+        statement = delete(embeddings).where(embeddings.c.create_steady < oldest, ~used)
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
 
@@ -179,7 +179,7 @@ def insert_vectors(connection: Connection, new: NewVectors, now: int, steady_ms:
         (new.identity_digest, name, row.tobytes(), now, steady_ms)
         for name, row in zip(new.embedding_hashes, stored, strict=True)
     ]
-    columns = ("identity_digest", "embedding_hash", "vector", "created_time", "created_steady")
+    columns = ("identity_digest", "embedding_hash", "vector", "create_time", "create_steady")
     insert_rows(connection, embeddings, columns, rows, skip_existing=True)
 
 

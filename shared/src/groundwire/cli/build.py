@@ -9,7 +9,7 @@ from groundwire.cli.options import address_option, collection_option, connect, j
 from groundwire.cli.output import counted, print_json, print_line
 
 if TYPE_CHECKING:
-    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+    from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 
 
 @click.command()

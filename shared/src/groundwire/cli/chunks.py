@@ -63,10 +63,10 @@ def list_chunks(collection: str, document: str, filter_json: str | None, address
 @json_option
 def get_chunk(chunk: str, collection: str, address: str, as_json: bool) -> None:
     """Show a chunk with its place and its text."""
-    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
+    from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
-    request = pb.GetChunkRequest(collection=collection)
+    request = library_pb.GetChunkRequest(collection=collection)
     if chunk.isdecimal():
         request.chunk_number = _number(chunk)
     else:

@@ -63,7 +63,7 @@ def get_collection(name: str, address: str, as_json: bool) -> None:
 def create_collection(name: str, profile: str, assignments: tuple[str, ...], address: str, as_json: bool) -> None:
     """Create a collection; one of this name with the same settings is left as it is."""
     from groundwire.api.ingest.v1 import collection_pb2  # noqa: PLC0415 - --help stays fast
-    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - the same
+    from groundwire.api.ingest.v1 import collection_service_pb2 as pb  # noqa: PLC0415 - the same
 
     kind = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
     request = pb.CreateCollectionRequest(collection=name, profile=kind)
@@ -84,7 +84,7 @@ def update_collection(
     name: str, assignments: tuple[str, ...], cleared: tuple[str, ...], address: str, as_json: bool
 ) -> None:
     """Change settings; what is unset goes back to the profile's value. Rules of chunking hold for later ingests."""
-    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
+    from groundwire.api.ingest.v1 import collection_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
 
     request = pb.UpdateCollectionRequest(collection=name)
     request.settings.SetInParent()

@@ -13,7 +13,7 @@ from groundwire.cli.retrieval import filter_message, filter_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from groundwire.api.ingest.v1 import document_pb2
+    from groundwire.api.common.v1 import document_pb2
 
 COLUMNS = ("document", "chunks", "characters", "source")
 

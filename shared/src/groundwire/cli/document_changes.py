@@ -100,7 +100,7 @@ def show_receipt(name: str, receipt: "deletion_pb2.DeletionReceipt") -> None:
     for store in receipt.stores:
         state = "complete" if store.complete else f"{store.leftover_count} to go"
         print_line(f"  {store.store}: {store.removed_count} removed, {state}")
-    if not receipt.HasField("completed_time"):
+    if not receipt.HasField("complete_time"):
         print_line("nothing finds it any more; files hold traces of it for a while: see `groundwire health`")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import takewhile
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.common.v1 import document_pb2
 from groundwire.cli.paging import PAGE_SIZE, all_items
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 import yaml
 
+from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy
-from groundwire.api.ingest.v1.document_pb2 import DocumentFields
 from groundwire.cli.assignments import assign
 from groundwire.cli.field_values import read_list, read_value
 from groundwire.cli.metadata_values import value_message

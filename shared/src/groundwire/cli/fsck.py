@@ -8,7 +8,7 @@ from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import counted, print_json, print_line
 
 if TYPE_CHECKING:
-    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+    from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 
 _PREFIX = "STORE_FINDING_KIND_"
 
@@ -46,7 +46,7 @@ def fsck(collection: str, repair: bool, address: str, as_json: bool) -> None:
 
 
 def _as_dict(finding: "pb.StoreFinding") -> dict[str, Any]:
-    from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
+    from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
 
     return {
         "kind": pb.StoreFindingKind.Name(finding.kind).removeprefix(_PREFIX),

@@ -8,12 +8,15 @@ from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import counted, print_json, print_line
 
 if TYPE_CHECKING:
-    from groundwire.api.ingest.v1 import ingest_service_pb2
+    from groundwire.api.ingest.v1 import maintenance_service_pb2
     from groundwire.client import GroundwireClient
 
 SERVICES = (
     "groundwire.api.ingest.v1.IngestService",
+    "groundwire.api.ingest.v1.CollectionService",
+    "groundwire.api.ingest.v1.MaintenanceService",
     "groundwire.api.retrieve.v1.RetrieveService",
+    "groundwire.api.retrieve.v1.LibraryService",
     "groundwire.api.answer.v1.AnswerService",
     "liveness",
 )
@@ -38,7 +41,7 @@ def health(service: str | None, address: str, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def housekeeping(client: "GroundwireClient") -> "ingest_service_pb2.GetHousekeepingResponse | None":
+def housekeeping(client: "GroundwireClient") -> "maintenance_service_pb2.GetHousekeepingResponse | None":
     """Return what goes on behind the calls; None when the server cannot say."""
     from groundwire.kernel.errors import GroundwireError  # noqa: PLC0415 - --help stays fast
 
@@ -48,21 +51,21 @@ def housekeeping(client: "GroundwireClient") -> "ingest_service_pb2.GetHousekeep
         return None
 
 
-def show_housekeeping(behind: "ingest_service_pb2.GetHousekeepingResponse | None") -> None:
+def show_housekeeping(behind: "maintenance_service_pb2.GetHousekeepingResponse | None") -> None:
     """Print a line for each failure and one for deletions that are not complete; nothing when all is done."""
     if behind is None:
         return
     for each in behind.failures:
         where = f" of {each.collection}" if each.collection else ""
-        since = each.since_time.ToDatetime().isoformat(sep=" ", timespec="seconds")
+        since = each.start_time.ToDatetime().isoformat(sep=" ", timespec="seconds")
         print_line(f"FAILING      {each.job}{where}, {each.failure_count} times since {since} UTC: {each.message}")
     if behind.incomplete_deletions:
-        since = behind.incomplete_deletions[0].hidden_time.ToDatetime().isoformat(sep=" ", timespec="seconds")
+        since = behind.incomplete_deletions[0].hide_time.ToDatetime().isoformat(sep=" ", timespec="seconds")
         count = counted(len(behind.incomplete_deletions), "deletion")
         print_line(f"CLEANING     traces of {count} since {since} UTC, which nothing finds any more")
 
 
-def _shown(behind: "ingest_service_pb2.GetHousekeepingResponse") -> dict[str, object]:
+def _shown(behind: "maintenance_service_pb2.GetHousekeepingResponse") -> dict[str, object]:
     """Return what is not as it should be, by its name in the JSON."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Generic, TypeVar
 
-from groundwire.api.ingest.v1 import collection_pb2, document_pb2, progress_pb2
+from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.cli.file_options import FileOptions
 from groundwire.cli.ingest_report import Display, FileOutcome
@@ -121,7 +121,7 @@ def _ingest(client: GroundwireClient, header: pb.UploadHeader, file: SourceFile,
         return FileOutcome(file.source_uri, "failed", error=f"cannot read: {error.strerror}")
     return FileOutcome(
         file.source_uri,
-        document_pb2.IngestOutcome.Name(result.outcome).removeprefix("INGEST_OUTCOME_").lower(),
+        ingest_result_pb2.IngestOutcome.Name(result.outcome).removeprefix("INGEST_OUTCOME_").lower(),
         chunks=result.counts.chunk_count,
         embedded=result.counts.embedded_count,
         warnings=tuple(warning.message for warning in result.warnings),
@@ -131,7 +131,7 @@ def _ingest(client: GroundwireClient, header: pb.UploadHeader, file: SourceFile,
 
 def _send(
     client: GroundwireClient, header: pb.UploadHeader, file: SourceFile, display: Display
-) -> document_pb2.IngestResult:
+) -> ingest_result_pb2.IngestResult:
     if file.path.stat().st_size <= UNARY_BYTES:
         said = {field.name: value for field, value in header.ListFields()}
         return client.ingest_document(content=file.path.read_bytes(), **said).result

@@ -58,7 +58,7 @@ def _line(entry: "query_log_pb2.QueryLog") -> str:
     from groundwire.cli.messages import milliseconds  # noqa: PLC0415 - --help stays fast
 
     time = entry.log_time.ToDatetime().isoformat(sep=" ", timespec="seconds")
-    outcome = entry.error_reason or f"{entry.results_count} results, {entry.avg_relevance:.3f}"
+    outcome = entry.error_reason or f"{entry.result_count} results, {entry.average_relevance:.3f}"
     query = " ".join(entry.query.split()) or "(text not logged)"
     return f"{time}  {milliseconds(entry.processing_time):8.1f} ms  {outcome:<24}  {entry.collection}  {query}"
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from groundwire.api.common.v1 import record_pb2
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.common.v1 import document_pb2
 from groundwire.cli.paging import PAGE_SIZE, all_items
 from groundwire.cli.source_files import SourceFile, find_source_files, shown_path
 from groundwire.client import GroundwireClient
@@ -48,14 +47,13 @@ def find_missing(
     """Return the documents that came from below the roots and have no file there any more, in the order of sources.
 
     Sources are paths below a root, so that any relative path may be one of them. What has a scheme or is absolute came
-    from somewhere else, and so did records.
+    from somewhere else.
     """
     known = {file.source_uri for file in files}
     return [
         MissingFile(document.source_uri, document.document_id, document.chunk_count)
         for document in _documents(client, collection)
         if document.source_uri not in known
-        and document.record_type == record_pb2.RECORD_TYPE_DOCUMENT
         and is_below_a_root(document.source_uri)
         and all(_is_gone(root / document.source_uri) for root in roots)
     ]

@@ -11,7 +11,8 @@ from groundwire.cli.output import print_json, print_line
 if TYPE_CHECKING:
     from google.protobuf.duration_pb2 import Duration
 
-    from groundwire.api.retrieve.v1 import query_log_pb2, retrieve_service_pb2
+    from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+    from groundwire.api.retrieve.v1 import query_log_pb2
 
 
 @click.command()
@@ -33,7 +34,7 @@ def pipeline(collection: str, window: float | None, address: str, as_json: bool)
         show_housekeeping(behind)
 
 
-def _show(stats: "retrieve_service_pb2.GetPipelineStatsResponse") -> None:
+def _show(stats: "library_pb.GetPipelineStatsResponse") -> None:
     since = stats.start_time.ToDatetime().isoformat(sep=" ", timespec="seconds")
     print_line(f"since {since} UTC: {stats.request_count} searches on {stats.vector_engine}")
     withheld = f"withheld candidates {stats.rejected_count}, mean relevance {stats.average_relevance:.3f}"

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1.ingest_service_pb2 import PlanIngestRequest
 from groundwire.cli.file_options import FileOptions
 from groundwire.cli.ingest_files import for_each_file, reason_of
@@ -85,7 +85,7 @@ def _plan(client: GroundwireClient, request: PlanIngestRequest, file: SourceFile
 def _to_plan(file: SourceFile, response: "pb.PlanIngestResponse") -> FilePlan:
     return FilePlan(
         source=file.source_uri,
-        outcome=document_pb2.IngestOutcome.Name(response.outcome).removeprefix("INGEST_OUTCOME_").lower(),
+        outcome=ingest_result_pb2.IngestOutcome.Name(response.outcome).removeprefix("INGEST_OUTCOME_").lower(),
         document_id=response.current.document_id,
         added=response.added_count,
         kept=response.kept_count,

@@ -18,7 +18,7 @@ KINDS = "persona, faq, memory, turn, summary, document or chunk"
 def schema(kind: str, address: str, as_json: bool) -> None:
     """Show the schema of a kind of metadata; `--json` prints it as JSON Schema."""
     with connect(address) as client:
-        entries = client.schema(doc_type=kind).schemas
+        entries = client.schema(document_type=kind).schemas
     found = [
         {
             "document_type": entry.document_type,

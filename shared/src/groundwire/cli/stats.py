@@ -10,7 +10,7 @@ from groundwire.cli.output import print_fields, print_json, print_table
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from groundwire.api.ingest.v1 import stats_pb2
+    from groundwire.api.retrieve.v1 import stats_pb2
 
 COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", "overlap", "per document")
 NO_KEY = "(none)"
@@ -57,8 +57,7 @@ def _show(each: "stats_pb2.CollectionStats") -> None:
             "characters": f"{each.total_chars:,}",
             "overlap": f"{each.overlap_share:.1%} of the characters",
             "vectors per document": round(each.average_vectors_per_document, 1),
-            "model": f"{each.embedding.model_name}, {each.embedding.dimensions} dimensions, {each.metric}",
-            "by record type": _counts(each.by_record_type),
+            "model": f"{each.embedding.model_name}, {each.embedding.dimensions} dimensions",
             "by format": _counts(each.by_format),
             "by project": _counts(each.by_project),
             "by embedding model": _counts(each.by_embedding_model),

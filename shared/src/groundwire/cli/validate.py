@@ -34,7 +34,7 @@ def validate(kind: str, metadata: Path, address: str, as_json: bool) -> None:
     with connect(address) as client:
         try:
             values = {key: value_message(value, f"{PLACE}[{key!r}]") for key, value in given.items()}
-            found = client.validate_metadata(doc_type=kind, metadata=values).metadata
+            found = client.validate_metadata(document_type=kind, metadata=values).metadata
         except InvalidRequestError as error:
             if not all(each.field.startswith(PLACE) for each in error.violations):
                 raise

@@ -9,7 +9,7 @@ from typing import Self
 
 import grpc
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client.calls import AsyncCaller, AsyncTransport
 from groundwire.client.contract import Contract
@@ -54,7 +54,7 @@ class AsyncGroundwireClient(Contract, AsyncCaller):
 
     async def upload_document(
         self, path: Path, header: pb.UploadHeader, on_progress: OnProgress | None = None
-    ) -> document_pb2.IngestResult:
+    ) -> ingest_result_pb2.IngestResult:
         """Ingest a file of any size; see `GroundwireClient.upload_document`."""
         upload = Upload(path, header, on_progress)
         await asyncio.to_thread(upload.prepare)

@@ -3,11 +3,17 @@
 from grpc_health.v1 import health_pb2
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client.calls import StreamCall, UnaryCall
 
 _INGEST = "/groundwire.api.ingest.v1.IngestService/"
+_COLLECTION = "/groundwire.api.ingest.v1.CollectionService/"
+_MAINTENANCE = "/groundwire.api.ingest.v1.MaintenanceService/"
+_LIBRARY = "/groundwire.api.retrieve.v1.LibraryService/"
 _RETRIEVE = "/groundwire.api.retrieve.v1.RetrieveService/"
 _ANSWER = "/groundwire.api.answer.v1.AnswerService/"
 
@@ -16,30 +22,38 @@ class Contract:
     """What each call does stands in the comments of the protos and of the request messages."""
 
     create_collection = UnaryCall(
-        _INGEST + "CreateCollection", ingest_pb.CreateCollectionRequest, ingest_pb.CreateCollectionResponse
+        _COLLECTION + "CreateCollection",
+        collections_pb.CreateCollectionRequest,
+        collections_pb.CreateCollectionResponse,
     )
     get_collection = UnaryCall(
-        _INGEST + "GetCollection", ingest_pb.GetCollectionRequest, ingest_pb.GetCollectionResponse
+        _COLLECTION + "GetCollection", collections_pb.GetCollectionRequest, collections_pb.GetCollectionResponse
     )
     list_collections = UnaryCall(
-        _INGEST + "ListCollections", ingest_pb.ListCollectionsRequest, ingest_pb.ListCollectionsResponse
+        _COLLECTION + "ListCollections",
+        collections_pb.ListCollectionsRequest,
+        collections_pb.ListCollectionsResponse,
     )
     update_collection = UnaryCall(
-        _INGEST + "UpdateCollection", ingest_pb.UpdateCollectionRequest, ingest_pb.UpdateCollectionResponse
+        _COLLECTION + "UpdateCollection",
+        collections_pb.UpdateCollectionRequest,
+        collections_pb.UpdateCollectionResponse,
     )
     delete_collection = UnaryCall(
-        _INGEST + "DeleteCollection", ingest_pb.DeleteCollectionRequest, ingest_pb.DeleteCollectionResponse
+        _COLLECTION + "DeleteCollection",
+        collections_pb.DeleteCollectionRequest,
+        collections_pb.DeleteCollectionResponse,
     )
     ingest_document = UnaryCall(
         _INGEST + "IngestDocument", ingest_pb.IngestDocumentRequest, ingest_pb.IngestDocumentResponse
     )
     plan_ingest = UnaryCall(_INGEST + "PlanIngest", ingest_pb.PlanIngestRequest, ingest_pb.PlanIngestResponse)
-    get_document = UnaryCall(_INGEST + "GetDocument", ingest_pb.GetDocumentRequest, ingest_pb.GetDocumentResponse)
+    get_document = UnaryCall(_LIBRARY + "GetDocument", library_pb.GetDocumentRequest, library_pb.GetDocumentResponse)
     list_documents = UnaryCall(
-        _INGEST + "ListDocuments", ingest_pb.ListDocumentsRequest, ingest_pb.ListDocumentsResponse
+        _LIBRARY + "ListDocuments", library_pb.ListDocumentsRequest, library_pb.ListDocumentsResponse
     )
     document_text = StreamCall(
-        _INGEST + "GetDocumentText", ingest_pb.GetDocumentTextRequest, ingest_pb.GetDocumentTextResponse
+        _LIBRARY + "GetDocumentText", library_pb.GetDocumentTextRequest, library_pb.GetDocumentTextResponse
     )
     delete_document = UnaryCall(
         _INGEST + "DeleteDocument", ingest_pb.DeleteDocumentRequest, ingest_pb.DeleteDocumentResponse
@@ -50,21 +64,23 @@ class Contract:
     restore_document = UnaryCall(
         _INGEST + "RestoreDocument", ingest_pb.RestoreDocumentRequest, ingest_pb.RestoreDocumentResponse
     )
-    get_chunk = UnaryCall(_INGEST + "GetChunk", ingest_pb.GetChunkRequest, ingest_pb.GetChunkResponse)
-    list_chunks = UnaryCall(_INGEST + "ListChunks", ingest_pb.ListChunksRequest, ingest_pb.ListChunksResponse)
+    get_chunk = UnaryCall(_LIBRARY + "GetChunk", library_pb.GetChunkRequest, library_pb.GetChunkResponse)
+    list_chunks = UnaryCall(_LIBRARY + "ListChunks", library_pb.ListChunksRequest, library_pb.ListChunksResponse)
     update_chunk = UnaryCall(_INGEST + "UpdateChunk", ingest_pb.UpdateChunkRequest, ingest_pb.UpdateChunkResponse)
     put_chunks = UnaryCall(_INGEST + "PutChunks", ingest_pb.PutChunksRequest, ingest_pb.PutChunksResponse)
-    schema = UnaryCall(_INGEST + "GetSchema", ingest_pb.GetSchemaRequest, ingest_pb.GetSchemaResponse)
+    schema = UnaryCall(_LIBRARY + "GetSchema", library_pb.GetSchemaRequest, library_pb.GetSchemaResponse)
     validate_metadata = UnaryCall(
-        _INGEST + "ValidateMetadata", ingest_pb.ValidateMetadataRequest, ingest_pb.ValidateMetadataResponse
+        _LIBRARY + "ValidateMetadata", library_pb.ValidateMetadataRequest, library_pb.ValidateMetadataResponse
     )
-    stats = UnaryCall(_INGEST + "GetStats", ingest_pb.GetStatsRequest, ingest_pb.GetStatsResponse)
+    stats = UnaryCall(_LIBRARY + "GetStats", library_pb.GetStatsRequest, library_pb.GetStatsResponse)
     housekeeping = UnaryCall(
-        _INGEST + "GetHousekeeping", ingest_pb.GetHousekeepingRequest, ingest_pb.GetHousekeepingResponse
+        _MAINTENANCE + "GetHousekeeping", maintenance_pb.GetHousekeepingRequest, maintenance_pb.GetHousekeepingResponse
     )
-    reindex = StreamCall(_INGEST + "Reindex", ingest_pb.ReindexRequest, ingest_pb.ReindexResponse)
-    reembed = StreamCall(_INGEST + "Reembed", ingest_pb.ReembedRequest, ingest_pb.ReembedResponse)
-    check_store = StreamCall(_INGEST + "CheckStore", ingest_pb.CheckStoreRequest, ingest_pb.CheckStoreResponse)
+    reindex = StreamCall(_MAINTENANCE + "Reindex", maintenance_pb.ReindexRequest, maintenance_pb.ReindexResponse)
+    reembed = StreamCall(_MAINTENANCE + "Reembed", maintenance_pb.ReembedRequest, maintenance_pb.ReembedResponse)
+    check_store = StreamCall(
+        _MAINTENANCE + "CheckStore", maintenance_pb.CheckStoreRequest, maintenance_pb.CheckStoreResponse
+    )
 
     retrieve = UnaryCall(_RETRIEVE + "Retrieve", retrieve_pb.RetrieveRequest, retrieve_pb.RetrieveResponse)
     batch_retrieve = UnaryCall(
@@ -73,10 +89,10 @@ class Contract:
     expand = UnaryCall(_RETRIEVE + "Expand", retrieve_pb.ExpandRequest, retrieve_pb.ExpandResponse)
     parse_query = UnaryCall(_RETRIEVE + "ParseQuery", retrieve_pb.ParseQueryRequest, retrieve_pb.ParseQueryResponse)
     list_query_logs = UnaryCall(
-        _RETRIEVE + "ListQueryLogs", retrieve_pb.ListQueryLogsRequest, retrieve_pb.ListQueryLogsResponse
+        _LIBRARY + "ListQueryLogs", library_pb.ListQueryLogsRequest, library_pb.ListQueryLogsResponse
     )
     pipeline_stats = UnaryCall(
-        _RETRIEVE + "GetPipelineStats", retrieve_pb.GetPipelineStatsRequest, retrieve_pb.GetPipelineStatsResponse
+        _LIBRARY + "GetPipelineStats", library_pb.GetPipelineStatsRequest, library_pb.GetPipelineStatsResponse
     )
 
     create_session = UnaryCall(

@@ -10,7 +10,7 @@ from typing import Self
 
 import grpc
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client.calls import SyncCaller, SyncTransport
 from groundwire.client.contract import Contract
@@ -63,7 +63,7 @@ class GroundwireClient(Contract, SyncCaller):
 
     def upload_document(
         self, path: Path, header: pb.UploadHeader, on_progress: OnProgress | None = None
-    ) -> document_pb2.IngestResult:
+    ) -> ingest_result_pb2.IngestResult:
         """Ingest a file of any size.
 
         Goes on where it was after a broken connection. A file that the server has already is not sent.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.kernel.errors import GroundwireError, InternalError, NotFoundError, UnavailableError
 
@@ -32,7 +32,7 @@ class Upload:
 
     def __init__(self, path: Path, header: pb.UploadHeader, on_progress: OnProgress | None) -> None:
         self.path = path
-        self.result: document_pb2.IngestResult | None = None
+        self.result: ingest_result_pb2.IngestResult | None = None
         self._header = pb.UploadHeader()
         self._header.CopyFrom(header)
         self._on_progress = on_progress

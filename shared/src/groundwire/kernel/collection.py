@@ -172,7 +172,7 @@ class Collection:
     """A collection of one tenant; its profile never changes.
 
     `uid` is a random UUID: a deleted and re-created name is another collection. `engine_name` is the
-    collection's name in the vector store. `updated_time` is when its settings were last changed.
+    collection's name in the vector store. `update_time` is when its settings were last changed.
     """
 
     uid: str
@@ -182,8 +182,8 @@ class Collection:
     profile: ProfileName
     identity: EmbeddingIdentity
     settings: CollectionSettings
-    created_time: datetime
-    updated_time: datetime
+    create_time: datetime
+    update_time: datetime
 
 
 def _settings(

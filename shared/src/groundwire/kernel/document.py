@@ -67,8 +67,8 @@ class Document:
     total_chars: int
     total_bytes: int
     embedding_model: str
-    ingestion_time: datetime
-    last_modified_time: datetime
+    ingest_time: datetime
+    update_time: datetime
     rules_digest: str = ""
     tokenizer: str = ""
     encoding: str = ""

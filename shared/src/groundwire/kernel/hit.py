@@ -27,8 +27,8 @@ class ChunkLinks:
 class StoredChunk:
     """A chunk with its identity in the catalog and the document it belongs to.
 
-    `chunk_number` is unique in the system and never reused, 1 <= n < 2^53. `embedding_time` is when its vector was
-    made, `ingestion_time` when its generation was stored.
+    `chunk_number` is unique in the system and never reused, 1 <= n < 2^53. `embed_time` is when its vector was
+    made, `ingest_time` when its generation was stored.
     """
 
     chunk_number: int
@@ -36,8 +36,8 @@ class StoredChunk:
     generation: int
     chunk: Chunk
     document: Document
-    embedding_time: datetime
-    ingestion_time: datetime
+    embed_time: datetime
+    ingest_time: datetime
     links: ChunkLinks = ChunkLinks()
 
     @property
@@ -61,5 +61,5 @@ class StoredChunk:
             document_format=self.document.format,
             fields=self.document.fields,
             chunk=self.chunk,
-            ingested=self.ingestion_time,
+            ingested=self.ingest_time,
         )

@@ -20,7 +20,7 @@ class LoggedQuery:
     """An entry of the query log.
 
     `collection_uid` is empty when there was no collection of the name. `query` is empty where texts are not logged.
-    `avg_relevance` is in [0, 1], 0.0 without results.
+    `average_relevance` is in [0, 1], 0.0 without results.
     `processing_s` >= 0. `query_type` and `mode` are None when the query failed before they were known.
     `error_reason` is empty for a query that was served.
     """
@@ -31,8 +31,8 @@ class LoggedQuery:
     collection_uid: str
     query: str
     query_type: QueryType | None
-    results_count: int
-    avg_relevance: float
+    result_count: int
+    average_relevance: float
     processing_s: float
     log_time: datetime
     user_agent: str

@@ -58,6 +58,10 @@ class PageTokens:
             raise _invalid()
         return tuple(json.loads(body))
 
+    def next_token(self, position: tuple[str | int, ...] | None, *, tenant: str, request: Message) -> str:
+        """Return the token of the next page, empty when there is none."""
+        return "" if position is None else self.issue(position, tenant=tenant, request=request)
+
     def _mac(self, body: bytes, tenant: str, request: Message) -> bytes:
         scope = type(request)()
         scope.CopyFrom(request)
@@ -70,7 +74,7 @@ class PageTokens:
         return digest.digest()[:_MAC_BYTES]
 
 
-def page_size(requested: int, *, default: int, maximum: int, field: str = "page_size") -> int:
+def page_size(requested: int, *, default: int = 50, maximum: int = 1000, field: str = "page_size") -> int:
     """Return the size of a page: `default` for 0, at most `maximum`.
 
     Raises:

@@ -21,13 +21,16 @@ from groundwire.answer.ports import Generator, SessionStore
 from groundwire.answer.servicer import AnswerServicer, UseCases
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.answer.verify_citations import VerifyCitations
+from groundwire.api.answer.v1 import answer_service_pb2_grpc
 from groundwire.catalog.database import Database
 from groundwire.catalog.sessions import Sessions
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
 from groundwire.rpc.pagination import PageTokens
+from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 
+ANSWER = "groundwire.api.answer.v1.AnswerService"
 _KEY_BYTES = 32
 
 
@@ -37,6 +40,12 @@ class AnswerService:
 
     servicer: AnswerServicer
     expire_sessions: ExpireSessions
+
+    def services(self) -> list[Service]:
+        """Return what a server of this process offers."""
+        return [
+            Service(ANSWER, self.servicer, answer_service_pb2_grpc.add_AnswerServiceServicer_to_server),
+        ]
 
     def start(self) -> None:
         """Remove sessions that closed long ago, now and on a timer."""
@@ -71,7 +80,7 @@ def build(
     sessions = _session_store(settings, catalog, texts, workers, time)
     # Page tokens of sessions live as long as the process: after a restart a listing starts anew.
     page_tokens = PageTokens(secrets.token_bytes(_KEY_BYTES))
-    servicer = AnswerServicer(  # type: ignore[abstract]  # calls it does not define answer NotAvailableError
+    servicer = AnswerServicer(
         _use_cases(ask_question, sessions, texts, settings, time), page_tokens, settings.max_question_chars
     )
     return AnswerService(servicer, ExpireSessions(Sessions(catalog, time).expire))

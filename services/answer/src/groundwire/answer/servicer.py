@@ -20,9 +20,6 @@ from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
 
-_DEFAULT_PAGE = 50
-_MAX_PAGE = 1000
-
 
 @dataclass(frozen=True, slots=True)
 class UseCases:
@@ -38,7 +35,7 @@ class UseCases:
 
 
 class AnswerServicer(pb_grpc.AnswerServiceServicer):
-    """Calls of the contract that are not here answer NotAvailableError."""
+    """Sessions and answers."""
 
     def __init__(self, use_cases: UseCases, page_tokens: PageTokens, max_question_chars: int) -> None:
         self._use = use_cases
@@ -57,7 +54,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
     async def ListSessions(self, request: pb.ListSessionsRequest, _context: Any) -> pb.ListSessionsResponse:  # noqa: N802 - the same
         """Return a page of sessions."""
-        tenant, size = _tenant(), page_size(request.page_size, default=_DEFAULT_PAGE, maximum=_MAX_PAGE)
+        tenant, size = _tenant(), page_size(request.page_size)
         after = sessions.parse_position(self._page_tokens.read(request.page_token, tenant=tenant, request=request))
         found = await self._use.list_sessions(tenant, sessions.parse_list_request(request), after, size + 1)
         response = pb.ListSessionsResponse(sessions=[sessions.to_session(each, brief=True) for each in found[:size]])

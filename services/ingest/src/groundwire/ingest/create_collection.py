@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.generations import Receipt
 from groundwire.ingest.domain.changing import NewCollection
-from groundwire.ingest.domain.reading import CollectionFigures
-from groundwire.ingest.read_collections import figures_of
+from groundwire.ingest.read_collections import CollectionFigures, figures_of
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import Collection
@@ -44,8 +43,8 @@ class CreateCollection:
             profile=wanted.profile,
             identity=self.identity,
             settings=wanted.settings,
-            created_time=now,
-            updated_time=now,
+            create_time=now,
+            update_time=now,
         )
         before = self._figures(collection)
         receipt = None if remember is None else lambda stored: remember(replace(before, collection=stored))

@@ -4,9 +4,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from groundwire.catalog.collections import Collections
-from groundwire.ingest.domain.reading import CollectionFigures, Page
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import CollectionNotFoundError
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionFigures:
+    """A collection and how much of what is live in it."""
+
+    collection: Collection
+    documents: int = 0
+    chunks: int = 0
+    total_chars: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionPage:
+    """Collections by name, and where the next page begins; None on the last page."""
+
+    items: tuple[CollectionFigures, ...]
+    next_position: tuple[str | int, ...] | None
 
 
 def figures_of(collections: Collections, collection: Collection) -> CollectionFigures:
@@ -40,11 +57,11 @@ class ListCollections:
 
     collections: Collections
 
-    def __call__(self, tenant: str, after_name: str, limit: int) -> Page[CollectionFigures]:
+    def __call__(self, tenant: str, after_name: str, limit: int) -> CollectionPage:
         """Return up to `limit` collections with names above `after_name`, by name."""
         rows = self.collections.page(tenant, after_name, limit + 1)
         found = []
         for each in rows[:limit]:
             with suppress(CollectionNotFoundError):  # deleted meanwhile
                 found.append(figures_of(self.collections, each))
-        return Page(tuple(found), (rows[limit - 1].name,) if len(rows) > limit else None)
+        return CollectionPage(tuple(found), (rows[limit - 1].name,) if len(rows) > limit else None)

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.generations import Receipt
-from groundwire.ingest.domain.reading import CollectionFigures
-from groundwire.ingest.read_collections import figures_of
+from groundwire.ingest.read_collections import CollectionFigures, figures_of
 from groundwire.kernel.collection import Collection, CollectionSettings
 
 

@@ -3,13 +3,19 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from groundwire.api.retrieve.v1 import library_service_pb2_grpc, retrieve_service_pb2_grpc
+from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collection_positions import CollectionPositions
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
+from groundwire.catalog.documents import Documents
 from groundwire.catalog.outlines import Outlines
 from groundwire.catalog.passages import Passages
 from groundwire.catalog.query_logs import QueryLogs
 from groundwire.catalog.search_view import SearchViews
+from groundwire.catalog.statistics import Statistics
+from groundwire.catalog.texts import Texts
+from groundwire.catalog.vectors import VectorCache
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
@@ -22,6 +28,7 @@ from groundwire.retrieve.companion import Companion
 from groundwire.retrieve.domain.pipeline import Pipeline
 from groundwire.retrieve.expand_chunks import ExpandChunks
 from groundwire.retrieve.filter_gate import FilterSets
+from groundwire.retrieve.library import Library
 from groundwire.retrieve.list_query_logs import ListQueryLogs
 from groundwire.retrieve.parse_question import ParseQuestion
 from groundwire.retrieve.plan_search import PlanSearch
@@ -33,8 +40,9 @@ from groundwire.retrieve.rerank_candidates import RerankCandidates
 from groundwire.retrieve.retrieve_chunks import RetrieveChunks
 from groundwire.retrieve.search_chunks import SearchChunks
 from groundwire.retrieve.search_words import SearchTuning
-from groundwire.retrieve.servicer import RetrieveServicer
+from groundwire.retrieve.servicer import LibraryServicer, RetrieveServicer
 from groundwire.retrieve.servicer.expand_calls import ExpandCalls
+from groundwire.retrieve.servicer.library_calls import LibraryCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
 from groundwire.retrieve.servicer.question_calls import QuestionCalls
 from groundwire.retrieve.servicer.result_cache import ResultCache
@@ -44,9 +52,12 @@ from groundwire.retrieve.wait_for_position import WaitForPosition
 from groundwire.retrieve.wire.requests import RequestLimits
 from groundwire.rpc.consistency_tokens import ConsistencyTokens
 from groundwire.rpc.pagination import PageTokens, load_key
+from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.engine_names import engine_name
 
+RETRIEVE = "groundwire.api.retrieve.v1.RetrieveService"
+LIBRARY = "groundwire.api.retrieve.v1.LibraryService"
 PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
 
 
@@ -55,10 +66,18 @@ class RetrieveService:
     """The running service. Whoever built it closes catalog, engine, embedder and workers."""
 
     servicer: RetrieveServicer
+    library_servicer: LibraryServicer
     search_chunks: SearchChunks
     recorder: QueryRecorder
     extractor: RuleExtractor | EndpointExtractor
     companion: Companion
+
+    def services(self) -> list[Service]:
+        """Return what a server of this process offers."""
+        return [
+            Service(RETRIEVE, self.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server),
+            Service(LIBRARY, self.library_servicer, library_service_pb2_grpc.add_LibraryServiceServicer_to_server),
+        ]
 
     def start(self) -> None:
         """Begin to write the query log."""
@@ -97,14 +116,31 @@ def build(
     )
     tokens = PageTokens(_token_key(catalog))
     list_logs = ListQueryLogs(logs, recorder)
-    servicer = RetrieveServicer(  # type: ignore[abstract]  # calls it does not define answer UNIMPLEMENTED
+    servicer = RetrieveServicer(
         search_calls,
         ExpandCalls(ExpandChunks(Passages(catalog), settings.approved_source_prefixes)),
         QuestionCalls(parse_question, settings.max_query_chars, time),
+        workers,
+    )
+    library_servicer = LibraryServicer(
+        LibraryCalls(library(catalog, vectors, time), tokens),
         LogCalls(list_logs, pipeline, collections, tokens, engine_name(vectors), time.now(), time),
         workers,
     )
-    return RetrieveService(servicer, search_chunks, recorder, extractor, companion)
+    return RetrieveService(servicer, library_servicer, search_chunks, recorder, extractor, companion)
+
+
+def library(catalog: Database, vectors: VectorStore, clock: Clock) -> Library:
+    """Return what reads the catalog."""
+    return Library(
+        Collections(catalog),
+        Documents(catalog),
+        Chunks(catalog),
+        Texts(catalog),
+        VectorCache(catalog, clock),
+        Statistics(catalog),
+        vectors,
+    )
 
 
 def _extractor(settings: RetrieveSettings) -> RuleExtractor | EndpointExtractor:

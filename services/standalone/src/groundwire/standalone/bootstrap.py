@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from groundwire.answer import bootstrap as answer_bootstrap
-from groundwire.answer.bootstrap import AnswerService
-from groundwire.api.answer.v1 import answer_service_pb2_grpc
-from groundwire.api.ingest.v1 import ingest_service_pb2_grpc
-from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc
+from groundwire.answer.bootstrap import ANSWER, AnswerService
 from groundwire.catalog.database import Database
 from groundwire.catalog.probe import CatalogProbe
 from groundwire.ingest import bootstrap as ingest_bootstrap
+from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError, UnavailableError
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
-from groundwire.retrieve.bootstrap import RetrieveService
+from groundwire.retrieve.bootstrap import LIBRARY, RETRIEVE, RetrieveService
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
@@ -26,9 +24,6 @@ from groundwire.standalone.readiness import Dependency
 from groundwire.standalone.settings import ProcessSettings, ServerSettings
 
 CATALOG_FILE = "catalog.db"
-INGEST = "groundwire.api.ingest.v1.IngestService"
-RETRIEVE = "groundwire.api.retrieve.v1.RetrieveService"
-ANSWER = "groundwire.api.answer.v1.AnswerService"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +90,12 @@ def build_services(
         embedder=engines.embedder,
         settings=settings.ingest,
         workers=engines.ingest_workers,
-        embedder_url=settings.server.embedder,
     )
     retrieve, answer = _build_query_services(settings, engines)
     for part in (ingest, retrieve, answer):
         part.start()
         stack.callback(part.close)
-    services = [
-        Service(INGEST, ingest.servicer, ingest_service_pb2_grpc.add_IngestServiceServicer_to_server),
-        Service(RETRIEVE, retrieve.servicer, retrieve_service_pb2_grpc.add_RetrieveServiceServicer_to_server),
-        Service(ANSWER, answer.servicer, answer_service_pb2_grpc.add_AnswerServiceServicer_to_server),
-    ]
+    services = [*ingest.services(), *retrieve.services(), *answer.services()]
     return services, dependencies_of(engines, stack)
 
 
@@ -114,7 +104,8 @@ def dependencies_of(engines: Engines, stack: ExitStack) -> list[Dependency]:
 
     Answer needs the engine and the model because it searches.
     """
-    every, writing = frozenset({INGEST, RETRIEVE, ANSWER}), frozenset({INGEST, ANSWER})
+    searching, writing = frozenset({INGEST, RETRIEVE, ANSWER}), frozenset({INGEST, COLLECTIONS, ANSWER})
+    every = frozenset({INGEST, COLLECTIONS, MAINTENANCE, RETRIEVE, LIBRARY, ANSWER})
     reads, writes = CatalogProbe(engines.catalog.path), CatalogProbe(engines.catalog.path)
     stack.callback(reads.close)
     stack.callback(writes.close)
@@ -126,8 +117,8 @@ def dependencies_of(engines: Engines, stack: ExitStack) -> list[Dependency]:
     return [
         Dependency("catalog", reads.check_readable, every),
         Dependency("catalog writes", writes.check_writable, writing),
-        Dependency("vector engine", engines.vectors.check_responding, every),
-        Dependency("model", check_model, every),
+        Dependency("vector engine", engines.vectors.check_responding, searching),
+        Dependency("model", check_model, searching),
     ]
 
 

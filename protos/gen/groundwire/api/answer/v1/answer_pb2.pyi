@@ -26,62 +26,6 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class _ClaimSupport:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _ClaimSupportEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ClaimSupport.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    CLAIM_SUPPORT_UNSPECIFIED: _ClaimSupport.ValueType  # 0
-    """Never sent."""
-    CLAIM_SUPPORT_SUPPORTED: _ClaimSupport.ValueType  # 1
-    """Its citations say so."""
-    CLAIM_SUPPORT_UNSUPPORTED: _ClaimSupport.ValueType  # 2
-    """Nothing that was retrieved says so. Sent with policy `ANNOTATE` only."""
-    CLAIM_SUPPORT_CHECK_NOT_NEEDED: _ClaimSupport.ValueType  # 3
-    """States no fact, such as a greeting or a refusal."""
-    CLAIM_SUPPORT_DISPUTED: _ClaimSupport.ValueType  # 4
-    """Sources disagree about it."""
-
-class ClaimSupport(_ClaimSupport, metaclass=_ClaimSupportEnumTypeWrapper):
-    """Whether a claim is supported."""
-
-CLAIM_SUPPORT_UNSPECIFIED: ClaimSupport.ValueType  # 0
-"""Never sent."""
-CLAIM_SUPPORT_SUPPORTED: ClaimSupport.ValueType  # 1
-"""Its citations say so."""
-CLAIM_SUPPORT_UNSUPPORTED: ClaimSupport.ValueType  # 2
-"""Nothing that was retrieved says so. Sent with policy `ANNOTATE` only."""
-CLAIM_SUPPORT_CHECK_NOT_NEEDED: ClaimSupport.ValueType  # 3
-"""States no fact, such as a greeting or a refusal."""
-CLAIM_SUPPORT_DISPUTED: ClaimSupport.ValueType  # 4
-"""Sources disagree about it."""
-Global___ClaimSupport: _TypeAlias = ClaimSupport  # noqa: Y015
-
-class _SupportPolicy:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _SupportPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SupportPolicy.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    SUPPORT_POLICY_UNSPECIFIED: _SupportPolicy.ValueType  # 0
-    """Not given: `STRICT`."""
-    SUPPORT_POLICY_STRICT: _SupportPolicy.ValueType  # 1
-    """They are dropped; when none is left, the answer is a refusal."""
-    SUPPORT_POLICY_ANNOTATE: _SupportPolicy.ValueType  # 2
-    """They stay and are marked as unsupported in `claims`."""
-
-class SupportPolicy(_SupportPolicy, metaclass=_SupportPolicyEnumTypeWrapper):
-    """What is done with statements that nothing supports."""
-
-SUPPORT_POLICY_UNSPECIFIED: SupportPolicy.ValueType  # 0
-"""Not given: `STRICT`."""
-SUPPORT_POLICY_STRICT: SupportPolicy.ValueType  # 1
-"""They are dropped; when none is left, the answer is a refusal."""
-SUPPORT_POLICY_ANNOTATE: SupportPolicy.ValueType  # 2
-"""They stay and are marked as unsupported in `claims`."""
-Global___SupportPolicy: _TypeAlias = SupportPolicy  # noqa: Y015
-
 class _RefusalReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -176,85 +120,72 @@ class Answer(_message.Message):
     HITS_FIELD_NUMBER: _builtins.int
     TIMINGS_FIELD_NUMBER: _builtins.int
     GENERATOR_FIELD_NUMBER: _builtins.int
-    POLICY_FIELD_NUMBER: _builtins.int
     SEARCH_TEXT_FIELD_NUMBER: _builtins.int
     SNAPSHOT_FIELD_NUMBER: _builtins.int
     DEGRADED_STAGES_FIELD_NUMBER: _builtins.int
     EXPLAIN_PLAN_FIELD_NUMBER: _builtins.int
-    USAGE_FIELD_NUMBER: _builtins.int
-    CONTEXT_RECORD_IDS_FIELD_NUMBER: _builtins.int
     COLLECTION_FIELD_NUMBER: _builtins.int
     content: _builtins.str
-    """Output only. The answer with its markers, 1 to 2,000 code points. A refusal says plainly that the
+    """The answer with its markers, 1 to 2,000 code points. A refusal says plainly that the
     material does not cover it.
     """
     confidence: _builtins.float
-    """Output only. How well the answer is backed, 0.0 to 1.0: 0.0 when refused, else 0.6 times the best plus
+    """How well the answer is backed, 0.0 to 1.0: 0.0 when refused, else 0.6 times the best plus
     0.4 times the mean relevance of what is cited.
     """
     is_from_book: _builtins.bool
-    """Output only. Whether the answer was drawn from the collection; always equal to `grounded`."""
+    """Whether the answer was drawn from the collection; always equal to `grounded`."""
     grounded: _builtins.bool
-    """Output only. Whether every statement of it rests on citations that were checked; always equal to
+    """Whether every statement of it rests on citations that were checked; always equal to
     `is_from_book`.
     """
     message_id: _builtins.str
-    """Output only. Id of this answer as a message, a UUID; the head of its session until the next message."""
+    """Id of this answer as a message, a UUID; the head of its session until the next message."""
     related_message_id: _builtins.str
-    """Output only. Id of the question it answers: `AskRequest.message_id`."""
+    """Id of the question it answers: `AskRequest.message_id`."""
     session_id: _builtins.str
-    """Output only. Session it belongs to; empty for a single question."""
+    """Session it belongs to; empty for a single question."""
     refusal_reason: Global___RefusalReason.ValueType
-    """Output only. Why there is no answer from the collection; unset when there is one."""
+    """Why there is no answer from the collection; unset when there is one."""
     finish_reason: Global___FinishReason.ValueType
-    """Output only. How the text came to its end."""
+    """How the text came to its end."""
     topic_shift: _builtins.bool
-    """Output only. The question continues nothing in the session's window, by its key words."""
+    """The question continues nothing in the session's window, by its key words."""
     generator: _builtins.str
-    """Output only. Generator that wrote it, such as `extractive` or a model's name."""
-    policy: Global___SupportPolicy.ValueType
-    """Output only. What was done with statements that nothing supports."""
+    """Generator that wrote it, such as `extractive` or a model's name."""
     search_text: _builtins.str
-    """Output only. What the search looked for: the question with what the session adds."""
+    """What the search looked for: the question with what the session adds."""
     snapshot: _builtins.int
-    """Output only. Catalog position that was read."""
+    """Catalog position that was read."""
     collection: _builtins.str
-    """Output only. Name of the collection."""
+    """Name of the collection."""
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
-        """Output only. Evidence in order of marker, one for each marker. Not empty if `is_from_book`, else empty."""
+        """Evidence in order of marker, one for each marker. Not empty if `is_from_book`, else empty."""
 
     @_builtins.property
     def claims(self) -> _containers.RepeatedCompositeFieldContainer[Global___Claim]:
-        """Output only. What the answer states, in order, apart from the citations."""
+        """What the answer states, in order, apart from the citations."""
 
     @_builtins.property
     def answer_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When the answer was complete."""
+        """When the answer was complete."""
 
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
-        """Output only. What was retrieved, by rank, cited or not."""
+        """What was retrieved, by rank, cited or not."""
 
     @_builtins.property
     def timings(self) -> Global___AnswerTimings:
-        """Output only. Time of the parts."""
+        """Time of the parts."""
 
     @_builtins.property
     def degraded_stages(self) -> _containers.RepeatedScalarFieldContainer[_degraded_stage_pb2.DegradedStage.ValueType]:
-        """Output only. Parts that were left out while the rest worked."""
+        """Parts that were left out while the rest worked."""
 
     @_builtins.property
     def explain_plan(self) -> _explain_plan_pb2.ExplainPlan:
-        """Output only. How the ranking came about, when asked for."""
-
-    @_builtins.property
-    def usage(self) -> Global___TokenUsage:
-        """Output only. Tokens, when the generator counts them."""
-
-    @_builtins.property
-    def context_record_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Ids of the records of the conversation that were given to the generator, personas first."""
+        """How the ranking came about, when asked for."""
 
     def __init__(
         self,
@@ -275,18 +206,15 @@ class Answer(_message.Message):
         hits: _abc.Iterable[_hit_pb2.Hit] | None = ...,
         timings: Global___AnswerTimings | None = ...,
         generator: _builtins.str = ...,
-        policy: Global___SupportPolicy.ValueType = ...,
         search_text: _builtins.str = ...,
         snapshot: _builtins.int = ...,
         degraded_stages: _abc.Iterable[_degraded_stage_pb2.DegradedStage.ValueType] | None = ...,
         explain_plan: _explain_plan_pb2.ExplainPlan | None = ...,
-        usage: Global___TokenUsage | None = ...,
-        context_record_ids: _abc.Iterable[_builtins.str] | None = ...,
         collection: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "explain_plan", b"explain_plan", "timings", b"timings", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "explain_plan", b"explain_plan", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "context_record_ids", b"context_record_ids", "degraded_stages", b"degraded_stages", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "is_from_book", b"is_from_book", "message_id", b"message_id", "policy", b"policy", "refusal_reason", b"refusal_reason", "related_message_id", b"related_message_id", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "is_from_book", b"is_from_book", "message_id", b"message_id", "refusal_reason", b"refusal_reason", "related_message_id", b"related_message_id", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -300,43 +228,33 @@ class Claim(_message.Message):
 
     ANSWER_SPAN_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
-    SUPPORT_FIELD_NUMBER: _builtins.int
     MARKERS_FIELD_NUMBER: _builtins.int
-    OPPOSING_MARKERS_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Output only. The text there."""
-    support: Global___ClaimSupport.ValueType
-    """Output only. Whether it was checked, and with what result."""
+    """The text there."""
     confidence: _builtins.float
-    """Output only. 1 minus the product of (1 - relevance) over its sources, 0.0 to 1.0; unset when no check was
+    """1 minus the product of (1 - relevance) over its sources, 0.0 to 1.0; unset when no check was
     needed.
     """
     @_builtins.property
     def answer_span(self) -> _span_pb2.Span:
-        """Output only. Where it stands in `Answer.content`, without markers."""
+        """Where it stands in `Answer.content`, without markers."""
 
     @_builtins.property
     def markers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Output only. Markers of the citations it rests on, rising."""
-
-    @_builtins.property
-    def opposing_markers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Output only. Markers of citations that speak against it, rising."""
+        """Markers of the citations it rests on, rising."""
 
     def __init__(
         self,
         *,
         answer_span: _span_pb2.Span | None = ...,
         text: _builtins.str = ...,
-        support: Global___ClaimSupport.ValueType = ...,
         markers: _abc.Iterable[_builtins.int] | None = ...,
-        opposing_markers: _abc.Iterable[_builtins.int] | None = ...,
         confidence: _builtins.float | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "answer_span", b"answer_span", "confidence", b"confidence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "answer_span", b"answer_span", "confidence", b"confidence", "markers", b"markers", "opposing_markers", b"opposing_markers", "support", b"support", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "answer_span", b"answer_span", "confidence", b"confidence", "markers", b"markers", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
@@ -356,19 +274,19 @@ class AnswerTimings(_message.Message):
     TOTAL_TIME_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def retrieval_time(self) -> _duration_pb2.Duration:
-        """Output only. Retrieval."""
+        """Retrieval."""
 
     @_builtins.property
     def generation_time(self) -> _duration_pb2.Duration:
-        """Output only. Writing the text."""
+        """Writing the text."""
 
     @_builtins.property
     def verification_time(self) -> _duration_pb2.Duration:
-        """Output only. Aligning and checking citations."""
+        """Aligning and checking citations."""
 
     @_builtins.property
     def total_time(self) -> _duration_pb2.Duration:
-        """Output only. Time from receipt to the end."""
+        """Time from receipt to the end."""
 
     def __init__(
         self,
@@ -385,29 +303,3 @@ class AnswerTimings(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AnswerTimings: _TypeAlias = AnswerTimings  # noqa: Y015
-
-@_typing.final
-class TokenUsage(_message.Message):
-    """Tokens of a generator."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PROMPT_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
-    COMPLETION_TOKEN_COUNT_FIELD_NUMBER: _builtins.int
-    prompt_token_count: _builtins.int
-    """Output only. Tokens read."""
-    completion_token_count: _builtins.int
-    """Output only. Tokens written."""
-    def __init__(
-        self,
-        *,
-        prompt_token_count: _builtins.int = ...,
-        completion_token_count: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completion_token_count", b"completion_token_count", "prompt_token_count", b"prompt_token_count"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___TokenUsage: _TypeAlias = TokenUsage  # noqa: Y015

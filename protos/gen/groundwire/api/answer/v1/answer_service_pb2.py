@@ -22,6 +22,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from groundwire.api.answer.v1 import answer_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_answer__pb2
 from groundwire.api.answer.v1 import citation_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_citation__pb2
@@ -30,63 +31,96 @@ from groundwire.api.common.v1 import hit_pb2 as groundwire_dot_api_dot_common_do
 from groundwire.api.common.v1 import retrieval_options_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_retrieval__options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/answer/v1/answer_service.proto\x12\x18groundwire.api.answer.v1\x1a\x1egoogle/protobuf/duration.proto\x1a%groundwire/api/answer/v1/answer.proto\x1a\'groundwire/api/answer/v1/citation.proto\x1a&groundwire/api/answer/v1/session.proto\x1a\"groundwire/api/common/v1/hit.proto\x1a\x30groundwire/api/common/v1/retrieval_options.proto\"\xa2\x01\n\x14\x43reateSessionRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x17\n\x0f\x63onversation_id\x18\x02 \x01(\t\x12/\n\x0cidle_timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10\x61uto_new_session\x18\x04 \x01(\x08\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"K\n\x15\x43reateSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"\'\n\x11GetSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"H\n\x12GetSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"\xa0\x01\n\x13ListSessionsRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x17\n\x0f\x63onversation_id\x18\x02 \x01(\t\x12\x35\n\x05state\x18\x03 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionState\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"d\n\x14ListSessionsResponse\x12\x33\n\x08sessions\x18\x01 \x03(\x0b\x32!.groundwire.api.answer.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\";\n\x11\x45ndSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"H\n\x12\x45ndSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"\xf0\x02\n\nAskRequest\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x12\n\nmessage_id\x18\x04 \x01(\t\x12\x15\n\rselected_text\x18\x05 \x01(\t\x12;\n\x07options\x18\x06 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptions\x12\x37\n\x06policy\x18\x07 \x01(\x0e\x32\'.groundwire.api.answer.v1.SupportPolicy\x12\x1a\n\rexpected_head\x18\x08 \x01(\tH\x00\x88\x01\x01\x12\x11\n\tchunk_ids\x18\t \x03(\t\x12\x1d\n\x10max_answer_chars\x18\n \x01(\x05H\x01\x88\x01\x01\x12\x12\n\nrequest_id\x18\x0b \x01(\tB\x10\n\x0e_expected_headB\x13\n\x11_max_answer_chars\"?\n\x0b\x41skResponse\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"\x83\x01\n\x10\x41skStreamRequest\x12\x31\n\x03\x61sk\x18\x01 \x01(\x0b\x32$.groundwire.api.answer.v1.AskRequest\x12\"\n\x15resume_after_sequence\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x18\n\x16_resume_after_sequence\"I\n\x11\x41skStreamResponse\x12\x34\n\x05\x65vent\x18\x01 \x01(\x0b\x32%.groundwire.api.answer.v1.AnswerEvent\"\x96\x02\n\x0b\x41nswerEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12=\n\tretrieved\x18\x02 \x01(\x0b\x32(.groundwire.api.answer.v1.RetrievedEventH\x00\x12\x39\n\ntext_delta\x18\x03 \x01(\x0b\x32#.groundwire.api.answer.v1.TextDeltaH\x00\x12;\n\x08\x63itation\x18\x04 \x01(\x0b\x32\'.groundwire.api.answer.v1.CitationEventH\x00\x12\x35\n\x05\x66inal\x18\x05 \x01(\x0b\x32$.groundwire.api.answer.v1.FinalEventH\x00\x42\x07\n\x05\x65vent\"R\n\x0eRetrievedEvent\x12+\n\x04hits\x18\x01 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x13\n\x0bsearch_text\x18\x02 \x01(\t\"(\n\tTextDelta\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\r\"E\n\rCitationEvent\x12\x34\n\x08\x63itation\x18\x01 \x01(\x0b\x32\".groundwire.api.answer.v1.Citation\">\n\nFinalEvent\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"\x8b\x01\n\x0f\x43onverseRequest\x12\x38\n\x05start\x18\x01 \x01(\x0b\x32\'.groundwire.api.answer.v1.ConverseStartH\x00\x12\x33\n\x03\x61sk\x18\x02 \x01(\x0b\x32$.groundwire.api.answer.v1.AskRequestH\x00\x42\t\n\x07message\"q\n\rConverseStart\x12@\n\x06\x63reate\x18\x01 \x01(\x0b\x32..groundwire.api.answer.v1.CreateSessionRequestH\x00\x12\x14\n\nsession_id\x18\x02 \x01(\tH\x00\x42\x08\n\x06target\"\x8b\x01\n\x10\x43onverseResponse\x12\x34\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.SessionH\x00\x12\x36\n\x05\x65vent\x18\x02 \x01(\x0b\x32%.groundwire.api.answer.v1.AnswerEventH\x00\x42\t\n\x07message\"\x98\x01\n\x16\x46ormatCitationsRequest\x12\x35\n\tcitations\x18\x01 \x03(\x0b\x32\".groundwire.api.answer.v1.Citation\x12\x36\n\x05style\x18\x02 \x01(\x0e\x32\'.groundwire.api.answer.v1.CitationStyle\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\"r\n\x17\x46ormatCitationsResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05lines\x18\x02 \x03(\t\x12:\n\x0csource_nodes\x18\x03 \x03(\x0b\x32$.groundwire.api.answer.v1.SourceNode\"p\n\nSourceNode\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x34\n\x08\x63itation\x18\x04 \x01(\x0b\x32\".groundwire.api.answer.v1.Citation\"O\n\x16VerifyCitationsRequest\x12\x35\n\tcitations\x18\x01 \x03(\x0b\x32\".groundwire.api.answer.v1.Citation\"v\n\x17VerifyCitationsResponse\x12\x45\n\rverifications\x18\x01 \x03(\x0b\x32..groundwire.api.answer.v1.CitationVerification\x12\x14\n\x0c\x61ll_verified\x18\x02 \x01(\x08\x32\xd5\x07\n\rAnswerService\x12p\n\rCreateSession\x12..groundwire.api.answer.v1.CreateSessionRequest\x1a/.groundwire.api.answer.v1.CreateSessionResponse\x12g\n\nGetSession\x12+.groundwire.api.answer.v1.GetSessionRequest\x1a,.groundwire.api.answer.v1.GetSessionResponse\x12m\n\x0cListSessions\x12-.groundwire.api.answer.v1.ListSessionsRequest\x1a..groundwire.api.answer.v1.ListSessionsResponse\x12g\n\nEndSession\x12+.groundwire.api.answer.v1.EndSessionRequest\x1a,.groundwire.api.answer.v1.EndSessionResponse\x12R\n\x03\x41sk\x12$.groundwire.api.answer.v1.AskRequest\x1a%.groundwire.api.answer.v1.AskResponse\x12\x66\n\tAskStream\x12*.groundwire.api.answer.v1.AskStreamRequest\x1a+.groundwire.api.answer.v1.AskStreamResponse0\x01\x12\x65\n\x08\x43onverse\x12).groundwire.api.answer.v1.ConverseRequest\x1a*.groundwire.api.answer.v1.ConverseResponse(\x01\x30\x01\x12v\n\x0f\x46ormatCitations\x12\x30.groundwire.api.answer.v1.FormatCitationsRequest\x1a\x31.groundwire.api.answer.v1.FormatCitationsResponse\x12v\n\x0fVerifyCitations\x12\x30.groundwire.api.answer.v1.VerifyCitationsRequest\x1a\x31.groundwire.api.answer.v1.VerifyCitationsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/answer/v1/answer_service.proto\x12\x18groundwire.api.answer.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a%groundwire/api/answer/v1/answer.proto\x1a\'groundwire/api/answer/v1/citation.proto\x1a&groundwire/api/answer/v1/session.proto\x1a\"groundwire/api/common/v1/hit.proto\x1a\x30groundwire/api/common/v1/retrieval_options.proto\"\x81\x01\n\x14\x43reateSessionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x35\n\x0cidle_timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"K\n\x15\x43reateSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"-\n\x11GetSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\"H\n\x12GetSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"\x9f\x01\n\x13ListSessionsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12;\n\x05state\x18\x02 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionStateB\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x03 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"d\n\x14ListSessionsResponse\x12\x33\n\x08sessions\x18\x01 \x03(\x0b\x32!.groundwire.api.answer.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"G\n\x11\x45ndSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"H\n\x12\x45ndSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"\xf3\x02\n\nAskRequest\x12\x16\n\x08question\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\ncollection\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nsession_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nmessage_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rselected_text\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x12\x41\n\x07options\x18\x06 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptionsB\x04\xe2\x41\x01\x01\x12 \n\rexpected_head\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x17\n\tchunk_ids\x18\x08 \x03(\tB\x04\xe2\x41\x01\x01\x12#\n\x10max_answer_chars\x18\t \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x18\n\nrequest_id\x18\n \x01(\tB\x04\xe2\x41\x01\x01\x42\x10\n\x0e_expected_headB\x13\n\x11_max_answer_chars\"?\n\x0b\x41skResponse\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"K\n\x10\x41skStreamRequest\x12\x37\n\x03\x61sk\x18\x01 \x01(\x0b\x32$.groundwire.api.answer.v1.AskRequestB\x04\xe2\x41\x01\x02\"I\n\x11\x41skStreamResponse\x12\x34\n\x05\x65vent\x18\x01 \x01(\x0b\x32%.groundwire.api.answer.v1.AnswerEvent\"\x96\x02\n\x0b\x41nswerEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12=\n\tretrieved\x18\x02 \x01(\x0b\x32(.groundwire.api.answer.v1.RetrievedEventH\x00\x12\x39\n\ntext_delta\x18\x03 \x01(\x0b\x32#.groundwire.api.answer.v1.TextDeltaH\x00\x12;\n\x08\x63itation\x18\x04 \x01(\x0b\x32\'.groundwire.api.answer.v1.CitationEventH\x00\x12\x35\n\x05\x66inal\x18\x05 \x01(\x0b\x32$.groundwire.api.answer.v1.FinalEventH\x00\x42\x07\n\x05\x65vent\"R\n\x0eRetrievedEvent\x12+\n\x04hits\x18\x01 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x13\n\x0bsearch_text\x18\x02 \x01(\t\"(\n\tTextDelta\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\x05\"E\n\rCitationEvent\x12\x34\n\x08\x63itation\x18\x01 \x01(\x0b\x32\".groundwire.api.answer.v1.Citation\">\n\nFinalEvent\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"U\n\x16VerifyCitationsRequest\x12;\n\tcitations\x18\x01 \x03(\x0b\x32\".groundwire.api.answer.v1.CitationB\x04\xe2\x41\x01\x01\"v\n\x17VerifyCitationsResponse\x12\x45\n\rverifications\x18\x01 \x03(\x0b\x32..groundwire.api.answer.v1.CitationVerification\x12\x14\n\x0c\x61ll_verified\x18\x02 \x01(\x08\x32\xf6\x05\n\rAnswerService\x12p\n\rCreateSession\x12..groundwire.api.answer.v1.CreateSessionRequest\x1a/.groundwire.api.answer.v1.CreateSessionResponse\x12g\n\nGetSession\x12+.groundwire.api.answer.v1.GetSessionRequest\x1a,.groundwire.api.answer.v1.GetSessionResponse\x12m\n\x0cListSessions\x12-.groundwire.api.answer.v1.ListSessionsRequest\x1a..groundwire.api.answer.v1.ListSessionsResponse\x12g\n\nEndSession\x12+.groundwire.api.answer.v1.EndSessionRequest\x1a,.groundwire.api.answer.v1.EndSessionResponse\x12R\n\x03\x41sk\x12$.groundwire.api.answer.v1.AskRequest\x1a%.groundwire.api.answer.v1.AskResponse\x12\x66\n\tAskStream\x12*.groundwire.api.answer.v1.AskStreamRequest\x1a+.groundwire.api.answer.v1.AskStreamResponse0\x01\x12v\n\x0fVerifyCitations\x12\x30.groundwire.api.answer.v1.VerifyCitationsRequest\x1a\x31.groundwire.api.answer.v1.VerifyCitationsResponseB]\n\x1bio.groundwire.api.answer.v1P\x01Z!groundwire/api/answer/v1;answerv1\xaa\x02\x18Groundwire.Api.Answer.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.answer.v1.answer_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_CREATESESSIONREQUEST']._serialized_start=314
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.answer.v1P\001Z!groundwire/api/answer/v1;answerv1\252\002\030Groundwire.Api.Answer.V1'
+  _globals['_CREATESESSIONREQUEST'].fields_by_name['collection']._loaded_options = None
+  _globals['_CREATESESSIONREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
+  _globals['_CREATESESSIONREQUEST'].fields_by_name['idle_timeout']._loaded_options = None
+  _globals['_CREATESESSIONREQUEST'].fields_by_name['idle_timeout']._serialized_options = b'\342A\001\001'
+  _globals['_CREATESESSIONREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_CREATESESSIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
+  _globals['_GETSESSIONREQUEST'].fields_by_name['session_id']._loaded_options = None
+  _globals['_GETSESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\342A\001\002'
+  _globals['_LISTSESSIONSREQUEST'].fields_by_name['collection']._loaded_options = None
+  _globals['_LISTSESSIONSREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\001'
+  _globals['_LISTSESSIONSREQUEST'].fields_by_name['state']._loaded_options = None
+  _globals['_LISTSESSIONSREQUEST'].fields_by_name['state']._serialized_options = b'\342A\001\001'
+  _globals['_LISTSESSIONSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTSESSIONSREQUEST'].fields_by_name['page_size']._serialized_options = b'\342A\001\001'
+  _globals['_LISTSESSIONSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTSESSIONSREQUEST'].fields_by_name['page_token']._serialized_options = b'\342A\001\001'
+  _globals['_ENDSESSIONREQUEST'].fields_by_name['session_id']._loaded_options = None
+  _globals['_ENDSESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\342A\001\002'
+  _globals['_ENDSESSIONREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_ENDSESSIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
+  _globals['_ASKREQUEST'].fields_by_name['question']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['question']._serialized_options = b'\342A\001\002'
+  _globals['_ASKREQUEST'].fields_by_name['collection']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\001'
+  _globals['_ASKREQUEST'].fields_by_name['session_id']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['session_id']._serialized_options = b'\342A\001\001'
+  _globals['_ASKREQUEST'].fields_by_name['message_id']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['message_id']._serialized_options = b'\342A\001\001'
+  _globals['_ASKREQUEST'].fields_by_name['selected_text']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['selected_text']._serialized_options = b'\342A\001\001'
+  _globals['_ASKREQUEST'].fields_by_name['options']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['options']._serialized_options = b'\342A\001\001'
+  _globals['_ASKREQUEST'].fields_by_name['expected_head']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['expected_head']._serialized_options = b'\342A\001\001'
+  _globals['_ASKREQUEST'].fields_by_name['chunk_ids']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['chunk_ids']._serialized_options = b'\342A\001\001'
+  _globals['_ASKREQUEST'].fields_by_name['max_answer_chars']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['max_answer_chars']._serialized_options = b'\342A\001\001'
+  _globals['_ASKREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
+  _globals['_ASKSTREAMREQUEST'].fields_by_name['ask']._loaded_options = None
+  _globals['_ASKSTREAMREQUEST'].fields_by_name['ask']._serialized_options = b'\342A\001\002'
+  _globals['_VERIFYCITATIONSREQUEST'].fields_by_name['citations']._loaded_options = None
+  _globals['_VERIFYCITATIONSREQUEST'].fields_by_name['citations']._serialized_options = b'\342A\001\001'
+  _globals['_CREATESESSIONREQUEST']._serialized_start=347
   _globals['_CREATESESSIONREQUEST']._serialized_end=476
   _globals['_CREATESESSIONRESPONSE']._serialized_start=478
   _globals['_CREATESESSIONRESPONSE']._serialized_end=553
   _globals['_GETSESSIONREQUEST']._serialized_start=555
-  _globals['_GETSESSIONREQUEST']._serialized_end=594
-  _globals['_GETSESSIONRESPONSE']._serialized_start=596
-  _globals['_GETSESSIONRESPONSE']._serialized_end=668
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=671
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=831
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=833
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=933
-  _globals['_ENDSESSIONREQUEST']._serialized_start=935
-  _globals['_ENDSESSIONREQUEST']._serialized_end=994
-  _globals['_ENDSESSIONRESPONSE']._serialized_start=996
-  _globals['_ENDSESSIONRESPONSE']._serialized_end=1068
-  _globals['_ASKREQUEST']._serialized_start=1071
-  _globals['_ASKREQUEST']._serialized_end=1439
-  _globals['_ASKRESPONSE']._serialized_start=1441
-  _globals['_ASKRESPONSE']._serialized_end=1504
-  _globals['_ASKSTREAMREQUEST']._serialized_start=1507
-  _globals['_ASKSTREAMREQUEST']._serialized_end=1638
-  _globals['_ASKSTREAMRESPONSE']._serialized_start=1640
-  _globals['_ASKSTREAMRESPONSE']._serialized_end=1713
-  _globals['_ANSWEREVENT']._serialized_start=1716
-  _globals['_ANSWEREVENT']._serialized_end=1994
-  _globals['_RETRIEVEDEVENT']._serialized_start=1996
-  _globals['_RETRIEVEDEVENT']._serialized_end=2078
-  _globals['_TEXTDELTA']._serialized_start=2080
-  _globals['_TEXTDELTA']._serialized_end=2120
-  _globals['_CITATIONEVENT']._serialized_start=2122
-  _globals['_CITATIONEVENT']._serialized_end=2191
-  _globals['_FINALEVENT']._serialized_start=2193
-  _globals['_FINALEVENT']._serialized_end=2255
-  _globals['_CONVERSEREQUEST']._serialized_start=2258
-  _globals['_CONVERSEREQUEST']._serialized_end=2397
-  _globals['_CONVERSESTART']._serialized_start=2399
-  _globals['_CONVERSESTART']._serialized_end=2512
-  _globals['_CONVERSERESPONSE']._serialized_start=2515
-  _globals['_CONVERSERESPONSE']._serialized_end=2654
-  _globals['_FORMATCITATIONSREQUEST']._serialized_start=2657
-  _globals['_FORMATCITATIONSREQUEST']._serialized_end=2809
-  _globals['_FORMATCITATIONSRESPONSE']._serialized_start=2811
-  _globals['_FORMATCITATIONSRESPONSE']._serialized_end=2925
-  _globals['_SOURCENODE']._serialized_start=2927
-  _globals['_SOURCENODE']._serialized_end=3039
-  _globals['_VERIFYCITATIONSREQUEST']._serialized_start=3041
-  _globals['_VERIFYCITATIONSREQUEST']._serialized_end=3120
-  _globals['_VERIFYCITATIONSRESPONSE']._serialized_start=3122
-  _globals['_VERIFYCITATIONSRESPONSE']._serialized_end=3240
-  _globals['_ANSWERSERVICE']._serialized_start=3243
-  _globals['_ANSWERSERVICE']._serialized_end=4224
+  _globals['_GETSESSIONREQUEST']._serialized_end=600
+  _globals['_GETSESSIONRESPONSE']._serialized_start=602
+  _globals['_GETSESSIONRESPONSE']._serialized_end=674
+  _globals['_LISTSESSIONSREQUEST']._serialized_start=677
+  _globals['_LISTSESSIONSREQUEST']._serialized_end=836
+  _globals['_LISTSESSIONSRESPONSE']._serialized_start=838
+  _globals['_LISTSESSIONSRESPONSE']._serialized_end=938
+  _globals['_ENDSESSIONREQUEST']._serialized_start=940
+  _globals['_ENDSESSIONREQUEST']._serialized_end=1011
+  _globals['_ENDSESSIONRESPONSE']._serialized_start=1013
+  _globals['_ENDSESSIONRESPONSE']._serialized_end=1085
+  _globals['_ASKREQUEST']._serialized_start=1088
+  _globals['_ASKREQUEST']._serialized_end=1459
+  _globals['_ASKRESPONSE']._serialized_start=1461
+  _globals['_ASKRESPONSE']._serialized_end=1524
+  _globals['_ASKSTREAMREQUEST']._serialized_start=1526
+  _globals['_ASKSTREAMREQUEST']._serialized_end=1601
+  _globals['_ASKSTREAMRESPONSE']._serialized_start=1603
+  _globals['_ASKSTREAMRESPONSE']._serialized_end=1676
+  _globals['_ANSWEREVENT']._serialized_start=1679
+  _globals['_ANSWEREVENT']._serialized_end=1957
+  _globals['_RETRIEVEDEVENT']._serialized_start=1959
+  _globals['_RETRIEVEDEVENT']._serialized_end=2041
+  _globals['_TEXTDELTA']._serialized_start=2043
+  _globals['_TEXTDELTA']._serialized_end=2083
+  _globals['_CITATIONEVENT']._serialized_start=2085
+  _globals['_CITATIONEVENT']._serialized_end=2154
+  _globals['_FINALEVENT']._serialized_start=2156
+  _globals['_FINALEVENT']._serialized_end=2218
+  _globals['_VERIFYCITATIONSREQUEST']._serialized_start=2220
+  _globals['_VERIFYCITATIONSREQUEST']._serialized_end=2305
+  _globals['_VERIFYCITATIONSRESPONSE']._serialized_start=2307
+  _globals['_VERIFYCITATIONSRESPONSE']._serialized_end=2425
+  _globals['_ANSWERSERVICE']._serialized_start=2428
+  _globals['_ANSWERSERVICE']._serialized_end=3186
 # @@protoc_insertion_point(module_scope)

@@ -31,20 +31,10 @@ class CreateSessionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
-    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     IDLE_TIMEOUT_FIELD_NUMBER: _builtins.int
-    AUTO_NEW_SESSION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection its questions are about."""
-    conversation_id: _builtins.str
-    """Optional. Conversation to record turns and summaries under: `conv-` and 1 to 64 of letters, digits and
-    `._-`. Empty: nothing is recorded.
-    """
-    auto_new_session: _builtins.bool
-    """Optional. Starts a new session by itself when the topic shifts; the answer then carries the new
-    `session_id`.
-    """
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
@@ -57,14 +47,12 @@ class CreateSessionRequest(_message.Message):
         self,
         *,
         collection: _builtins.str = ...,
-        conversation_id: _builtins.str = ...,
         idle_timeout: _duration_pb2.Duration | None = ...,
-        auto_new_session: _builtins.bool = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["idle_timeout", b"idle_timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_new_session", b"auto_new_session", "collection", b"collection", "conversation_id", b"conversation_id", "idle_timeout", b"idle_timeout", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "idle_timeout", b"idle_timeout", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -79,7 +67,7 @@ class CreateSessionResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> _session_pb2.Session:
-        """Output only. The session."""
+        """The session."""
 
     def __init__(
         self,
@@ -125,7 +113,7 @@ class GetSessionResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> _session_pb2.Session:
-        """Output only. The session."""
+        """The session."""
 
     def __init__(
         self,
@@ -147,14 +135,11 @@ class ListSessionsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
-    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Optional. Only sessions about this collection; empty means all."""
-    conversation_id: _builtins.str
-    """Optional. Only sessions of this conversation; empty means all."""
     state: _session_pb2.SessionState.ValueType
     """Optional. Only sessions in this state; unset means any."""
     page_size: _builtins.int
@@ -167,14 +152,13 @@ class ListSessionsRequest(_message.Message):
         self,
         *,
         collection: _builtins.str = ...,
-        conversation_id: _builtins.str = ...,
         state: _session_pb2.SessionState.ValueType = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "conversation_id", b"conversation_id", "page_size", b"page_size", "page_token", b"page_token", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "page_size", b"page_size", "page_token", b"page_token", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -189,10 +173,10 @@ class ListSessionsResponse(_message.Message):
     SESSIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Output only. Token of the next page; empty on the last."""
+    """Token of the next page; empty on the last."""
     @_builtins.property
     def sessions(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.Session]:
-        """Output only. Sessions, the most recently active first."""
+        """Sessions, the most recently active first."""
 
     def __init__(
         self,
@@ -243,7 +227,7 @@ class EndSessionResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> _session_pb2.Session:
-        """Output only. The session as it is now."""
+        """The session as it is now."""
 
     def __init__(
         self,
@@ -270,7 +254,6 @@ class AskRequest(_message.Message):
     MESSAGE_ID_FIELD_NUMBER: _builtins.int
     SELECTED_TEXT_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
-    POLICY_FIELD_NUMBER: _builtins.int
     EXPECTED_HEAD_FIELD_NUMBER: _builtins.int
     CHUNK_IDS_FIELD_NUMBER: _builtins.int
     MAX_ANSWER_CHARS_FIELD_NUMBER: _builtins.int
@@ -289,8 +272,6 @@ class AskRequest(_message.Message):
     """Optional. Text the reader has selected, at most 5,000 code points; empty is the same as absent. The
     answer is drawn from the chunks, sections or chapters it stands in.
     """
-    policy: _answer_pb2.SupportPolicy.ValueType
-    """Optional. What to do with statements that nothing supports; unset means `STRICT`."""
     expected_head: _builtins.str
     """Optional. `head` that the session must have; unset means any. An empty text means that it must have no
     message yet.
@@ -316,7 +297,6 @@ class AskRequest(_message.Message):
         message_id: _builtins.str = ...,
         selected_text: _builtins.str = ...,
         options: _retrieval_options_pb2.RetrievalOptions | None = ...,
-        policy: _answer_pb2.SupportPolicy.ValueType = ...,
         expected_head: _builtins.str | None = ...,
         chunk_ids: _abc.Iterable[_builtins.str] | None = ...,
         max_answer_chars: _builtins.int | None = ...,
@@ -324,7 +304,7 @@ class AskRequest(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "expected_head", b"expected_head", "max_answer_chars", b"max_answer_chars", "options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "options", b"options", "policy", b"policy", "question", b"question", "request_id", b"request_id", "selected_text", b"selected_text", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "options", b"options", "question", b"question", "request_id", b"request_id", "selected_text", b"selected_text", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_head: _TypeAlias = _typing.Literal["expected_head"]  # noqa: Y015
     _WhichOneofArgType__expected_head: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head"]  # noqa: Y015
@@ -346,7 +326,7 @@ class AskResponse(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def answer(self) -> _answer_pb2.Answer:
-        """Output only. The answer."""
+        """The answer."""
 
     def __init__(
         self,
@@ -368,11 +348,6 @@ class AskStreamRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ASK_FIELD_NUMBER: _builtins.int
-    RESUME_AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
-    resume_after_sequence: _builtins.int
-    """Optional. Leaves out events up to this sequence number of an answer that is being made or was made in the
-    session; its `message_id` says which. Unset means all events.
-    """
     @_builtins.property
     def ask(self) -> Global___AskRequest:
         """Required. The question."""
@@ -381,15 +356,12 @@ class AskStreamRequest(_message.Message):
         self,
         *,
         ask: Global___AskRequest | None = ...,
-        resume_after_sequence: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_resume_after_sequence", b"_resume_after_sequence", "ask", b"ask", "resume_after_sequence", b"resume_after_sequence"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_resume_after_sequence", b"_resume_after_sequence", "ask", b"ask", "resume_after_sequence", b"resume_after_sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__resume_after_sequence: _TypeAlias = _typing.Literal["resume_after_sequence"]  # noqa: Y015
-    _WhichOneofArgType__resume_after_sequence: _TypeAlias = _typing.Literal["_resume_after_sequence", b"_resume_after_sequence"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__resume_after_sequence) -> _WhichOneofReturnType__resume_after_sequence | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AskStreamRequest: _TypeAlias = AskStreamRequest  # noqa: Y015
 
@@ -402,7 +374,7 @@ class AskStreamResponse(_message.Message):
     EVENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def event(self) -> Global___AnswerEvent:
-        """Output only. The event."""
+        """The event."""
 
     def __init__(
         self,
@@ -429,7 +401,7 @@ class AnswerEvent(_message.Message):
     CITATION_FIELD_NUMBER: _builtins.int
     FINAL_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Output only. Number of the event, from 1 without gaps within an answer."""
+    """Number of the event, from 1 without gaps within an answer."""
     @_builtins.property
     def retrieved(self) -> Global___RetrievedEvent:
         """The search is done; comes first, once."""
@@ -474,10 +446,10 @@ class RetrievedEvent(_message.Message):
     HITS_FIELD_NUMBER: _builtins.int
     SEARCH_TEXT_FIELD_NUMBER: _builtins.int
     search_text: _builtins.str
-    """Output only. What the search looked for."""
+    """What the search looked for."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
-        """Output only. What was found, by rank."""
+        """What was found, by rank."""
 
     def __init__(
         self,
@@ -502,9 +474,9 @@ class TextDelta(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     START_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Output only. The text, not empty. It is never taken back."""
+    """The text, not empty. It is never taken back."""
     start: _builtins.int
-    """Output only. Code point of `Answer.content` it starts at."""
+    """Code point of `Answer.content` it starts at."""
     def __init__(
         self,
         *,
@@ -528,7 +500,7 @@ class CitationEvent(_message.Message):
     CITATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def citation(self) -> _citation_pb2.Citation:
-        """Output only. The citation, as it is in the whole answer except that `answer_spans` may grow."""
+        """The citation, as it is in the whole answer except that `answer_spans` may grow."""
 
     def __init__(
         self,
@@ -552,7 +524,7 @@ class FinalEvent(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def answer(self) -> _answer_pb2.Answer:
-        """Output only. The whole answer."""
+        """The whole answer."""
 
     def __init__(
         self,
@@ -566,202 +538,6 @@ class FinalEvent(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FinalEvent: _TypeAlias = FinalEvent  # noqa: Y015
-
-@_typing.final
-class ConverseRequest(_message.Message):
-    """Request of `AnswerService.Converse`: one message of the client's stream."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    START_FIELD_NUMBER: _builtins.int
-    ASK_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def start(self) -> Global___ConverseStart:
-        """First message of the stream, and only the first."""
-
-    @_builtins.property
-    def ask(self) -> Global___AskRequest:
-        """A question; `session_id` and `collection` are those of the stream and stay empty."""
-
-    def __init__(
-        self,
-        *,
-        start: Global___ConverseStart | None = ...,
-        ask: Global___AskRequest | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask", "message", b"message", "start", b"start"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask", "message", b"message", "start", b"start"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["start", "ask"]  # noqa: Y015
-    _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
-
-Global___ConverseRequest: _TypeAlias = ConverseRequest  # noqa: Y015
-
-@_typing.final
-class ConverseStart(_message.Message):
-    """Opens a conversation."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CREATE_FIELD_NUMBER: _builtins.int
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """Continues a session, a UUID."""
-    @_builtins.property
-    def create(self) -> Global___CreateSessionRequest:
-        """Starts a session."""
-
-    def __init__(
-        self,
-        *,
-        create: Global___CreateSessionRequest | None = ...,
-        session_id: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create", b"create", "session_id", b"session_id", "target", b"target"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create", b"create", "session_id", b"session_id", "target", b"target"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_target: _TypeAlias = _typing.Literal["create", "session_id"]  # noqa: Y015
-    _WhichOneofArgType_target: _TypeAlias = _typing.Literal["target", b"target"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_target) -> _WhichOneofReturnType_target | None: ...
-
-Global___ConverseStart: _TypeAlias = ConverseStart  # noqa: Y015
-
-@_typing.final
-class ConverseResponse(_message.Message):
-    """Response of `AnswerService.Converse`: one message of the server's stream."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SESSION_FIELD_NUMBER: _builtins.int
-    EVENT_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def session(self) -> _session_pb2.Session:
-        """The session is open; comes first, once, and again when a topic shift started a new one."""
-
-    @_builtins.property
-    def event(self) -> Global___AnswerEvent:
-        """Something happened while an answer was being made."""
-
-    def __init__(
-        self,
-        *,
-        session: _session_pb2.Session | None = ...,
-        event: Global___AnswerEvent | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "message", b"message", "session", b"session"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "message", b"message", "session", b"session"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["session", "event"]  # noqa: Y015
-    _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
-
-Global___ConverseResponse: _TypeAlias = ConverseResponse  # noqa: Y015
-
-@_typing.final
-class FormatCitationsRequest(_message.Message):
-    """Request of `AnswerService.FormatCitations`."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CITATIONS_FIELD_NUMBER: _builtins.int
-    STYLE_FIELD_NUMBER: _builtins.int
-    CONTENT_FIELD_NUMBER: _builtins.int
-    style: _citation_pb2.CitationStyle.ValueType
-    """Optional. How to write them; unset means `NUMBERED`."""
-    content: _builtins.str
-    """Optional. Text of the answer; required for `INLINE`."""
-    @_builtins.property
-    def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
-        """Required. The citations, at most 1,000, in the order they are to be written."""
-
-    def __init__(
-        self,
-        *,
-        citations: _abc.Iterable[_citation_pb2.Citation] | None = ...,
-        style: _citation_pb2.CitationStyle.ValueType = ...,
-        content: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["citations", b"citations", "content", b"content", "style", b"style"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___FormatCitationsRequest: _TypeAlias = FormatCitationsRequest  # noqa: Y015
-
-@_typing.final
-class FormatCitationsResponse(_message.Message):
-    """Response of `AnswerService.FormatCitations`."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TEXT_FIELD_NUMBER: _builtins.int
-    LINES_FIELD_NUMBER: _builtins.int
-    SOURCE_NODES_FIELD_NUMBER: _builtins.int
-    text: _builtins.str
-    """Output only. All of it as one text; empty for `SOURCE_NODES`."""
-    @_builtins.property
-    def lines(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. One line per citation, in the order of the request; empty for `SOURCE_NODES`."""
-
-    @_builtins.property
-    def source_nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___SourceNode]:
-        """Output only. One node per citation for `SOURCE_NODES`, in the order of the request."""
-
-    def __init__(
-        self,
-        *,
-        text: _builtins.str = ...,
-        lines: _abc.Iterable[_builtins.str] | None = ...,
-        source_nodes: _abc.Iterable[Global___SourceNode] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lines", b"lines", "source_nodes", b"source_nodes", "text", b"text"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___FormatCitationsResponse: _TypeAlias = FormatCitationsResponse  # noqa: Y015
-
-@_typing.final
-class SourceNode(_message.Message):
-    """A cited source as a node."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    NODE_ID_FIELD_NUMBER: _builtins.int
-    TEXT_FIELD_NUMBER: _builtins.int
-    SCORE_FIELD_NUMBER: _builtins.int
-    CITATION_FIELD_NUMBER: _builtins.int
-    node_id: _builtins.str
-    """Output only. Id of the chunk."""
-    text: _builtins.str
-    """Output only. The quoted text."""
-    score: _builtins.float
-    """Output only. Relevance, 0.0 to 1.0, higher is better."""
-    @_builtins.property
-    def citation(self) -> _citation_pb2.Citation:
-        """Output only. The citation with all it says about the source."""
-
-    def __init__(
-        self,
-        *,
-        node_id: _builtins.str = ...,
-        text: _builtins.str = ...,
-        score: _builtins.float = ...,
-        citation: _citation_pb2.Citation | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["citation", b"citation"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["citation", b"citation", "node_id", b"node_id", "score", b"score", "text", b"text"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___SourceNode: _TypeAlias = SourceNode  # noqa: Y015
 
 @_typing.final
 class VerifyCitationsRequest(_message.Message):
@@ -798,10 +574,10 @@ class VerifyCitationsResponse(_message.Message):
     VERIFICATIONS_FIELD_NUMBER: _builtins.int
     ALL_VERIFIED_FIELD_NUMBER: _builtins.int
     all_verified: _builtins.bool
-    """Output only. Whether none failed."""
+    """Whether none failed."""
     @_builtins.property
     def verifications(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.CitationVerification]:
-        """Output only. One result per citation, in the order of the request."""
+        """One result per citation, in the order of the request."""
 
     def __init__(
         self,

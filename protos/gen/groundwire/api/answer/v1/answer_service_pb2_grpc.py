@@ -31,8 +31,8 @@ class AnswerServiceStub:
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
     nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
-    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
+    DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
@@ -73,16 +73,6 @@ class AnswerServiceStub:
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamResponse.FromString,
                 _registered_method=True)
-        self.Converse = channel.stream_stream(
-                '/groundwire.api.answer.v1.AnswerService/Converse',
-                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseResponse.FromString,
-                _registered_method=True)
-        self.FormatCitations = channel.unary_unary(
-                '/groundwire.api.answer.v1.AnswerService/FormatCitations',
-                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsResponse.FromString,
-                _registered_method=True)
         self.VerifyCitations = channel.unary_unary(
                 '/groundwire.api.answer.v1.AnswerService/VerifyCitations',
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.VerifyCitationsRequest.SerializeToString,
@@ -96,8 +86,8 @@ class AnswerServiceServicer:
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
     nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
-    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
+    DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
@@ -152,23 +142,6 @@ class AnswerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Converse(self, request_iterator, context):
-        """Answers questions of a session for as long as the stream is open. The first message opens or continues a
-        session; questions are answered one after the other; closing the client's side makes the session idle.
-
-        Errors of a question end the stream, as those of `Ask`.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def FormatCitations(self, request, context):
-        """Writes citations in a style. Changes nothing and looks nothing up. Safe to retry.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def VerifyCitations(self, request, context):
         """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
         not an error.
@@ -210,16 +183,6 @@ def add_AnswerServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamResponse.SerializeToString,
             ),
-            'Converse': grpc.stream_stream_rpc_method_handler(
-                    servicer.Converse,
-                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseResponse.SerializeToString,
-            ),
-            'FormatCitations': grpc.unary_unary_rpc_method_handler(
-                    servicer.FormatCitations,
-                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsResponse.SerializeToString,
-            ),
             'VerifyCitations': grpc.unary_unary_rpc_method_handler(
                     servicer.VerifyCitations,
                     request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.VerifyCitationsRequest.FromString,
@@ -239,8 +202,8 @@ class AnswerService:
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
     nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
-    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
+    DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
@@ -397,60 +360,6 @@ class AnswerService:
             '/groundwire.api.answer.v1.AnswerService/AskStream',
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamRequest.SerializeToString,
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Converse(request_iterator,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.stream_stream(
-            request_iterator,
-            target,
-            '/groundwire.api.answer.v1.AnswerService/Converse',
-            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseRequest.SerializeToString,
-            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ConverseResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def FormatCitations(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.answer.v1.AnswerService/FormatCitations',
-            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsRequest.SerializeToString,
-            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.FormatCitationsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -32,8 +32,8 @@ class AnswerServiceStub:
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
     nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
-    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
+    DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
@@ -65,14 +65,6 @@ class AnswerServiceStub:
 
     Errors: those of `Ask`, also after the first event.
     """
-    Converse: _grpc.StreamStreamMultiCallable[_answer_service_pb2.ConverseRequest, _answer_service_pb2.ConverseResponse]
-    """Answers questions of a session for as long as the stream is open. The first message opens or continues a
-    session; questions are answered one after the other; closing the client's side makes the session idle.
-
-    Errors of a question end the stream, as those of `Ask`.
-    """
-    FormatCitations: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.FormatCitationsRequest, _answer_service_pb2.FormatCitationsResponse]
-    """Writes citations in a style. Changes nothing and looks nothing up. Safe to retry."""
     VerifyCitations: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]
     """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
     not an error.
@@ -85,8 +77,8 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
     nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
-    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
+    DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
@@ -115,14 +107,6 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
 
     Errors: those of `Ask`, also after the first event.
     """
-    Converse: _aio.StreamStreamMultiCallable[_answer_service_pb2.ConverseRequest, _answer_service_pb2.ConverseResponse]  # type: ignore[assignment]
-    """Answers questions of a session for as long as the stream is open. The first message opens or continues a
-    session; questions are answered one after the other; closing the client's side makes the session idle.
-
-    Errors of a question end the stream, as those of `Ask`.
-    """
-    FormatCitations: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.FormatCitationsRequest, _answer_service_pb2.FormatCitationsResponse]  # type: ignore[assignment]
-    """Writes citations in a style. Changes nothing and looks nothing up. Safe to retry."""
     VerifyCitations: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]  # type: ignore[assignment]
     """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
     not an error.
@@ -134,8 +118,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
     nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
-    and UNIMPLEMENTED with NOT_AVAILABLE. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
+    DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
     RETRIEVER_UNAVAILABLE, and what `RetrieveService.Retrieve` returns. Calls on a session add NOT_FOUND with
     SESSION_NOT_FOUND and FAILED_PRECONDITION with SESSION_EXPIRED.
     """
@@ -198,26 +182,6 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Errors: those of `Ask`, also after the first event.
         """
-
-    @_abc_1.abstractmethod
-    def Converse(
-        self,
-        request_iterator: _MaybeAsyncIterator[_answer_service_pb2.ConverseRequest],
-        context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_answer_service_pb2.ConverseResponse], _abc.AsyncIterator[_answer_service_pb2.ConverseResponse]]:
-        """Answers questions of a session for as long as the stream is open. The first message opens or continues a
-        session; questions are answered one after the other; closing the client's side makes the session idle.
-
-        Errors of a question end the stream, as those of `Ask`.
-        """
-
-    @_abc_1.abstractmethod
-    def FormatCitations(
-        self,
-        request: _answer_service_pb2.FormatCitationsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_answer_service_pb2.FormatCitationsResponse, _abc.Awaitable[_answer_service_pb2.FormatCitationsResponse]]:
-        """Writes citations in a style. Changes nothing and looks nothing up. Safe to retry."""
 
     @_abc_1.abstractmethod
     def VerifyCitations(

@@ -22,27 +22,69 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from groundwire.api.common.v1 import span_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_span__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwire/api/answer/v1/citation.proto\x12\x18groundwire.api.answer.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#groundwire/api/common/v1/span.proto\"\xe9\x04\n\x08\x43itation\x12\x0e\n\x06marker\x18\x01 \x01(\r\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x12\n\nsource_uri\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\r\x12\x10\n\x08\x63hunk_id\x18\x05 \x01(\t\x12\x14\n\x0c\x63hunk_number\x18\x06 \x01(\x04\x12\r\n\x05quote\x18\x07 \x01(\t\x12\x14\n\x0cquote_sha256\x18\x08 \x01(\t\x12,\n\x04span\x18\t \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x17\n\x0frelevance_score\x18\n \x01(\x01\x12\x0f\n\x07\x63hapter\x18\x0b \x01(\t\x12\x0f\n\x07section\x18\x0c \x01(\t\x12\x17\n\x0fsection_heading\x18\r \x01(\t\x12\x14\n\x0cpage_numbers\x18\x0e \x03(\r\x12\r\n\x05title\x18\x0f \x01(\t\x12\x10\n\x08\x63reators\x18\x10 \x03(\t\x12\x30\n\x0c\x64\x61te_created\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ncollection\x18\x12 \x01(\t\x12\x34\n\x0c\x61nswer_spans\x18\x13 \x03(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12:\n\x07verdict\x18\x14 \x01(\x0e\x32).groundwire.api.answer.v1.CitationVerdict\x12\x38\n\x06stance\x18\x15 \x01(\x0e\x32(.groundwire.api.answer.v1.CitationStance\x12\x0b\n\x03\x64oi\x18\x16 \x01(\t\x12\x0b\n\x03url\x18\x17 \x01(\t\"\xa3\x02\n\x14\x43itationVerification\x12:\n\x07verdict\x18\x01 \x01(\x0e\x32).groundwire.api.answer.v1.CitationVerdict\x12>\n\x07\x66\x61ilure\x18\x02 \x01(\x0e\x32-.groundwire.api.answer.v1.VerificationFailure\x12\x13\n\x0bstored_text\x18\x03 \x01(\t\x12\x17\n\x0fgeneration_live\x18\x04 \x01(\x08\x12\x1a\n\x12\x63urrent_generation\x18\x05 \x01(\r\x12\x34\n\x0c\x63urrent_span\x18\x06 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x0f\n\x07message\x18\x07 \x01(\t*\x8d\x01\n\x0f\x43itationVerdict\x12 \n\x1c\x43ITATION_VERDICT_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43ITATION_VERDICT_EXACT\x10\x01\x12\x1f\n\x1b\x43ITATION_VERDICT_NORMALIZED\x10\x02\x12\x1b\n\x17\x43ITATION_VERDICT_FAILED\x10\x03*l\n\x0e\x43itationStance\x12\x1f\n\x1b\x43ITATION_STANCE_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x43ITATION_STANCE_SUPPORTS\x10\x01\x12\x1b\n\x17\x43ITATION_STANCE_OPPOSES\x10\x02*\xb7\x02\n\x13VerificationFailure\x12$\n VERIFICATION_FAILURE_UNSPECIFIED\x10\x00\x12+\n\'VERIFICATION_FAILURE_DOCUMENT_NOT_FOUND\x10\x01\x12-\n)VERIFICATION_FAILURE_GENERATION_NOT_FOUND\x10\x02\x12%\n!VERIFICATION_FAILURE_SPAN_INVALID\x10\x03\x12%\n!VERIFICATION_FAILURE_TEXT_DIFFERS\x10\x04\x12\'\n#VERIFICATION_FAILURE_DIGEST_DIFFERS\x10\x05\x12\'\n#VERIFICATION_FAILURE_CHUNK_MISMATCH\x10\x06*\xbe\x01\n\rCitationStyle\x12\x1e\n\x1a\x43ITATION_STYLE_UNSPECIFIED\x10\x00\x12\x19\n\x15\x43ITATION_STYLE_INLINE\x10\x01\x12\x1b\n\x17\x43ITATION_STYLE_NUMBERED\x10\x02\x12\x1f\n\x1b\x43ITATION_STYLE_SOURCE_NODES\x10\x03\x12\x1c\n\x18\x43ITATION_STYLE_APA_PLAIN\x10\x04\x12\x16\n\x12\x43ITATION_STYLE_APA\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwire/api/answer/v1/citation.proto\x12\x18groundwire.api.answer.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#groundwire/api/common/v1/span.proto\"\xb3\x05\n\x08\x43itation\x12\x14\n\x06marker\x18\x01 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x19\n\x0b\x64ocument_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nsource_uri\x18\x03 \x01(\tB\x04\xe2\x41\x01\x03\x12\x18\n\ngeneration\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x02\x12\x16\n\x08\x63hunk_id\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1a\n\x0c\x63hunk_number\x18\x06 \x01(\x03\x42\x04\xe2\x41\x01\x01\x12\x13\n\x05quote\x18\x07 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1a\n\x0cquote_sha256\x18\x08 \x01(\tB\x04\xe2\x41\x01\x01\x12\x32\n\x04span\x18\t \x01(\x0b\x32\x1e.groundwire.api.common.v1.SpanB\x04\xe2\x41\x01\x02\x12\x1d\n\x0frelevance_score\x18\n \x01(\x01\x42\x04\xe2\x41\x01\x03\x12\x15\n\x07\x63hapter\x18\x0b \x01(\tB\x04\xe2\x41\x01\x03\x12\x15\n\x07section\x18\x0c \x01(\tB\x04\xe2\x41\x01\x03\x12\x1d\n\x0fsection_heading\x18\r \x01(\tB\x04\xe2\x41\x01\x03\x12\x1a\n\x0cpage_numbers\x18\x0e \x03(\x05\x42\x04\xe2\x41\x01\x03\x12\x13\n\x05title\x18\x0f \x01(\tB\x04\xe2\x41\x01\x03\x12\x16\n\x08\x63reators\x18\x10 \x03(\tB\x04\xe2\x41\x01\x03\x12\x36\n\x0c\x64\x61te_created\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x18\n\ncollection\x18\x12 \x01(\tB\x04\xe2\x41\x01\x01\x12:\n\x0c\x61nswer_spans\x18\x13 \x03(\x0b\x32\x1e.groundwire.api.common.v1.SpanB\x04\xe2\x41\x01\x03\x12@\n\x07verdict\x18\x14 \x01(\x0e\x32).groundwire.api.answer.v1.CitationVerdictB\x04\xe2\x41\x01\x03\x12\x11\n\x03\x64oi\x18\x15 \x01(\tB\x04\xe2\x41\x01\x01\x12\x11\n\x03url\x18\x16 \x01(\tB\x04\xe2\x41\x01\x01\"\xa3\x02\n\x14\x43itationVerification\x12:\n\x07verdict\x18\x01 \x01(\x0e\x32).groundwire.api.answer.v1.CitationVerdict\x12>\n\x07\x66\x61ilure\x18\x02 \x01(\x0e\x32-.groundwire.api.answer.v1.VerificationFailure\x12\x13\n\x0bstored_text\x18\x03 \x01(\t\x12\x17\n\x0fgeneration_live\x18\x04 \x01(\x08\x12\x1a\n\x12\x63urrent_generation\x18\x05 \x01(\x05\x12\x34\n\x0c\x63urrent_span\x18\x06 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x0f\n\x07message\x18\x07 \x01(\t*\x8d\x01\n\x0f\x43itationVerdict\x12 \n\x1c\x43ITATION_VERDICT_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43ITATION_VERDICT_EXACT\x10\x01\x12\x1f\n\x1b\x43ITATION_VERDICT_NORMALIZED\x10\x02\x12\x1b\n\x17\x43ITATION_VERDICT_FAILED\x10\x03*\xb7\x02\n\x13VerificationFailure\x12$\n VERIFICATION_FAILURE_UNSPECIFIED\x10\x00\x12+\n\'VERIFICATION_FAILURE_DOCUMENT_NOT_FOUND\x10\x01\x12-\n)VERIFICATION_FAILURE_GENERATION_NOT_FOUND\x10\x02\x12%\n!VERIFICATION_FAILURE_SPAN_INVALID\x10\x03\x12%\n!VERIFICATION_FAILURE_TEXT_DIFFERS\x10\x04\x12\'\n#VERIFICATION_FAILURE_DIGEST_DIFFERS\x10\x05\x12\'\n#VERIFICATION_FAILURE_CHUNK_MISMATCH\x10\x06\x42]\n\x1bio.groundwire.api.answer.v1P\x01Z!groundwire/api/answer/v1;answerv1\xaa\x02\x18Groundwire.Api.Answer.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.answer.v1.citation_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_CITATIONVERDICT']._serialized_start=1054
-  _globals['_CITATIONVERDICT']._serialized_end=1195
-  _globals['_CITATIONSTANCE']._serialized_start=1197
-  _globals['_CITATIONSTANCE']._serialized_end=1305
-  _globals['_VERIFICATIONFAILURE']._serialized_start=1308
-  _globals['_VERIFICATIONFAILURE']._serialized_end=1619
-  _globals['_CITATIONSTYLE']._serialized_start=1622
-  _globals['_CITATIONSTYLE']._serialized_end=1812
-  _globals['_CITATION']._serialized_start=140
-  _globals['_CITATION']._serialized_end=757
-  _globals['_CITATIONVERIFICATION']._serialized_start=760
-  _globals['_CITATIONVERIFICATION']._serialized_end=1051
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.answer.v1P\001Z!groundwire/api/answer/v1;answerv1\252\002\030Groundwire.Api.Answer.V1'
+  _globals['_CITATION'].fields_by_name['marker']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['marker']._serialized_options = b'\342A\001\001'
+  _globals['_CITATION'].fields_by_name['document_id']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['document_id']._serialized_options = b'\342A\001\002'
+  _globals['_CITATION'].fields_by_name['source_uri']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['source_uri']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['generation']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['generation']._serialized_options = b'\342A\001\002'
+  _globals['_CITATION'].fields_by_name['chunk_id']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['chunk_id']._serialized_options = b'\342A\001\001'
+  _globals['_CITATION'].fields_by_name['chunk_number']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['chunk_number']._serialized_options = b'\342A\001\001'
+  _globals['_CITATION'].fields_by_name['quote']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['quote']._serialized_options = b'\342A\001\002'
+  _globals['_CITATION'].fields_by_name['quote_sha256']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['quote_sha256']._serialized_options = b'\342A\001\001'
+  _globals['_CITATION'].fields_by_name['span']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['span']._serialized_options = b'\342A\001\002'
+  _globals['_CITATION'].fields_by_name['relevance_score']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['relevance_score']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['chapter']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['chapter']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['section']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['section']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['section_heading']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['section_heading']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['page_numbers']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['page_numbers']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['title']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['title']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['creators']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['creators']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['date_created']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['date_created']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['collection']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['collection']._serialized_options = b'\342A\001\001'
+  _globals['_CITATION'].fields_by_name['answer_spans']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['answer_spans']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['verdict']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['verdict']._serialized_options = b'\342A\001\003'
+  _globals['_CITATION'].fields_by_name['doi']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['doi']._serialized_options = b'\342A\001\001'
+  _globals['_CITATION'].fields_by_name['url']._loaded_options = None
+  _globals['_CITATION'].fields_by_name['url']._serialized_options = b'\342A\001\001'
+  _globals['_CITATIONVERDICT']._serialized_start=1161
+  _globals['_CITATIONVERDICT']._serialized_end=1302
+  _globals['_VERIFICATIONFAILURE']._serialized_start=1305
+  _globals['_VERIFICATIONFAILURE']._serialized_end=1616
+  _globals['_CITATION']._serialized_start=173
+  _globals['_CITATION']._serialized_end=864
+  _globals['_CITATIONVERIFICATION']._serialized_start=867
+  _globals['_CITATIONVERIFICATION']._serialized_end=1158
 # @@protoc_insertion_point(module_scope)

@@ -49,30 +49,6 @@ CITATION_VERDICT_FAILED: CitationVerdict.ValueType  # 3
 """It does not."""
 Global___CitationVerdict: _TypeAlias = CitationVerdict  # noqa: Y015
 
-class _CitationStance:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _CitationStanceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CitationStance.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    CITATION_STANCE_UNSPECIFIED: _CitationStance.ValueType  # 0
-    """Not judged."""
-    CITATION_STANCE_SUPPORTS: _CitationStance.ValueType  # 1
-    """For it."""
-    CITATION_STANCE_OPPOSES: _CitationStance.ValueType  # 2
-    """Against it."""
-
-class CitationStance(_CitationStance, metaclass=_CitationStanceEnumTypeWrapper):
-    """Whether evidence speaks for or against a claim."""
-
-CITATION_STANCE_UNSPECIFIED: CitationStance.ValueType  # 0
-"""Not judged."""
-CITATION_STANCE_SUPPORTS: CitationStance.ValueType  # 1
-"""For it."""
-CITATION_STANCE_OPPOSES: CitationStance.ValueType  # 2
-"""Against it."""
-Global___CitationStance: _TypeAlias = CitationStance  # noqa: Y015
-
 class _VerificationFailure:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -113,46 +89,6 @@ VERIFICATION_FAILURE_CHUNK_MISMATCH: VerificationFailure.ValueType  # 6
 """The chunk does not exist or does not hold the span."""
 Global___VerificationFailure: _TypeAlias = VerificationFailure  # noqa: Y015
 
-class _CitationStyle:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _CitationStyleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CitationStyle.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    CITATION_STYLE_UNSPECIFIED: _CitationStyle.ValueType  # 0
-    """Not given: `NUMBERED`."""
-    CITATION_STYLE_INLINE: _CitationStyle.ValueType  # 1
-    """The answer's text with its markers, each citation below as `[1] "quote" (title, p. page)`."""
-    CITATION_STYLE_NUMBERED: _CitationStyle.ValueType  # 2
-    """A line each: `[1] title, p. page`; what is missing is `unknown`."""
-    CITATION_STYLE_SOURCE_NODES: _CitationStyle.ValueType  # 3
-    """Nodes with text, metadata and score."""
-    CITATION_STYLE_APA_PLAIN: _CitationStyle.ValueType  # 4
-    """Authors joined by commas, `(year)` or `(n.d.)`, title, source, `, pp. pages`, then DOI or URL, with a
-    final period.
-    """
-    CITATION_STYLE_APA: _CitationStyle.ValueType  # 5
-    """APA, 7th edition."""
-
-class CitationStyle(_CitationStyle, metaclass=_CitationStyleEnumTypeWrapper):
-    """How citations are written."""
-
-CITATION_STYLE_UNSPECIFIED: CitationStyle.ValueType  # 0
-"""Not given: `NUMBERED`."""
-CITATION_STYLE_INLINE: CitationStyle.ValueType  # 1
-"""The answer's text with its markers, each citation below as `[1] "quote" (title, p. page)`."""
-CITATION_STYLE_NUMBERED: CitationStyle.ValueType  # 2
-"""A line each: `[1] title, p. page`; what is missing is `unknown`."""
-CITATION_STYLE_SOURCE_NODES: CitationStyle.ValueType  # 3
-"""Nodes with text, metadata and score."""
-CITATION_STYLE_APA_PLAIN: CitationStyle.ValueType  # 4
-"""Authors joined by commas, `(year)` or `(n.d.)`, title, source, `, pp. pages`, then DOI or URL, with a
-final period.
-"""
-CITATION_STYLE_APA: CitationStyle.ValueType  # 5
-"""APA, 7th edition."""
-Global___CitationStyle: _TypeAlias = CitationStyle  # noqa: Y015
-
 @_typing.final
 class Citation(_message.Message):
     """One piece of evidence: an exact range of a stored source that backs ranges of an answer.
@@ -184,7 +120,6 @@ class Citation(_message.Message):
     COLLECTION_FIELD_NUMBER: _builtins.int
     ANSWER_SPANS_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
-    STANCE_FIELD_NUMBER: _builtins.int
     DOI_FIELD_NUMBER: _builtins.int
     URL_FIELD_NUMBER: _builtins.int
     marker: _builtins.int
@@ -225,8 +160,6 @@ class Citation(_message.Message):
     """
     verdict: Global___CitationVerdict.ValueType
     """Output only. How the quote was found to agree with the source; never `FAILED` in an answer."""
-    stance: Global___CitationStance.ValueType
-    """Output only. Whether it speaks for or against what the answer says."""
     doi: _builtins.str
     """Optional. Digital object identifier, such as `10.1000/182`; from the document's metadata key `doi`."""
     url: _builtins.str
@@ -274,13 +207,12 @@ class Citation(_message.Message):
         collection: _builtins.str = ...,
         answer_spans: _abc.Iterable[_span_pb2.Span] | None = ...,
         verdict: Global___CitationVerdict.ValueType = ...,
-        stance: Global___CitationStance.ValueType = ...,
         doi: _builtins.str = ...,
         url: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["date_created", b"date_created", "span", b"span"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_spans", b"answer_spans", "chapter", b"chapter", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "collection", b"collection", "creators", b"creators", "date_created", b"date_created", "document_id", b"document_id", "doi", b"doi", "generation", b"generation", "marker", b"marker", "page_numbers", b"page_numbers", "quote", b"quote", "quote_sha256", b"quote_sha256", "relevance_score", b"relevance_score", "section", b"section", "section_heading", b"section_heading", "source_uri", b"source_uri", "span", b"span", "stance", b"stance", "title", b"title", "url", b"url", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_spans", b"answer_spans", "chapter", b"chapter", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "collection", b"collection", "creators", b"creators", "date_created", b"date_created", "document_id", b"document_id", "doi", b"doi", "generation", b"generation", "marker", b"marker", "page_numbers", b"page_numbers", "quote", b"quote", "quote_sha256", b"quote_sha256", "relevance_score", b"relevance_score", "section", b"section", "section_heading", b"section_heading", "source_uri", b"source_uri", "span", b"span", "title", b"title", "url", b"url", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -300,20 +232,20 @@ class CitationVerification(_message.Message):
     CURRENT_SPAN_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     verdict: Global___CitationVerdict.ValueType
-    """Output only. How the quote agrees with what is stored now."""
+    """How the quote agrees with what is stored now."""
     failure: Global___VerificationFailure.ValueType
-    """Output only. Why it failed; unset when it did not."""
+    """Why it failed; unset when it did not."""
     stored_text: _builtins.str
-    """Output only. The stored text at the span; empty when there is none."""
+    """The stored text at the span; empty when there is none."""
     generation_live: _builtins.bool
-    """Output only. Whether the cited generation is the live one."""
+    """Whether the cited generation is the live one."""
     current_generation: _builtins.int
-    """Output only. The live generation; 0 when the document is gone."""
+    """The live generation; 0 when the document is gone."""
     message: _builtins.str
-    """Output only. For people."""
+    """For people."""
     @_builtins.property
     def current_span(self) -> _span_pb2.Span:
-        """Output only. Where the quote stands in the live generation, if it is there exactly once; else unset."""
+        """Where the quote stands in the live generation, if it is there exactly once; else unset."""
 
     def __init__(
         self,

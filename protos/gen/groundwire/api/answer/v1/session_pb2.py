@@ -26,24 +26,25 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from groundwire.api.answer.v1 import answer_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_answer__pb2
 from groundwire.api.answer.v1 import citation_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_citation__pb2
-from groundwire.api.common.v1 import record_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_record__pb2
+from groundwire.api.common.v1 import role_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_role__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&groundwire/api/answer/v1/session.proto\x12\x18groundwire.api.answer.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a%groundwire/api/answer/v1/answer.proto\x1a\'groundwire/api/answer/v1/citation.proto\x1a%groundwire/api/common/v1/record.proto\"\x83\x04\n\x07Session\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x35\n\x05state\x18\x03 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionState\x12\x30\n\x0c\x63reated_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x36\n\x12last_activity_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x08messages\x18\x06 \x03(\x0b\x32!.groundwire.api.answer.v1.Message\x12\x0c\n\x04head\x18\x07 \x01(\t\x12\x17\n\x0f\x63onversation_id\x18\x08 \x01(\t\x12/\n\x0b\x65xpire_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12@\n\x0btransitions\x18\n \x03(\x0b\x32+.groundwire.api.answer.v1.SessionTransition\x12\x15\n\rmessage_count\x18\x0b \x01(\x04\x12/\n\x0cidle_timeout\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10\x61uto_new_session\x18\r \x01(\x08\"\xbe\x01\n\x11SessionTransition\x12:\n\nfrom_state\x18\x01 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionState\x12\x38\n\x08to_state\x18\x02 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionState\x12\x33\n\x0ftransition_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x97\x03\n\x07Message\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12,\n\x04role\x18\x02 \x01(\x0e\x32\x1e.groundwire.api.common.v1.Role\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x30\n\x0cmessage_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\tcitations\x18\x05 \x03(\x0b\x32\".groundwire.api.answer.v1.Citation\x12\x1a\n\x12related_message_id\x18\x06 \x01(\t\x12\x14\n\x0cis_from_book\x18\x07 \x01(\x08\x12\x17\n\nconfidence\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12?\n\x0erefusal_reason\x18\t \x01(\x0e\x32\'.groundwire.api.answer.v1.RefusalReason\x12\x35\n\x05state\x18\n \x01(\x0e\x32&.groundwire.api.answer.v1.MessageStateB\r\n\x0b_confidence*\xc9\x01\n\x0cSessionState\x12\x1d\n\x19SESSION_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15SESSION_STATE_CREATED\x10\x01\x12\x18\n\x14SESSION_STATE_ACTIVE\x10\x02\x12\x19\n\x15SESSION_STATE_PRUNING\x10\x03\x12\x16\n\x12SESSION_STATE_IDLE\x10\x04\x12\x19\n\x15SESSION_STATE_EXPIRED\x10\x05\x12\x17\n\x13SESSION_STATE_ENDED\x10\x06*\xa3\x01\n\x0cMessageState\x12\x1d\n\x19MESSAGE_STATE_UNSPECIFIED\x10\x00\x12\x1d\n\x19MESSAGE_STATE_IN_PROGRESS\x10\x01\x12\x1a\n\x16MESSAGE_STATE_COMPLETE\x10\x02\x12\x1d\n\x19MESSAGE_STATE_INTERRUPTED\x10\x03\x12\x1a\n\x16MESSAGE_STATE_REDACTED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&groundwire/api/answer/v1/session.proto\x12\x18groundwire.api.answer.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a%groundwire/api/answer/v1/answer.proto\x1a\'groundwire/api/answer/v1/citation.proto\x1a#groundwire/api/common/v1/role.proto\"\xcf\x03\n\x07Session\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x35\n\x05state\x18\x03 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionState\x12/\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x36\n\x12last_activity_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x33\n\x08messages\x18\x06 \x03(\x0b\x32!.groundwire.api.answer.v1.Message\x12\x0c\n\x04head\x18\x07 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12@\n\x0btransitions\x18\t \x03(\x0b\x32+.groundwire.api.answer.v1.SessionTransition\x12\x15\n\rmessage_count\x18\n \x01(\x03\x12/\n\x0cidle_timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\"\xbe\x01\n\x11SessionTransition\x12:\n\nfrom_state\x18\x01 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionState\x12\x38\n\x08to_state\x18\x02 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionState\x12\x33\n\x0ftransition_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x97\x03\n\x07Message\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12,\n\x04role\x18\x02 \x01(\x0e\x32\x1e.groundwire.api.common.v1.Role\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x30\n\x0cmessage_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\tcitations\x18\x05 \x03(\x0b\x32\".groundwire.api.answer.v1.Citation\x12\x1a\n\x12related_message_id\x18\x06 \x01(\t\x12\x14\n\x0cis_from_book\x18\x07 \x01(\x08\x12\x17\n\nconfidence\x18\x08 \x01(\x01H\x00\x88\x01\x01\x12?\n\x0erefusal_reason\x18\t \x01(\x0e\x32\'.groundwire.api.answer.v1.RefusalReason\x12\x35\n\x05state\x18\n \x01(\x0e\x32&.groundwire.api.answer.v1.MessageStateB\r\n\x0b_confidence*\xc9\x01\n\x0cSessionState\x12\x1d\n\x19SESSION_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15SESSION_STATE_CREATED\x10\x01\x12\x18\n\x14SESSION_STATE_ACTIVE\x10\x02\x12\x19\n\x15SESSION_STATE_PRUNING\x10\x03\x12\x16\n\x12SESSION_STATE_IDLE\x10\x04\x12\x19\n\x15SESSION_STATE_EXPIRED\x10\x05\x12\x17\n\x13SESSION_STATE_ENDED\x10\x06*\xa3\x01\n\x0cMessageState\x12\x1d\n\x19MESSAGE_STATE_UNSPECIFIED\x10\x00\x12\x1d\n\x19MESSAGE_STATE_IN_PROGRESS\x10\x01\x12\x1a\n\x16MESSAGE_STATE_COMPLETE\x10\x02\x12\x1d\n\x19MESSAGE_STATE_INTERRUPTED\x10\x03\x12\x1a\n\x16MESSAGE_STATE_REDACTED\x10\x04\x42]\n\x1bio.groundwire.api.answer.v1P\x01Z!groundwire/api/answer/v1;answerv1\xaa\x02\x18Groundwire.Api.Answer.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.answer.v1.session_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_SESSIONSTATE']._serialized_start=1374
-  _globals['_SESSIONSTATE']._serialized_end=1575
-  _globals['_MESSAGESTATE']._serialized_start=1578
-  _globals['_MESSAGESTATE']._serialized_end=1741
-  _globals['_SESSION']._serialized_start=253
-  _globals['_SESSION']._serialized_end=768
-  _globals['_SESSIONTRANSITION']._serialized_start=771
-  _globals['_SESSIONTRANSITION']._serialized_end=961
-  _globals['_MESSAGE']._serialized_start=964
-  _globals['_MESSAGE']._serialized_end=1371
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.answer.v1P\001Z!groundwire/api/answer/v1;answerv1\252\002\030Groundwire.Api.Answer.V1'
+  _globals['_SESSIONSTATE']._serialized_start=1320
+  _globals['_SESSIONSTATE']._serialized_end=1521
+  _globals['_MESSAGESTATE']._serialized_start=1524
+  _globals['_MESSAGESTATE']._serialized_end=1687
+  _globals['_SESSION']._serialized_start=251
+  _globals['_SESSION']._serialized_end=714
+  _globals['_SESSIONTRANSITION']._serialized_start=717
+  _globals['_SESSIONTRANSITION']._serialized_end=907
+  _globals['_MESSAGE']._serialized_start=910
+  _globals['_MESSAGE']._serialized_end=1317
 # @@protoc_insertion_point(module_scope)

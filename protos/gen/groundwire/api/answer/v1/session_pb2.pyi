@@ -12,7 +12,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from groundwire.api.answer.v1 import answer_pb2 as _answer_pb2
 from groundwire.api.answer.v1 import citation_pb2 as _citation_pb2
-from groundwire.api.common.v1 import record_pb2 as _record_pb2
+from groundwire.api.common.v1 import role_pb2 as _role_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -105,53 +105,47 @@ class Session(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     COLLECTION_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
-    CREATED_TIME_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
     LAST_ACTIVITY_TIME_FIELD_NUMBER: _builtins.int
     MESSAGES_FIELD_NUMBER: _builtins.int
     HEAD_FIELD_NUMBER: _builtins.int
-    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     TRANSITIONS_FIELD_NUMBER: _builtins.int
     MESSAGE_COUNT_FIELD_NUMBER: _builtins.int
     IDLE_TIMEOUT_FIELD_NUMBER: _builtins.int
-    AUTO_NEW_SESSION_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
-    """Output only. Id, a UUID."""
+    """Id, a UUID."""
     collection: _builtins.str
-    """Output only. Name of the collection its questions are about."""
+    """Name of the collection its questions are about."""
     state: Global___SessionState.ValueType
-    """Output only. State it is in."""
+    """State it is in."""
     head: _builtins.str
-    """Output only. Id of the newest message; empty before the first. Give it as `expected_head`."""
-    conversation_id: _builtins.str
-    """Output only. Conversation its turns and summaries are recorded under; empty when nothing is recorded."""
+    """Id of the newest message; empty before the first. Give it as `expected_head`."""
     message_count: _builtins.int
-    """Output only. Messages ever, those outside the window included."""
-    auto_new_session: _builtins.bool
-    """Output only. Starts a new session by itself when the topic shifts."""
+    """Messages ever, those outside the window included."""
     @_builtins.property
-    def created_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When it was created."""
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was created."""
 
     @_builtins.property
     def last_activity_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When something last happened in it. Also known as `last_activity`."""
+        """When something last happened in it. Also known as `last_activity`."""
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Message]:
-        """Output only. Messages in the window, oldest first, at most 10; left out by `ListSessions`."""
+        """Messages in the window, oldest first, at most 10; left out by `ListSessions`."""
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When it expires unless something happens."""
+        """When it expires unless something happens."""
 
     @_builtins.property
     def transitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionTransition]:
-        """Output only. States it went through, oldest first, at most the last 50; left out by `ListSessions`."""
+        """States it went through, oldest first, at most the last 50; left out by `ListSessions`."""
 
     @_builtins.property
     def idle_timeout(self) -> _duration_pb2.Duration:
-        """Output only. Idle time after which it expires."""
+        """Idle time after which it expires."""
 
     def __init__(
         self,
@@ -159,20 +153,18 @@ class Session(_message.Message):
         session_id: _builtins.str = ...,
         collection: _builtins.str = ...,
         state: Global___SessionState.ValueType = ...,
-        created_time: _timestamp_pb2.Timestamp | None = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
         last_activity_time: _timestamp_pb2.Timestamp | None = ...,
         messages: _abc.Iterable[Global___Message] | None = ...,
         head: _builtins.str = ...,
-        conversation_id: _builtins.str = ...,
         expire_time: _timestamp_pb2.Timestamp | None = ...,
         transitions: _abc.Iterable[Global___SessionTransition] | None = ...,
         message_count: _builtins.int = ...,
         idle_timeout: _duration_pb2.Duration | None = ...,
-        auto_new_session: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_time", b"created_time", "expire_time", b"expire_time", "idle_timeout", b"idle_timeout", "last_activity_time", b"last_activity_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "idle_timeout", b"idle_timeout", "last_activity_time", b"last_activity_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auto_new_session", b"auto_new_session", "collection", b"collection", "conversation_id", b"conversation_id", "created_time", b"created_time", "expire_time", b"expire_time", "head", b"head", "idle_timeout", b"idle_timeout", "last_activity_time", b"last_activity_time", "message_count", b"message_count", "messages", b"messages", "session_id", b"session_id", "state", b"state", "transitions", b"transitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "create_time", b"create_time", "expire_time", b"expire_time", "head", b"head", "idle_timeout", b"idle_timeout", "last_activity_time", b"last_activity_time", "message_count", b"message_count", "messages", b"messages", "session_id", b"session_id", "state", b"state", "transitions", b"transitions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -188,12 +180,12 @@ class SessionTransition(_message.Message):
     TO_STATE_FIELD_NUMBER: _builtins.int
     TRANSITION_TIME_FIELD_NUMBER: _builtins.int
     from_state: Global___SessionState.ValueType
-    """Output only. State before; unspecified for the first."""
+    """State before; unspecified for the first."""
     to_state: Global___SessionState.ValueType
-    """Output only. State after."""
+    """State after."""
     @_builtins.property
     def transition_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When."""
+        """When."""
 
     def __init__(
         self,
@@ -227,34 +219,34 @@ class Message(_message.Message):
     REFUSAL_REASON_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
-    """Output only. Id, a UUID: the caller's for questions, the server's for answers."""
-    role: _record_pb2.Role.ValueType
-    """Output only. Who said it."""
+    """Id, a UUID: the caller's for questions, the server's for answers."""
+    role: _role_pb2.Role.ValueType
+    """Who said it."""
     content: _builtins.str
-    """Output only. What was said."""
+    """What was said."""
     related_message_id: _builtins.str
-    """Output only. For an answer, the id of its question."""
+    """For an answer, the id of its question."""
     is_from_book: _builtins.bool
-    """Output only. For an answer, whether it was drawn from the collection."""
+    """For an answer, whether it was drawn from the collection."""
     confidence: _builtins.float
-    """Output only. For an answer, how well it is backed, 0.0 to 1.0."""
+    """For an answer, how well it is backed, 0.0 to 1.0."""
     refusal_reason: _answer_pb2.RefusalReason.ValueType
-    """Output only. For an answer, why it is a refusal; unset when it is none."""
+    """For an answer, why it is a refusal; unset when it is none."""
     state: Global___MessageState.ValueType
-    """Output only. How far it is."""
+    """How far it is."""
     @_builtins.property
     def message_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When; never before the message above."""
+        """When; never before the message above."""
 
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
-        """Output only. Citations of an answer, as they were when it was given."""
+        """Citations of an answer, as they were when it was given."""
 
     def __init__(
         self,
         *,
         message_id: _builtins.str = ...,
-        role: _record_pb2.Role.ValueType = ...,
+        role: _role_pb2.Role.ValueType = ...,
         content: _builtins.str = ...,
         message_time: _timestamp_pb2.Timestamp | None = ...,
         citations: _abc.Iterable[_citation_pb2.Citation] | None = ...,

@@ -9,7 +9,6 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from groundwire.api.common.v1 import metadata_value_pb2 as _metadata_value_pb2
-from groundwire.api.common.v1 import record_pb2 as _record_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
 import builtins as _builtins
 import sys
@@ -81,106 +80,103 @@ class Chunk(_message.Message):
     WINDOW_SIZE_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
-    RECORD_TYPE_FIELD_NUMBER: _builtins.int
     EMBEDDING_MODEL_FIELD_NUMBER: _builtins.int
-    EMBEDDING_TIME_FIELD_NUMBER: _builtins.int
-    CREATED_TIME_FIELD_NUMBER: _builtins.int
+    EMBED_TIME_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
     EMBEDDING_FIELD_NUMBER: _builtins.int
     chunk_id: _builtins.str
-    """Output only. Id in the scheme of the profile, such as `doc_<uuid>#chunk_007`."""
+    """Id in the scheme of the profile, such as `doc_<uuid>#chunk_007`."""
     chunk_number: _builtins.int
-    """Output only. Unique in the system, never reused, from 1 and below 2^53, so JavaScript numbers hold it."""
+    """Unique in the system, never reused, from 1 and below 2^53, so JavaScript numbers hold it."""
     document_id: _builtins.str
-    """Output only. Document it belongs to."""
+    """Document it belongs to."""
     generation: _builtins.int
-    """Output only. Generation of the document, from 1."""
+    """Generation of the document, from 1."""
     sequence_num: _builtins.int
-    """Output only. Place in the document, from 0. Also known as `chunk_index`."""
+    """Place in the document, from 0. Also known as `chunk_index`."""
     content: _builtins.str
-    """Output only. The text, verbatim. Empty for a chunk above the paragraph of more than 65,536 code points;
+    """The text, verbatim. Empty for a chunk above the paragraph of more than 65,536 code points;
     `GetDocumentText` reads its span.
     """
     content_hash: _builtins.str
-    """Output only. SHA-256 of the UTF-8 bytes of `content`, 64 lower-case hex digits."""
+    """SHA-256 of the UTF-8 bytes of `content`, 64 lower-case hex digits."""
     chapter: _builtins.str
-    """Output only. Chapter; never empty (first heading, else title, else file name)."""
+    """Chapter; never empty (first heading, else title, else file name)."""
     section: _builtins.str
-    """Output only. Section within the chapter; empty when there is none."""
+    """Section within the chapter; empty when there is none."""
     section_heading: _builtins.str
-    """Output only. Nearest heading above; never empty (falls back to the chapter). Also known as
+    """Nearest heading above; never empty (falls back to the chapter). Also known as
     `section_title`.
     """
     level: _builtins.int
-    """Output only. Depth: 0 document, 1 chapter, 2 section, 3 paragraph."""
+    """Depth: 0 document, 1 chapter, 2 section, 3 paragraph."""
     source_uri: _builtins.str
-    """Output only. Source of the document, exactly as it was sent."""
+    """Source of the document, exactly as it was sent."""
     token_count: _builtins.int
-    """Output only. Tokens of `content`, by the counter named in `tokenizer`."""
+    """Tokens of `content`, by the counter named in `tokenizer`."""
     tokenizer: _builtins.str
-    """Output only. Name of the counter of tokens."""
+    """Name of the counter of tokens."""
     word_count: _builtins.int
-    """Output only. Words of `content`, split at white space."""
+    """Words of `content`, split at white space."""
     char_count: _builtins.int
-    """Output only. Code points of `content`."""
+    """Code points of `content`."""
     overlap_prev_chars: _builtins.int
-    """Output only. Code points shared with the chunk before; 0 for the first."""
+    """Code points shared with the chunk before; 0 for the first."""
     overlap_next_chars: _builtins.int
-    """Output only. Code points shared with the chunk after; 0 for the last."""
+    """Code points shared with the chunk after; 0 for the last."""
     unique_content_start: _builtins.int
-    """Output only. `span.start + overlap_prev_chars`, at most `unique_content_end`; code points."""
+    """`span.start + overlap_prev_chars`, at most `unique_content_end`; code points."""
     unique_content_end: _builtins.int
-    """Output only. `span.end - overlap_next_chars`, at least `unique_content_start`; code points."""
+    """`span.end - overlap_next_chars`, at least `unique_content_start`; code points."""
     prev_chunk_id: _builtins.str
-    """Output only. Chunk before; empty for the first, and above the paragraph."""
+    """Chunk before; empty for the first, and above the paragraph."""
     next_chunk_id: _builtins.str
-    """Output only. Chunk after; empty for the last, and above the paragraph."""
+    """Chunk after; empty for the last, and above the paragraph."""
     parent_chunk_id: _builtins.str
-    """Output only. Chunk one level up, where levels have chunks of their own; else empty."""
+    """Chunk one level up, where levels have chunks of their own; else empty."""
     grandparent_chunk_id: _builtins.str
-    """Output only. Chunk two levels up; else empty."""
+    """Chunk two levels up; else empty."""
     undersized: _builtins.bool
-    """Output only. Shorter than the profile's minimum because it could not be merged."""
+    """Shorter than the profile's minimum because it could not be merged."""
     sentence_index: _builtins.int
-    """Output only. Number of the sentence in the document, from 0; set by the sentence chunker only."""
+    """Number of the sentence in the document, from 0; set by the sentence chunker only."""
     window_size: _builtins.int
-    """Output only. Sentences on each side that `Expand` adds; set by the sentence chunker only."""
-    record_type: _record_pb2.RecordType.ValueType
-    """Output only. `DOCUMENT`, or the type of the record it belongs to."""
+    """Sentences on each side that `Expand` adds; set by the sentence chunker only."""
     embedding_model: _builtins.str
-    """Output only. Model that made its vector."""
+    """Model that made its vector."""
     @_builtins.property
     def span(self) -> _span_pb2.Span:
-        """Output only. Where it stands in the canonical text; the slice equals `content`."""
+        """Where it stands in the canonical text; the slice equals `content`."""
 
     @_builtins.property
     def page_numbers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Output only. Pages, rising, from 1, without gaps; empty for formats without pages."""
+        """Pages, rising, from 1, without gaps; empty for formats without pages."""
 
     @_builtins.property
     def hierarchy_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Headings above, outermost first. By the hierarchy chunker: document, chapter, section and
+        """Headings above, outermost first. By the hierarchy chunker: document, chapter, section and
         paragraph, such as `para_1`, as far as there are.
         """
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Tags of the document and of the chunk itself."""
+        """Tags of the document and of the chunk itself."""
 
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
-        """Output only. The caller's own keys of the document, overlaid by those of the chunk."""
+        """The caller's own keys of the document, overlaid by those of the chunk."""
 
     @_builtins.property
-    def embedding_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When its vector was made; moves only when it is embedded again."""
+    def embed_time(self) -> _timestamp_pb2.Timestamp:
+        """When its vector was made; moves only when it is embedded again."""
 
     @_builtins.property
-    def created_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When it was stored."""
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was stored."""
 
     @_builtins.property
     def embedding(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Output only. Its vector, only when asked for; as many numbers as the collection has dimensions."""
+        """Its vector, only when asked for; as many numbers as the collection has dimensions."""
 
     def __init__(
         self,
@@ -217,15 +213,14 @@ class Chunk(_message.Message):
         window_size: _builtins.int | None = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
         metadata: _abc.Mapping[_builtins.str, _metadata_value_pb2.MetadataValue] | None = ...,
-        record_type: _record_pb2.RecordType.ValueType = ...,
         embedding_model: _builtins.str = ...,
-        embedding_time: _timestamp_pb2.Timestamp | None = ...,
-        created_time: _timestamp_pb2.Timestamp | None = ...,
+        embed_time: _timestamp_pb2.Timestamp | None = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
         embedding: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_sentence_index", b"_sentence_index", "_window_size", b"_window_size", "created_time", b"created_time", "embedding_time", b"embedding_time", "sentence_index", b"sentence_index", "span", b"span", "window_size", b"window_size"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_sentence_index", b"_sentence_index", "_window_size", b"_window_size", "create_time", b"create_time", "embed_time", b"embed_time", "sentence_index", b"sentence_index", "span", b"span", "window_size", b"window_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sentence_index", b"_sentence_index", "_window_size", b"_window_size", "chapter", b"chapter", "char_count", b"char_count", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "content", b"content", "content_hash", b"content_hash", "created_time", b"created_time", "document_id", b"document_id", "embedding", b"embedding", "embedding_model", b"embedding_model", "embedding_time", b"embedding_time", "generation", b"generation", "grandparent_chunk_id", b"grandparent_chunk_id", "hierarchy_path", b"hierarchy_path", "level", b"level", "metadata", b"metadata", "next_chunk_id", b"next_chunk_id", "overlap_next_chars", b"overlap_next_chars", "overlap_prev_chars", b"overlap_prev_chars", "page_numbers", b"page_numbers", "parent_chunk_id", b"parent_chunk_id", "prev_chunk_id", b"prev_chunk_id", "record_type", b"record_type", "section", b"section", "section_heading", b"section_heading", "sentence_index", b"sentence_index", "sequence_num", b"sequence_num", "source_uri", b"source_uri", "span", b"span", "tags", b"tags", "token_count", b"token_count", "tokenizer", b"tokenizer", "undersized", b"undersized", "unique_content_end", b"unique_content_end", "unique_content_start", b"unique_content_start", "window_size", b"window_size", "word_count", b"word_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sentence_index", b"_sentence_index", "_window_size", b"_window_size", "chapter", b"chapter", "char_count", b"char_count", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "content", b"content", "content_hash", b"content_hash", "create_time", b"create_time", "document_id", b"document_id", "embed_time", b"embed_time", "embedding", b"embedding", "embedding_model", b"embedding_model", "generation", b"generation", "grandparent_chunk_id", b"grandparent_chunk_id", "hierarchy_path", b"hierarchy_path", "level", b"level", "metadata", b"metadata", "next_chunk_id", b"next_chunk_id", "overlap_next_chars", b"overlap_next_chars", "overlap_prev_chars", b"overlap_prev_chars", "page_numbers", b"page_numbers", "parent_chunk_id", b"parent_chunk_id", "prev_chunk_id", b"prev_chunk_id", "section", b"section", "section_heading", b"section_heading", "sentence_index", b"sentence_index", "sequence_num", b"sequence_num", "source_uri", b"source_uri", "span", b"span", "tags", b"tags", "token_count", b"token_count", "tokenizer", b"tokenizer", "undersized", b"undersized", "unique_content_end", b"unique_content_end", "unique_content_start", b"unique_content_start", "window_size", b"window_size", "word_count", b"word_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__sentence_index: _TypeAlias = _typing.Literal["sentence_index"]  # noqa: Y015
     _WhichOneofArgType__sentence_index: _TypeAlias = _typing.Literal["_sentence_index", b"_sentence_index"]  # noqa: Y015

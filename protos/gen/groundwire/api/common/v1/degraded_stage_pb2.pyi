@@ -28,15 +28,9 @@ class _DegradedStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Degrade
     """Comparison of vectors, in a search by words while the model does not answer: relevance is the share of the best
     lexical score, and the similarities are 0. Searches that find by vectors fail instead.
     """
-    DEGRADED_STAGE_LEXICAL: _DegradedStage.ValueType  # 2
-    """Search by words; results come from vectors only."""
-    DEGRADED_STAGE_SELF_QUERY: _DegradedStage.ValueType  # 3
+    DEGRADED_STAGE_SELF_QUERY: _DegradedStage.ValueType  # 2
     """Derivation of a filter from the query."""
-    DEGRADED_STAGE_GENERATOR: _DegradedStage.ValueType  # 4
-    """The configured generator; the extractive one answered."""
-    DEGRADED_STAGE_CONTEXT: _DegradedStage.ValueType  # 5
-    """Records of the conversation."""
-    DEGRADED_STAGE_RECORDING: _DegradedStage.ValueType  # 6
+    DEGRADED_STAGE_RECORDING: _DegradedStage.ValueType  # 3
     """Writing turns, summaries or the query log."""
 
 class DegradedStage(_DegradedStage, metaclass=_DegradedStageEnumTypeWrapper):
@@ -48,14 +42,8 @@ DEGRADED_STAGE_DENSE: DegradedStage.ValueType  # 1
 """Comparison of vectors, in a search by words while the model does not answer: relevance is the share of the best
 lexical score, and the similarities are 0. Searches that find by vectors fail instead.
 """
-DEGRADED_STAGE_LEXICAL: DegradedStage.ValueType  # 2
-"""Search by words; results come from vectors only."""
-DEGRADED_STAGE_SELF_QUERY: DegradedStage.ValueType  # 3
+DEGRADED_STAGE_SELF_QUERY: DegradedStage.ValueType  # 2
 """Derivation of a filter from the query."""
-DEGRADED_STAGE_GENERATOR: DegradedStage.ValueType  # 4
-"""The configured generator; the extractive one answered."""
-DEGRADED_STAGE_CONTEXT: DegradedStage.ValueType  # 5
-"""Records of the conversation."""
-DEGRADED_STAGE_RECORDING: DegradedStage.ValueType  # 6
+DEGRADED_STAGE_RECORDING: DegradedStage.ValueType  # 3
 """Writing turns, summaries or the query log."""
 Global___DegradedStage: _TypeAlias = DegradedStage  # noqa: Y015

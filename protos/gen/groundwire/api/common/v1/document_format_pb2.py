@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.groundwire/api/common/v1/document_format.proto\x12\x18groundwire.api.common.v1*\x83\x02\n\x0e\x44ocumentFormat\x12\x1f\n\x1b\x44OCUMENT_FORMAT_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44OCUMENT_FORMAT_TEXT\x10\x01\x12\x1c\n\x18\x44OCUMENT_FORMAT_MARKDOWN\x10\x02\x12\x18\n\x14\x44OCUMENT_FORMAT_HTML\x10\x03\x12\x17\n\x13\x44OCUMENT_FORMAT_PDF\x10\x04\x12\x18\n\x14\x44OCUMENT_FORMAT_DOCX\x10\x05\x12\x17\n\x13\x44OCUMENT_FORMAT_RST\x10\x06\x12\x17\n\x13\x44OCUMENT_FORMAT_CSV\x10\x07\x12\x19\n\x15\x44OCUMENT_FORMAT_JSONL\x10\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.groundwire/api/common/v1/document_format.proto\x12\x18groundwire.api.common.v1*\x83\x02\n\x0e\x44ocumentFormat\x12\x1f\n\x1b\x44OCUMENT_FORMAT_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44OCUMENT_FORMAT_TEXT\x10\x01\x12\x1c\n\x18\x44OCUMENT_FORMAT_MARKDOWN\x10\x02\x12\x18\n\x14\x44OCUMENT_FORMAT_HTML\x10\x03\x12\x17\n\x13\x44OCUMENT_FORMAT_PDF\x10\x04\x12\x18\n\x14\x44OCUMENT_FORMAT_DOCX\x10\x05\x12\x17\n\x13\x44OCUMENT_FORMAT_RST\x10\x06\x12\x17\n\x13\x44OCUMENT_FORMAT_CSV\x10\x07\x12\x19\n\x15\x44OCUMENT_FORMAT_JSONL\x10\x08\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.common.v1.document_format_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
   _globals['_DOCUMENTFORMAT']._serialized_start=77
   _globals['_DOCUMENTFORMAT']._serialized_end=336
 # @@protoc_insertion_point(module_scope)

@@ -154,9 +154,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     `request_id` is safe.
     """
     ERROR_REASON_NOT_AVAILABLE: _ErrorReason.ValueType  # 34
-    """UNIMPLEMENTED. The contract has this call or option, this version of the server does not offer it.
+    """UNIMPLEMENTED. This version of the server does not know the call; the client is newer than it.
 
-    Metadata: `feature`, as in `{"feature": "ExportVault"}`.
+    Metadata: `feature`, as in `{"feature": "Summarize"}`.
     """
     ERROR_REASON_DATA_LOSS: _ErrorReason.ValueType  # 35
     """DATA_LOSS. Stored data contradicts its own checksum or bounds.
@@ -368,9 +368,9 @@ ERROR_REASON_DEADLINE_EXCEEDED: ErrorReason.ValueType  # 33
 `request_id` is safe.
 """
 ERROR_REASON_NOT_AVAILABLE: ErrorReason.ValueType  # 34
-"""UNIMPLEMENTED. The contract has this call or option, this version of the server does not offer it.
+"""UNIMPLEMENTED. This version of the server does not know the call; the client is newer than it.
 
-Metadata: `feature`, as in `{"feature": "ExportVault"}`.
+Metadata: `feature`, as in `{"feature": "Summarize"}`.
 """
 ERROR_REASON_DATA_LOSS: ErrorReason.ValueType  # 35
 """DATA_LOSS. Stored data contradicts its own checksum or bounds.

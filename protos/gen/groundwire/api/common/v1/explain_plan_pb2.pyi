@@ -43,9 +43,7 @@ class _ExplainStageKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Expl
     """Join with the live generation; stale candidates leave here."""
     EXPLAIN_STAGE_KIND_VALIDATE: _ExplainStageKind.ValueType  # 7
     """Thresholds, approved sources, complete metadata."""
-    EXPLAIN_STAGE_KIND_MEMORY: _ExplainStageKind.ValueType  # 8
-    """Importance and recency of memories."""
-    EXPLAIN_STAGE_KIND_RERANK: _ExplainStageKind.ValueType  # 9
+    EXPLAIN_STAGE_KIND_RERANK: _ExplainStageKind.ValueType  # 8
     """Scores of the reranker."""
 
 class ExplainStageKind(_ExplainStageKind, metaclass=_ExplainStageKindEnumTypeWrapper):
@@ -67,9 +65,7 @@ EXPLAIN_STAGE_KIND_JOIN: ExplainStageKind.ValueType  # 6
 """Join with the live generation; stale candidates leave here."""
 EXPLAIN_STAGE_KIND_VALIDATE: ExplainStageKind.ValueType  # 7
 """Thresholds, approved sources, complete metadata."""
-EXPLAIN_STAGE_KIND_MEMORY: ExplainStageKind.ValueType  # 8
-"""Importance and recency of memories."""
-EXPLAIN_STAGE_KIND_RERANK: ExplainStageKind.ValueType  # 9
+EXPLAIN_STAGE_KIND_RERANK: ExplainStageKind.ValueType  # 8
 """Scores of the reranker."""
 Global___ExplainStageKind: _TypeAlias = ExplainStageKind  # noqa: Y015
 
@@ -186,52 +182,52 @@ class ExplainPlan(_message.Message):
     DIVERSITY_FIELD_NUMBER: _builtins.int
     CANDIDATE_COUNT_FIELD_NUMBER: _builtins.int
     mode: _search_mode_pb2.SearchMode.ValueType
-    """Output only. Legs that ran."""
+    """Legs that ran."""
     dense_weight: _builtins.float
-    """Output only. Share of the dense leg in the fusion, 0.0 to 1.0."""
+    """Share of the dense leg in the fusion, 0.0 to 1.0."""
     similarity_min: _builtins.float
-    """Output only. Smallest similarity among the candidates, 0.0 to 1.0."""
+    """Smallest similarity among the candidates, 0.0 to 1.0."""
     similarity_max: _builtins.float
-    """Output only. Largest similarity among the candidates, 0.0 to 1.0."""
+    """Largest similarity among the candidates, 0.0 to 1.0."""
     min_relevance: _builtins.float
-    """Output only. Smallest relevance that was accepted, 0.0 to 1.0."""
+    """Smallest relevance that was accepted, 0.0 to 1.0."""
     filter_json: _builtins.str
-    """Output only. The filter that was applied, in JSON form with canonical field names; empty when there was
+    """The filter that was applied, in JSON form with canonical field names; empty when there was
     none.
     """
     lexical_max: _builtins.float
-    """Output only. Largest raw score of the words among the candidates; 0 without words."""
+    """Largest raw score of the words among the candidates; 0 without words."""
     chapter_support: _builtins.float
-    """Output only. Share of a chunk's relevance that its chapter decides, 0.0 to 1.0."""
+    """Share of a chunk's relevance that its chapter decides, 0.0 to 1.0."""
     rerank_weight: _builtins.float
-    """Output only. Share of the reranker in the relevance of the candidates it scored, 0.0 to 1.0; 0 when none
+    """Share of the reranker in the relevance of the candidates it scored, 0.0 to 1.0; 0 when none
     ran.
     """
     top_k: _builtins.int
-    """Output only. Most results to return."""
+    """Most results to return."""
     order_by: _search_mode_pb2.OrderBy.ValueType
-    """Output only. Order of the results."""
+    """Order of the results."""
     diversity: _builtins.float
-    """Output only. Share of the similarity to what is already selected that candidates lose in the selection,
+    """Share of the similarity to what is already selected that candidates lose in the selection,
     0.0 to 1.0.
     """
     candidate_count: _builtins.int
-    """Output only. Candidates that were ranked, those not listed included."""
+    """Candidates that were ranked, those not listed included."""
     @_builtins.property
     def stages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainStage]:
-        """Output only. What ran, in order."""
+        """What ran, in order."""
 
     @_builtins.property
     def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainCandidate]:
-        """Output only. Returned hits by rank, then near misses by falling relevance, at most 100 together."""
+        """Returned hits by rank, then near misses by falling relevance, at most 100 together."""
 
     @_builtins.property
     def terms(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainTerm]:
-        """Output only. Words that were looked up, rarest first, with the chunks that contain them."""
+        """Words that were looked up, rarest first, with the chunks that contain them."""
 
     @_builtins.property
     def phrases(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainTerm]:
-        """Output only. Phrases that were looked up, with the chunks that contain them."""
+        """Phrases that were looked up, with the chunks that contain them."""
 
     def __init__(
         self,
@@ -271,9 +267,9 @@ class ExplainTerm(_message.Message):
     TERM_FIELD_NUMBER: _builtins.int
     CHUNK_COUNT_FIELD_NUMBER: _builtins.int
     term: _builtins.str
-    """Output only. The word, folded; or the words of a phrase."""
+    """The word, folded; or the words of a phrase."""
     chunk_count: _builtins.int
-    """Output only. Chunks of the collection that contain it."""
+    """Chunks of the collection that contain it."""
     def __init__(
         self,
         *,
@@ -304,28 +300,28 @@ class ExplainStage(_message.Message):
     SELECTIVITY_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
     kind: Global___ExplainStageKind.ValueType
-    """Output only. Which step."""
+    """Which step."""
     engine: _builtins.str
-    """Output only. Engine that ran it, such as `qdrant-edge` or `sqlite-fts5`."""
+    """Engine that ran it, such as `qdrant-edge` or `sqlite-fts5`."""
     path: Global___SearchPath.ValueType
-    """Output only. How the engine went through its data."""
+    """How the engine went through its data."""
     candidate_count: _builtins.int
-    """Output only. Candidates that came out."""
+    """Candidates that came out."""
     filter_applied: _builtins.bool
-    """Output only. Whether the whole filter was applied in this step."""
+    """Whether the whole filter was applied in this step."""
     selectivity: _builtins.float
-    """Output only. Share of the chunks that satisfy the filter as the planner saw it, 0.0 to 1.0; unset without
+    """Share of the chunks that satisfy the filter as the planner saw it, 0.0 to 1.0; unset without
     a filter.
     """
     detail: _builtins.str
-    """Output only. Why the step ran this way, such as `resolved to 812 chunks`."""
+    """Why the step ran this way, such as `resolved to 812 chunks`."""
     @_builtins.property
     def elapsed(self) -> _duration_pb2.Duration:
-        """Output only. How long it took."""
+        """How long it took."""
 
     @_builtins.property
     def resolved_clauses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Clauses that the catalog resolved to ids because the engine cannot evaluate them, as paths
+        """Clauses that the catalog resolved to ids because the engine cannot evaluate them, as paths
         in the filter.
         """
 
@@ -365,8 +361,6 @@ class ExplainCandidate(_message.Message):
     LEXICAL_RANK_FIELD_NUMBER: _builtins.int
     LEXICAL_RAW_SCORE_FIELD_NUMBER: _builtins.int
     LEXICAL_SCORE_FIELD_NUMBER: _builtins.int
-    IMPORTANCE_SCORE_FIELD_NUMBER: _builtins.int
-    RECENCY_BONUS_FIELD_NUMBER: _builtins.int
     RELEVANCE_SCORE_FIELD_NUMBER: _builtins.int
     RANK_FIELD_NUMBER: _builtins.int
     FATE_FIELD_NUMBER: _builtins.int
@@ -379,51 +373,47 @@ class ExplainCandidate(_message.Message):
     PLACE_FIELD_NUMBER: _builtins.int
     QUERY_TYPE_BONUS_FIELD_NUMBER: _builtins.int
     chunk_number: _builtins.int
-    """Output only. Number of the chunk, below 2^53."""
+    """Number of the chunk, below 2^53."""
     chunk_id: _builtins.str
-    """Output only. Id of the chunk."""
+    """Id of the chunk."""
     dense_rank: _builtins.int
-    """Output only. Rank in the dense leg, from 1; unset when it was not found there."""
+    """Rank in the dense leg, from 1; unset when it was not found there."""
     similarity: _builtins.float
-    """Output only. Cosine similarity, 0.0 to 1.0, higher is better."""
+    """Cosine similarity, 0.0 to 1.0, higher is better."""
     lexical_rank: _builtins.int
-    """Output only. Rank in the lexical leg, from 1; unset when it was not found there."""
+    """Rank in the lexical leg, from 1; unset when it was not found there."""
     lexical_raw_score: _builtins.float
-    """Output only. Score of the lexical engine before normalisation: 0 or more, higher is better, no upper
+    """Score of the lexical engine before normalisation: 0 or more, higher is better, no upper
     bound.
     """
     lexical_score: _builtins.float
-    """Output only. Score of the words as a share of the best: 0.0 to 1.0, higher is better."""
-    importance_score: _builtins.float
-    """Output only. Importance over 5: 0.2 to 1.0; memories only."""
-    recency_bonus: _builtins.float
-    """Output only. Bonus for recency: 0.0 to the configured weight; memories only."""
+    """Score of the words as a share of the best: 0.0 to 1.0, higher is better."""
     relevance_score: _builtins.float
-    """Output only. Final score: 0.0 to 1.0, higher is better."""
+    """Final score: 0.0 to 1.0, higher is better."""
     rank: _builtins.int
-    """Output only. Rank in the result, from 1; unset when it was not returned."""
+    """Rank in the result, from 1; unset when it was not returned."""
     fate: Global___CandidateFate.ValueType
-    """Output only. What became of it."""
+    """What became of it."""
     fused_score: _builtins.float
-    """Output only. Score after fusion, before chapters and the reranker: 0.0 to 1.0."""
+    """Score after fusion, before chapters and the reranker: 0.0 to 1.0."""
     chapter_score: _builtins.float
-    """Output only. Mean of the two best fused scores of its chapter, 0.0 to 1.0; unset when chapters do not
+    """Mean of the two best fused scores of its chapter, 0.0 to 1.0; unset when chapters do not
     count.
     """
     rerank_score: _builtins.float
-    """Output only. Score of the reranker on the scale of this query: 0.0 for the worst, 1.0 for the best it
+    """Score of the reranker on the scale of this query: 0.0 for the worst, 1.0 for the best it
     scored; unset when it was not scored.
     """
     selection_penalty: _builtins.float
-    """Output only. What it lost when it was selected, for resembling better ones; 0 otherwise."""
+    """What it lost when it was selected, for resembling better ones; 0 otherwise."""
     selection_step: _builtins.int
-    """Output only. Place in the selection, from 1; unset when it was not selected."""
+    """Place in the selection, from 1; unset when it was not selected."""
     duplicate_of: _builtins.int
-    """Output only. Number of the better chunk that it repeats; unset unless it is a duplicate."""
+    """Number of the better chunk that it repeats; unset unless it is a duplicate."""
     place: _builtins.str
-    """Output only. Where the chunk stands: the source of its document and the headings above it."""
+    """Where the chunk stands: the source of its document and the headings above it."""
     query_type_bonus: _builtins.float
-    """Output only. What the strategy of the query's type added: for a section that the query names, or for a better
+    """What the strategy of the query's type added: for a section that the query names, or for a better
     neighbour; 0.0 to 1.0.
     """
     def __init__(
@@ -436,8 +426,6 @@ class ExplainCandidate(_message.Message):
         lexical_rank: _builtins.int | None = ...,
         lexical_raw_score: _builtins.float | None = ...,
         lexical_score: _builtins.float | None = ...,
-        importance_score: _builtins.float | None = ...,
-        recency_bonus: _builtins.float | None = ...,
         relevance_score: _builtins.float = ...,
         rank: _builtins.int | None = ...,
         fate: Global___CandidateFate.ValueType = ...,
@@ -450,9 +438,9 @@ class ExplainCandidate(_message.Message):
         place: _builtins.str = ...,
         query_type_bonus: _builtins.float = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_importance_score", b"_importance_score", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_recency_bonus", b"_recency_bonus", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "importance_score", b"importance_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "rank", b"rank", "recency_bonus", b"recency_bonus", "rerank_score", b"rerank_score", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "rank", b"rank", "rerank_score", b"rerank_score", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_importance_score", b"_importance_score", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_recency_bonus", b"_recency_bonus", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "fate", b"fate", "fused_score", b"fused_score", "importance_score", b"importance_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "place", b"place", "query_type_bonus", b"query_type_bonus", "rank", b"rank", "recency_bonus", b"recency_bonus", "relevance_score", b"relevance_score", "rerank_score", b"rerank_score", "selection_penalty", b"selection_penalty", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "fate", b"fate", "fused_score", b"fused_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "place", b"place", "query_type_bonus", b"query_type_bonus", "rank", b"rank", "relevance_score", b"relevance_score", "rerank_score", b"rerank_score", "selection_penalty", b"selection_penalty", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chapter_score: _TypeAlias = _typing.Literal["chapter_score"]  # noqa: Y015
     _WhichOneofArgType__chapter_score: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score"]  # noqa: Y015
@@ -460,8 +448,6 @@ class ExplainCandidate(_message.Message):
     _WhichOneofArgType__dense_rank: _TypeAlias = _typing.Literal["_dense_rank", b"_dense_rank"]  # noqa: Y015
     _WhichOneofReturnType__duplicate_of: _TypeAlias = _typing.Literal["duplicate_of"]  # noqa: Y015
     _WhichOneofArgType__duplicate_of: _TypeAlias = _typing.Literal["_duplicate_of", b"_duplicate_of"]  # noqa: Y015
-    _WhichOneofReturnType__importance_score: _TypeAlias = _typing.Literal["importance_score"]  # noqa: Y015
-    _WhichOneofArgType__importance_score: _TypeAlias = _typing.Literal["_importance_score", b"_importance_score"]  # noqa: Y015
     _WhichOneofReturnType__lexical_rank: _TypeAlias = _typing.Literal["lexical_rank"]  # noqa: Y015
     _WhichOneofArgType__lexical_rank: _TypeAlias = _typing.Literal["_lexical_rank", b"_lexical_rank"]  # noqa: Y015
     _WhichOneofReturnType__lexical_raw_score: _TypeAlias = _typing.Literal["lexical_raw_score"]  # noqa: Y015
@@ -470,8 +456,6 @@ class ExplainCandidate(_message.Message):
     _WhichOneofArgType__lexical_score: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score"]  # noqa: Y015
     _WhichOneofReturnType__rank: _TypeAlias = _typing.Literal["rank"]  # noqa: Y015
     _WhichOneofArgType__rank: _TypeAlias = _typing.Literal["_rank", b"_rank"]  # noqa: Y015
-    _WhichOneofReturnType__recency_bonus: _TypeAlias = _typing.Literal["recency_bonus"]  # noqa: Y015
-    _WhichOneofArgType__recency_bonus: _TypeAlias = _typing.Literal["_recency_bonus", b"_recency_bonus"]  # noqa: Y015
     _WhichOneofReturnType__rerank_score: _TypeAlias = _typing.Literal["rerank_score"]  # noqa: Y015
     _WhichOneofArgType__rerank_score: _TypeAlias = _typing.Literal["_rerank_score", b"_rerank_score"]  # noqa: Y015
     _WhichOneofReturnType__selection_step: _TypeAlias = _typing.Literal["selection_step"]  # noqa: Y015
@@ -485,8 +469,6 @@ class ExplainCandidate(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__duplicate_of) -> _WhichOneofReturnType__duplicate_of | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__importance_score) -> _WhichOneofReturnType__importance_score | None: ...
-    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lexical_rank) -> _WhichOneofReturnType__lexical_rank | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lexical_raw_score) -> _WhichOneofReturnType__lexical_raw_score | None: ...
@@ -494,8 +476,6 @@ class ExplainCandidate(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lexical_score) -> _WhichOneofReturnType__lexical_score | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rank) -> _WhichOneofReturnType__rank | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__recency_bonus) -> _WhichOneofReturnType__recency_bonus | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rerank_score) -> _WhichOneofReturnType__rerank_score | None: ...
     @_typing.overload

@@ -10,7 +10,6 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from groundwire.api.common.v1 import document_format_pb2 as _document_format_pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as _metadata_value_pb2
-from groundwire.api.common.v1 import record_pb2 as _record_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
 import builtins as _builtins
 import sys
@@ -106,117 +105,109 @@ class Hit(_message.Message):
     CATEGORY_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
     PROJECT_FIELD_NUMBER: _builtins.int
-    INGESTION_TIME_FIELD_NUMBER: _builtins.int
-    RECORD_TYPE_FIELD_NUMBER: _builtins.int
-    RECORD_FIELD_NUMBER: _builtins.int
+    INGEST_TIME_FIELD_NUMBER: _builtins.int
     FLAT_VIEW_FIELD_NUMBER: _builtins.int
     rank: _builtins.int
-    """Output only. Place in the result, from 1 without gaps."""
+    """Place in the result, from 1 without gaps."""
     chunk_id: _builtins.str
-    """Output only. Id of the chunk; occurs once in a result."""
+    """Id of the chunk; occurs once in a result."""
     chunk_number: _builtins.int
-    """Output only. Number of the chunk: unique in the system, never reused, below 2^53."""
+    """Number of the chunk: unique in the system, never reused, below 2^53."""
     document_id: _builtins.str
-    """Output only. Document it belongs to."""
+    """Document it belongs to."""
     source_uri: _builtins.str
-    """Output only. Source of the document, exactly as it was sent. `source_url` of the web profile; never
+    """Source of the document, exactly as it was sent. `source_url` of the web profile; never
     empty.
     """
     generation: _builtins.int
-    """Output only. Generation of the document that was searched, from 1."""
+    """Generation of the document that was searched, from 1."""
     relevance_score: _builtins.float
-    """Output only. What results are ordered by and `min_relevance` tests: 0.0 to 1.0, higher is better.
+    """What results are ordered by and `min_relevance` tests: 0.0 to 1.0, higher is better.
     Similarity fused with the words' score on the scale of the similarities of this query.
     """
     content: _builtins.str
-    """Output only. The chunk's text, verbatim."""
+    """The chunk's text, verbatim."""
     section_heading: _builtins.str
-    """Output only. Nearest heading above; never empty. Also known as `section_title`."""
+    """Nearest heading above; never empty. Also known as `section_title`."""
     section: _builtins.str
-    """Output only. Section within the chapter; empty when there is none."""
+    """Section within the chapter; empty when there is none."""
     chapter: _builtins.str
-    """Output only. Chapter; never empty."""
+    """Chapter; never empty."""
     title: _builtins.str
-    """Output only. Title of the document; never empty (falls back to the last segment of the source)."""
+    """Title of the document; never empty (falls back to the last segment of the source)."""
     similarity: _builtins.float
-    """Output only. Cosine similarity of query and chunk, negative ones as 0: 0.0 to 1.0, higher is better.
+    """Cosine similarity of query and chunk, negative ones as 0: 0.0 to 1.0, higher is better.
     Unset when the search ran no vectors.
     """
     lexical_score: _builtins.float
-    """Output only. Score of the words as a share of the best in this search: 0.0 to 1.0, higher is better; 0
+    """Score of the words as a share of the best in this search: 0.0 to 1.0, higher is better; 0
     when no word matched. Unset when the search ran no words.
     """
     sequence_num: _builtins.int
-    """Output only. Place in the document, from 0. Also known as `chunk_index`."""
+    """Place in the document, from 0. Also known as `chunk_index`."""
     level: _builtins.int
-    """Output only. Depth: 0 document, 1 chapter, 2 section, 3 paragraph."""
+    """Depth: 0 document, 1 chapter, 2 section, 3 paragraph."""
     token_count: _builtins.int
-    """Output only. Tokens of `content`."""
+    """Tokens of `content`."""
     content_hash: _builtins.str
-    """Output only. SHA-256 of the UTF-8 bytes of `content`, 64 lower-case hex digits."""
+    """SHA-256 of the UTF-8 bytes of `content`, 64 lower-case hex digits."""
     prev_chunk_id: _builtins.str
-    """Output only. Chunk before; empty for the first."""
+    """Chunk before; empty for the first."""
     next_chunk_id: _builtins.str
-    """Output only. Chunk after; empty for the last."""
+    """Chunk after; empty for the last."""
     overlap_prev_chars: _builtins.int
-    """Output only. Code points shared with the chunk before."""
+    """Code points shared with the chunk before."""
     overlap_next_chars: _builtins.int
-    """Output only. Code points shared with the chunk after."""
+    """Code points shared with the chunk after."""
     format: _document_format_pb2.DocumentFormat.ValueType
-    """Output only. Format of the document."""
+    """Format of the document."""
     description: _builtins.str
-    """Output only. Description of the document; empty when it has none."""
+    """Description of the document; empty when it has none."""
     language: _builtins.str
-    """Output only. Language of the document, ISO 639-1."""
+    """Language of the document, ISO 639-1."""
     category: _builtins.str
-    """Output only. Category of the document; empty when it has none."""
+    """Category of the document; empty when it has none."""
     project: _builtins.str
-    """Output only. Project of the document; empty when it has none."""
-    record_type: _record_pb2.RecordType.ValueType
-    """Output only. `DOCUMENT`, or the type of the record."""
+    """Project of the document; empty when it has none."""
     @_builtins.property
     def span(self) -> _span_pb2.Span:
-        """Output only. Where it stands in the canonical text of this generation; the slice equals `content`."""
+        """Where it stands in the canonical text of this generation; the slice equals `content`."""
 
     @_builtins.property
     def page_numbers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Output only. Pages, rising, from 1, without gaps; empty for formats without pages."""
+        """Pages, rising, from 1, without gaps; empty for formats without pages."""
 
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
-        """Output only. The caller's own keys of the document, overlaid by those of the chunk."""
+        """The caller's own keys of the document, overlaid by those of the chunk."""
 
     @_builtins.property
     def hierarchy_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Headings above, outermost first."""
+        """Headings above, outermost first."""
 
     @_builtins.property
     def creators(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Creators of the document, in the caller's order."""
+        """Creators of the document, in the caller's order."""
 
     @_builtins.property
     def subjects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Subjects of the document."""
+        """Subjects of the document."""
 
     @_builtins.property
     def date_created(self) -> _timestamp_pb2.Timestamp:
-        """Output only. Creation date of the document's content; unset when unknown."""
+        """Creation date of the document's content; unset when unknown."""
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Tags of the document and of the chunk itself."""
+        """Tags of the document and of the chunk itself."""
 
     @_builtins.property
-    def ingestion_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When this generation was ingested."""
-
-    @_builtins.property
-    def record(self) -> _record_pb2.Record:
-        """Output only. The typed fields when it is a record; its `content` is left empty."""
+    def ingest_time(self) -> _timestamp_pb2.Timestamp:
+        """When this generation was ingested."""
 
     @_builtins.property
     def flat_view(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
-        """Output only. With `include_flat_view`: the flat record under the names of the profile's source design,
+        """With `include_flat_view`: the flat record under the names of the profile's source design,
         such as `doc_id`, `source`, `chunk_index`, `char_start`, `section_title`, `source_url`. Keys without a
         value are absent.
         """
@@ -259,14 +250,12 @@ class Hit(_message.Message):
         category: _builtins.str = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
         project: _builtins.str = ...,
-        ingestion_time: _timestamp_pb2.Timestamp | None = ...,
-        record_type: _record_pb2.RecordType.ValueType = ...,
-        record: _record_pb2.Record | None = ...,
+        ingest_time: _timestamp_pb2.Timestamp | None = ...,
         flat_view: _abc.Mapping[_builtins.str, _metadata_value_pb2.MetadataValue] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "date_created", b"date_created", "ingestion_time", b"ingestion_time", "lexical_score", b"lexical_score", "record", b"record", "similarity", b"similarity", "span", b"span"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "date_created", b"date_created", "ingest_time", b"ingest_time", "lexical_score", b"lexical_score", "similarity", b"similarity", "span", b"span"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "category", b"category", "chapter", b"chapter", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "content", b"content", "content_hash", b"content_hash", "creators", b"creators", "date_created", b"date_created", "description", b"description", "document_id", b"document_id", "flat_view", b"flat_view", "format", b"format", "generation", b"generation", "hierarchy_path", b"hierarchy_path", "ingestion_time", b"ingestion_time", "language", b"language", "level", b"level", "lexical_score", b"lexical_score", "metadata", b"metadata", "next_chunk_id", b"next_chunk_id", "overlap_next_chars", b"overlap_next_chars", "overlap_prev_chars", b"overlap_prev_chars", "page_numbers", b"page_numbers", "prev_chunk_id", b"prev_chunk_id", "project", b"project", "rank", b"rank", "record", b"record", "record_type", b"record_type", "relevance_score", b"relevance_score", "section", b"section", "section_heading", b"section_heading", "sequence_num", b"sequence_num", "similarity", b"similarity", "source_uri", b"source_uri", "span", b"span", "subjects", b"subjects", "tags", b"tags", "title", b"title", "token_count", b"token_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "category", b"category", "chapter", b"chapter", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "content", b"content", "content_hash", b"content_hash", "creators", b"creators", "date_created", b"date_created", "description", b"description", "document_id", b"document_id", "flat_view", b"flat_view", "format", b"format", "generation", b"generation", "hierarchy_path", b"hierarchy_path", "ingest_time", b"ingest_time", "language", b"language", "level", b"level", "lexical_score", b"lexical_score", "metadata", b"metadata", "next_chunk_id", b"next_chunk_id", "overlap_next_chars", b"overlap_next_chars", "overlap_prev_chars", b"overlap_prev_chars", "page_numbers", b"page_numbers", "prev_chunk_id", b"prev_chunk_id", "project", b"project", "rank", b"rank", "relevance_score", b"relevance_score", "section", b"section", "section_heading", b"section_heading", "sequence_num", b"sequence_num", "similarity", b"similarity", "source_uri", b"source_uri", "span", b"span", "subjects", b"subjects", "tags", b"tags", "title", b"title", "token_count", b"token_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__lexical_score: _TypeAlias = _typing.Literal["lexical_score"]  # noqa: Y015
     _WhichOneofArgType__lexical_score: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score"]  # noqa: Y015

@@ -22,30 +22,60 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_metadata__value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.groundwire/api/common/v1/metadata_filter.proto\x12\x18groundwire.api.common.v1\x1a-groundwire/api/common/v1/metadata_value.proto\"\x84\x04\n\x0eMetadataFilter\x12@\n\ncomparison\x18\x01 \x01(\x0b\x32*.groundwire.api.common.v1.ComparisonFilterH\x00\x12@\n\nmembership\x18\x02 \x01(\x0b\x32*.groundwire.api.common.v1.MembershipFilterH\x00\x12\x42\n\x0b\x63ontainment\x18\x03 \x01(\x0b\x32+.groundwire.api.common.v1.ContainmentFilterH\x00\x12\x34\n\x04like\x18\x04 \x01(\x0b\x32$.groundwire.api.common.v1.LikeFilterH\x00\x12\x38\n\x06\x65xists\x18\x05 \x01(\x0b\x32&.groundwire.api.common.v1.ExistsFilterH\x00\x12\x39\n\x06\x61ll_of\x18\x06 \x01(\x0b\x32\'.groundwire.api.common.v1.FilterClausesH\x00\x12\x39\n\x06\x61ny_of\x18\x07 \x01(\x0b\x32\'.groundwire.api.common.v1.FilterClausesH\x00\x12<\n\x08negation\x18\x08 \x01(\x0b\x32(.groundwire.api.common.v1.MetadataFilterH\x00\x42\x06\n\x04node\"J\n\rFilterClauses\x12\x39\n\x07\x63lauses\x18\x01 \x03(\x0b\x32(.groundwire.api.common.v1.MetadataFilter\"\x99\x01\n\x10\x43omparisonFilter\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12>\n\x08operator\x18\x02 \x01(\x0e\x32,.groundwire.api.common.v1.ComparisonOperator\x12\x36\n\x05value\x18\x03 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue\"k\n\x10MembershipFilter\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x37\n\x06values\x18\x02 \x03(\x0b\x32\'.groundwire.api.common.v1.MetadataValue\x12\x0f\n\x07negated\x18\x03 \x01(\x08\"k\n\x11\x43ontainmentFilter\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue\x12\x0f\n\x07negated\x18\x03 \x01(\x08\",\n\nLikeFilter\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0f\n\x07pattern\x18\x02 \x01(\t\"?\n\x0c\x45xistsFilter\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x14\n\x07present\x18\x02 \x01(\x08H\x00\x88\x01\x01\x42\n\n\x08_present*\xe3\x01\n\x12\x43omparisonOperator\x12#\n\x1f\x43OMPARISON_OPERATOR_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43OMPARISON_OPERATOR_EQ\x10\x01\x12\x1a\n\x16\x43OMPARISON_OPERATOR_NE\x10\x02\x12\x1a\n\x16\x43OMPARISON_OPERATOR_GT\x10\x03\x12\x1b\n\x17\x43OMPARISON_OPERATOR_GTE\x10\x04\x12\x1a\n\x16\x43OMPARISON_OPERATOR_LT\x10\x05\x12\x1b\n\x17\x43OMPARISON_OPERATOR_LTE\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.groundwire/api/common/v1/metadata_filter.proto\x12\x18groundwire.api.common.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a-groundwire/api/common/v1/metadata_value.proto\"\x84\x04\n\x0eMetadataFilter\x12@\n\ncomparison\x18\x01 \x01(\x0b\x32*.groundwire.api.common.v1.ComparisonFilterH\x00\x12@\n\nmembership\x18\x02 \x01(\x0b\x32*.groundwire.api.common.v1.MembershipFilterH\x00\x12\x42\n\x0b\x63ontainment\x18\x03 \x01(\x0b\x32+.groundwire.api.common.v1.ContainmentFilterH\x00\x12\x34\n\x04like\x18\x04 \x01(\x0b\x32$.groundwire.api.common.v1.LikeFilterH\x00\x12\x38\n\x06\x65xists\x18\x05 \x01(\x0b\x32&.groundwire.api.common.v1.ExistsFilterH\x00\x12\x39\n\x06\x61ll_of\x18\x06 \x01(\x0b\x32\'.groundwire.api.common.v1.FilterClausesH\x00\x12\x39\n\x06\x61ny_of\x18\x07 \x01(\x0b\x32\'.groundwire.api.common.v1.FilterClausesH\x00\x12<\n\x08negation\x18\x08 \x01(\x0b\x32(.groundwire.api.common.v1.MetadataFilterH\x00\x42\x06\n\x04node\"P\n\rFilterClauses\x12?\n\x07\x63lauses\x18\x01 \x03(\x0b\x32(.groundwire.api.common.v1.MetadataFilterB\x04\xe2\x41\x01\x01\"\xab\x01\n\x10\x43omparisonFilter\x12\x13\n\x05\x66ield\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x44\n\x08operator\x18\x02 \x01(\x0e\x32,.groundwire.api.common.v1.ComparisonOperatorB\x04\xe2\x41\x01\x02\x12<\n\x05value\x18\x03 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValueB\x04\xe2\x41\x01\x02\"}\n\x10MembershipFilter\x12\x13\n\x05\x66ield\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12=\n\x06values\x18\x02 \x03(\x0b\x32\'.groundwire.api.common.v1.MetadataValueB\x04\xe2\x41\x01\x01\x12\x15\n\x07negated\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\"}\n\x11\x43ontainmentFilter\x12\x13\n\x05\x66ield\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12<\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValueB\x04\xe2\x41\x01\x02\x12\x15\n\x07negated\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\"8\n\nLikeFilter\x12\x13\n\x05\x66ield\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x15\n\x07pattern\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\"K\n\x0c\x45xistsFilter\x12\x13\n\x05\x66ield\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1a\n\x07present\x18\x02 \x01(\x08\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x42\n\n\x08_present*\xe3\x01\n\x12\x43omparisonOperator\x12#\n\x1f\x43OMPARISON_OPERATOR_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43OMPARISON_OPERATOR_EQ\x10\x01\x12\x1a\n\x16\x43OMPARISON_OPERATOR_NE\x10\x02\x12\x1a\n\x16\x43OMPARISON_OPERATOR_GT\x10\x03\x12\x1b\n\x17\x43OMPARISON_OPERATOR_GTE\x10\x04\x12\x1a\n\x16\x43OMPARISON_OPERATOR_LT\x10\x05\x12\x1b\n\x17\x43OMPARISON_OPERATOR_LTE\x10\x06\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.common.v1.metadata_filter_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_COMPARISONOPERATOR']._serialized_start=1204
-  _globals['_COMPARISONOPERATOR']._serialized_end=1431
-  _globals['_METADATAFILTER']._serialized_start=124
-  _globals['_METADATAFILTER']._serialized_end=640
-  _globals['_FILTERCLAUSES']._serialized_start=642
-  _globals['_FILTERCLAUSES']._serialized_end=716
-  _globals['_COMPARISONFILTER']._serialized_start=719
-  _globals['_COMPARISONFILTER']._serialized_end=872
-  _globals['_MEMBERSHIPFILTER']._serialized_start=874
-  _globals['_MEMBERSHIPFILTER']._serialized_end=981
-  _globals['_CONTAINMENTFILTER']._serialized_start=983
-  _globals['_CONTAINMENTFILTER']._serialized_end=1090
-  _globals['_LIKEFILTER']._serialized_start=1092
-  _globals['_LIKEFILTER']._serialized_end=1136
-  _globals['_EXISTSFILTER']._serialized_start=1138
-  _globals['_EXISTSFILTER']._serialized_end=1201
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
+  _globals['_FILTERCLAUSES'].fields_by_name['clauses']._loaded_options = None
+  _globals['_FILTERCLAUSES'].fields_by_name['clauses']._serialized_options = b'\342A\001\001'
+  _globals['_COMPARISONFILTER'].fields_by_name['field']._loaded_options = None
+  _globals['_COMPARISONFILTER'].fields_by_name['field']._serialized_options = b'\342A\001\002'
+  _globals['_COMPARISONFILTER'].fields_by_name['operator']._loaded_options = None
+  _globals['_COMPARISONFILTER'].fields_by_name['operator']._serialized_options = b'\342A\001\002'
+  _globals['_COMPARISONFILTER'].fields_by_name['value']._loaded_options = None
+  _globals['_COMPARISONFILTER'].fields_by_name['value']._serialized_options = b'\342A\001\002'
+  _globals['_MEMBERSHIPFILTER'].fields_by_name['field']._loaded_options = None
+  _globals['_MEMBERSHIPFILTER'].fields_by_name['field']._serialized_options = b'\342A\001\002'
+  _globals['_MEMBERSHIPFILTER'].fields_by_name['values']._loaded_options = None
+  _globals['_MEMBERSHIPFILTER'].fields_by_name['values']._serialized_options = b'\342A\001\001'
+  _globals['_MEMBERSHIPFILTER'].fields_by_name['negated']._loaded_options = None
+  _globals['_MEMBERSHIPFILTER'].fields_by_name['negated']._serialized_options = b'\342A\001\001'
+  _globals['_CONTAINMENTFILTER'].fields_by_name['field']._loaded_options = None
+  _globals['_CONTAINMENTFILTER'].fields_by_name['field']._serialized_options = b'\342A\001\002'
+  _globals['_CONTAINMENTFILTER'].fields_by_name['value']._loaded_options = None
+  _globals['_CONTAINMENTFILTER'].fields_by_name['value']._serialized_options = b'\342A\001\002'
+  _globals['_CONTAINMENTFILTER'].fields_by_name['negated']._loaded_options = None
+  _globals['_CONTAINMENTFILTER'].fields_by_name['negated']._serialized_options = b'\342A\001\001'
+  _globals['_LIKEFILTER'].fields_by_name['field']._loaded_options = None
+  _globals['_LIKEFILTER'].fields_by_name['field']._serialized_options = b'\342A\001\002'
+  _globals['_LIKEFILTER'].fields_by_name['pattern']._loaded_options = None
+  _globals['_LIKEFILTER'].fields_by_name['pattern']._serialized_options = b'\342A\001\002'
+  _globals['_EXISTSFILTER'].fields_by_name['field']._loaded_options = None
+  _globals['_EXISTSFILTER'].fields_by_name['field']._serialized_options = b'\342A\001\002'
+  _globals['_EXISTSFILTER'].fields_by_name['present']._loaded_options = None
+  _globals['_EXISTSFILTER'].fields_by_name['present']._serialized_options = b'\342A\001\001'
+  _globals['_COMPARISONOPERATOR']._serialized_start=1321
+  _globals['_COMPARISONOPERATOR']._serialized_end=1548
+  _globals['_METADATAFILTER']._serialized_start=157
+  _globals['_METADATAFILTER']._serialized_end=673
+  _globals['_FILTERCLAUSES']._serialized_start=675
+  _globals['_FILTERCLAUSES']._serialized_end=755
+  _globals['_COMPARISONFILTER']._serialized_start=758
+  _globals['_COMPARISONFILTER']._serialized_end=929
+  _globals['_MEMBERSHIPFILTER']._serialized_start=931
+  _globals['_MEMBERSHIPFILTER']._serialized_end=1056
+  _globals['_CONTAINMENTFILTER']._serialized_start=1058
+  _globals['_CONTAINMENTFILTER']._serialized_end=1183
+  _globals['_LIKEFILTER']._serialized_start=1185
+  _globals['_LIKEFILTER']._serialized_end=1241
+  _globals['_EXISTSFILTER']._serialized_start=1243
+  _globals['_EXISTSFILTER']._serialized_end=1318
 # @@protoc_insertion_point(module_scope)

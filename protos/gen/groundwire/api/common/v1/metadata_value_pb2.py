@@ -22,24 +22,34 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/common/v1/metadata_value.proto\x12\x18groundwire.api.common.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9a\x03\n\rMetadataValue\x12\x16\n\x0cstring_value\x18\x01 \x01(\tH\x00\x12\x15\n\x0bint64_value\x18\x02 \x01(\x03H\x00\x12\x16\n\x0c\x64ouble_value\x18\x03 \x01(\x01H\x00\x12\x14\n\nbool_value\x18\x04 \x01(\x08H\x00\x12\x35\n\x0ftimestamp_value\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x12;\n\x0bstring_list\x18\x06 \x01(\x0b\x32$.groundwire.api.common.v1.StringListH\x00\x12\x39\n\nint64_list\x18\x07 \x01(\x0b\x32#.groundwire.api.common.v1.Int64ListH\x00\x12;\n\x0b\x64ouble_list\x18\x08 \x01(\x0b\x32$.groundwire.api.common.v1.DoubleListH\x00\x12\x37\n\tbool_list\x18\t \x01(\x0b\x32\".groundwire.api.common.v1.BoolListH\x00\x42\x07\n\x05value\"\x1c\n\nStringList\x12\x0e\n\x06values\x18\x01 \x03(\t\"\x1b\n\tInt64List\x12\x0e\n\x06values\x18\x01 \x03(\x03\"\x1c\n\nDoubleList\x12\x0e\n\x06values\x18\x01 \x03(\x01\"\x1a\n\x08\x42oolList\x12\x0e\n\x06values\x18\x01 \x03(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/common/v1/metadata_value.proto\x12\x18groundwire.api.common.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9a\x03\n\rMetadataValue\x12\x16\n\x0cstring_value\x18\x01 \x01(\tH\x00\x12\x15\n\x0bint64_value\x18\x02 \x01(\x03H\x00\x12\x16\n\x0c\x64ouble_value\x18\x03 \x01(\x01H\x00\x12\x14\n\nbool_value\x18\x04 \x01(\x08H\x00\x12\x35\n\x0ftimestamp_value\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x12;\n\x0bstring_list\x18\x06 \x01(\x0b\x32$.groundwire.api.common.v1.StringListH\x00\x12\x39\n\nint64_list\x18\x07 \x01(\x0b\x32#.groundwire.api.common.v1.Int64ListH\x00\x12;\n\x0b\x64ouble_list\x18\x08 \x01(\x0b\x32$.groundwire.api.common.v1.DoubleListH\x00\x12\x37\n\tbool_list\x18\t \x01(\x0b\x32\".groundwire.api.common.v1.BoolListH\x00\x42\x07\n\x05value\"\"\n\nStringList\x12\x14\n\x06values\x18\x01 \x03(\tB\x04\xe2\x41\x01\x02\"!\n\tInt64List\x12\x14\n\x06values\x18\x01 \x03(\x03\x42\x04\xe2\x41\x01\x02\"\"\n\nDoubleList\x12\x14\n\x06values\x18\x01 \x03(\x01\x42\x04\xe2\x41\x01\x02\" \n\x08\x42oolList\x12\x14\n\x06values\x18\x01 \x03(\x08\x42\x04\xe2\x41\x01\x02\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.common.v1.metadata_value_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_METADATAVALUE']._serialized_start=109
-  _globals['_METADATAVALUE']._serialized_end=519
-  _globals['_STRINGLIST']._serialized_start=521
-  _globals['_STRINGLIST']._serialized_end=549
-  _globals['_INT64LIST']._serialized_start=551
-  _globals['_INT64LIST']._serialized_end=578
-  _globals['_DOUBLELIST']._serialized_start=580
-  _globals['_DOUBLELIST']._serialized_end=608
-  _globals['_BOOLLIST']._serialized_start=610
-  _globals['_BOOLLIST']._serialized_end=636
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
+  _globals['_STRINGLIST'].fields_by_name['values']._loaded_options = None
+  _globals['_STRINGLIST'].fields_by_name['values']._serialized_options = b'\342A\001\002'
+  _globals['_INT64LIST'].fields_by_name['values']._loaded_options = None
+  _globals['_INT64LIST'].fields_by_name['values']._serialized_options = b'\342A\001\002'
+  _globals['_DOUBLELIST'].fields_by_name['values']._loaded_options = None
+  _globals['_DOUBLELIST'].fields_by_name['values']._serialized_options = b'\342A\001\002'
+  _globals['_BOOLLIST'].fields_by_name['values']._loaded_options = None
+  _globals['_BOOLLIST'].fields_by_name['values']._serialized_options = b'\342A\001\002'
+  _globals['_METADATAVALUE']._serialized_start=142
+  _globals['_METADATAVALUE']._serialized_end=552
+  _globals['_STRINGLIST']._serialized_start=554
+  _globals['_STRINGLIST']._serialized_end=588
+  _globals['_INT64LIST']._serialized_start=590
+  _globals['_INT64LIST']._serialized_end=623
+  _globals['_DOUBLELIST']._serialized_start=625
+  _globals['_DOUBLELIST']._serialized_end=659
+  _globals['_BOOLLIST']._serialized_start=661
+  _globals['_BOOLLIST']._serialized_end=693
 # @@protoc_insertion_point(module_scope)

@@ -22,18 +22,53 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from groundwire.api.common.v1 import metadata_filter_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_metadata__filter__pb2
-from groundwire.api.common.v1 import record_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_record__pb2
 from groundwire.api.common.v1 import search_mode_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_search__mode__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0groundwire/api/common/v1/retrieval_options.proto\x12\x18groundwire.api.common.v1\x1a.groundwire/api/common/v1/metadata_filter.proto\x1a%groundwire/api/common/v1/record.proto\x1a*groundwire/api/common/v1/search_mode.proto\"\x80\x06\n\x10RetrievalOptions\x12\x12\n\x05top_k\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x1a\n\rmin_relevance\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x38\n\x06\x66ilter\x18\x03 \x01(\x0b\x32(.groundwire.api.common.v1.MetadataFilter\x12\x32\n\x04mode\x18\x04 \x01(\x0e\x32$.groundwire.api.common.v1.SearchMode\x12\x33\n\x08order_by\x18\x05 \x01(\x0e\x32!.groundwire.api.common.v1.OrderBy\x12\x19\n\x0c\x64\x65nse_weight\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\x38\n\x0bquery_types\x18\x07 \x03(\x0e\x32#.groundwire.api.common.v1.QueryType\x12:\n\x0crecord_types\x18\x08 \x03(\x0e\x32$.groundwire.api.common.v1.RecordType\x12\x0e\n\x06scopes\x18\t \x03(\t\x12\x12\n\nself_query\x18\n \x01(\x08\x12=\n\x08strategy\x18\x0b \x01(\x0e\x32+.groundwire.api.common.v1.RetrievalStrategy\x12 \n\x13\x63ollapse_duplicates\x18\x0c \x01(\x08H\x03\x88\x01\x01\x12\r\n\x05\x65xact\x18\r \x01(\x08\x12\x19\n\x11\x63onsistency_token\x18\x0e \x01(\t\x12\x15\n\x08snapshot\x18\x0f \x01(\x04H\x04\x88\x01\x01\x12\x0f\n\x07\x65xplain\x18\x10 \x01(\x08\x12\x19\n\x11include_flat_view\x18\x11 \x01(\x08\x12\x16\n\tdiversity\x18\x12 \x01(\x01H\x05\x88\x01\x01\x12\x13\n\x06rerank\x18\x13 \x01(\x08H\x06\x88\x01\x01\x42\x08\n\x06_top_kB\x10\n\x0e_min_relevanceB\x0f\n\r_dense_weightB\x16\n\x14_collapse_duplicatesB\x0b\n\t_snapshotB\x0c\n\n_diversityB\t\n\x07_rerankb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0groundwire/api/common/v1/retrieval_options.proto\x12\x18groundwire.api.common.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a.groundwire/api/common/v1/metadata_filter.proto\x1a*groundwire/api/common/v1/search_mode.proto\"\x9a\x06\n\x10RetrievalOptions\x12\x18\n\x05top_k\x18\x01 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12 \n\rmin_relevance\x18\x02 \x01(\x01\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12>\n\x06\x66ilter\x18\x03 \x01(\x0b\x32(.groundwire.api.common.v1.MetadataFilterB\x04\xe2\x41\x01\x01\x12\x38\n\x04mode\x18\x04 \x01(\x0e\x32$.groundwire.api.common.v1.SearchModeB\x04\xe2\x41\x01\x01\x12\x39\n\x08order_by\x18\x05 \x01(\x0e\x32!.groundwire.api.common.v1.OrderByB\x04\xe2\x41\x01\x01\x12\x1f\n\x0c\x64\x65nse_weight\x18\x06 \x01(\x01\x42\x04\xe2\x41\x01\x01H\x02\x88\x01\x01\x12>\n\x0bquery_types\x18\x07 \x03(\x0e\x32#.groundwire.api.common.v1.QueryTypeB\x04\xe2\x41\x01\x01\x12\x18\n\nself_query\x18\x08 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x43\n\x08strategy\x18\t \x01(\x0e\x32+.groundwire.api.common.v1.RetrievalStrategyB\x04\xe2\x41\x01\x01\x12&\n\x13\x63ollapse_duplicates\x18\n \x01(\x08\x42\x04\xe2\x41\x01\x01H\x03\x88\x01\x01\x12\x13\n\x05\x65xact\x18\x0b \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1f\n\x11\x63onsistency_token\x18\x0c \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\x08snapshot\x18\r \x01(\x03\x42\x04\xe2\x41\x01\x01H\x04\x88\x01\x01\x12\x15\n\x07\x65xplain\x18\x0e \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1f\n\x11include_flat_view\x18\x0f \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x1c\n\tdiversity\x18\x10 \x01(\x01\x42\x04\xe2\x41\x01\x01H\x05\x88\x01\x01\x12\x19\n\x06rerank\x18\x11 \x01(\x08\x42\x04\xe2\x41\x01\x01H\x06\x88\x01\x01\x42\x08\n\x06_top_kB\x10\n\x0e_min_relevanceB\x0f\n\r_dense_weightB\x16\n\x14_collapse_duplicatesB\x0b\n\t_snapshotB\x0c\n\n_diversityB\t\n\x07_rerankB]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.common.v1.retrieval_options_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_RETRIEVALOPTIONS']._serialized_start=210
-  _globals['_RETRIEVALOPTIONS']._serialized_end=978
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['top_k']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['top_k']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['min_relevance']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['min_relevance']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['filter']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['filter']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['mode']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['mode']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['order_by']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['order_by']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['dense_weight']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['dense_weight']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['query_types']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['query_types']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['self_query']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['self_query']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['strategy']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['strategy']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['collapse_duplicates']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['collapse_duplicates']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['exact']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['exact']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['consistency_token']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['consistency_token']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['snapshot']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['snapshot']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['explain']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['explain']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['include_flat_view']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['include_flat_view']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['diversity']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['diversity']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['rerank']._loaded_options = None
+  _globals['_RETRIEVALOPTIONS'].fields_by_name['rerank']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVALOPTIONS']._serialized_start=204
+  _globals['_RETRIEVALOPTIONS']._serialized_end=998
 # @@protoc_insertion_point(module_scope)

@@ -8,7 +8,6 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
-from groundwire.api.common.v1 import record_pb2 as _record_pb2
 from groundwire.api.common.v1 import search_mode_pb2 as _search_mode_pb2
 import builtins as _builtins
 import sys
@@ -34,8 +33,6 @@ class RetrievalOptions(_message.Message):
     ORDER_BY_FIELD_NUMBER: _builtins.int
     DENSE_WEIGHT_FIELD_NUMBER: _builtins.int
     QUERY_TYPES_FIELD_NUMBER: _builtins.int
-    RECORD_TYPES_FIELD_NUMBER: _builtins.int
-    SCOPES_FIELD_NUMBER: _builtins.int
     SELF_QUERY_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
     COLLAPSE_DUPLICATES_FIELD_NUMBER: _builtins.int
@@ -52,7 +49,7 @@ class RetrievalOptions(_message.Message):
     """
     min_relevance: _builtins.float
     """Optional. Smallest `relevance_score` to return, 0.0 to 1.0; unset means the collection's default (0.3 for
-    web and book, else 0.0). Otherwise INVALID_ARGUMENT. For memories it tests `similarity`.
+    web and book, else 0.0). Otherwise INVALID_ARGUMENT.
     """
     mode: _search_mode_pb2.SearchMode.ValueType
     """Optional. Which legs run; unset means the collection's default."""
@@ -104,16 +101,6 @@ class RetrievalOptions(_message.Message):
         listed, the first one's strategy is applied. `UNSPECIFIED` among them is INVALID_ARGUMENT.
         """
 
-    @_builtins.property
-    def record_types(self) -> _containers.RepeatedScalarFieldContainer[_record_pb2.RecordType.ValueType]:
-        """Optional. Only records of these types and, with `DOCUMENT`, documents; empty means all."""
-
-    @_builtins.property
-    def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Scopes to search, `global` or `entity:<name>`; empty means `global` only, so records of an
-        entity never leak.
-        """
-
     def __init__(
         self,
         *,
@@ -124,8 +111,6 @@ class RetrievalOptions(_message.Message):
         order_by: _search_mode_pb2.OrderBy.ValueType = ...,
         dense_weight: _builtins.float | None = ...,
         query_types: _abc.Iterable[_search_mode_pb2.QueryType.ValueType] | None = ...,
-        record_types: _abc.Iterable[_record_pb2.RecordType.ValueType] | None = ...,
-        scopes: _abc.Iterable[_builtins.str] | None = ...,
         self_query: _builtins.bool = ...,
         strategy: _search_mode_pb2.RetrievalStrategy.ValueType = ...,
         collapse_duplicates: _builtins.bool | None = ...,
@@ -139,7 +124,7 @@ class RetrievalOptions(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "dense_weight", b"dense_weight", "diversity", b"diversity", "filter", b"filter", "min_relevance", b"min_relevance", "rerank", b"rerank", "snapshot", b"snapshot", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "record_types", b"record_types", "rerank", b"rerank", "scopes", b"scopes", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "rerank", b"rerank", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__collapse_duplicates: _TypeAlias = _typing.Literal["collapse_duplicates"]  # noqa: Y015
     _WhichOneofArgType__collapse_duplicates: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates"]  # noqa: Y015

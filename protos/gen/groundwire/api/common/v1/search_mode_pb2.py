@@ -24,13 +24,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*groundwire/api/common/v1/search_mode.proto\x12\x18groundwire.api.common.v1*r\n\nSearchMode\x12\x1b\n\x17SEARCH_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12SEARCH_MODE_HYBRID\x10\x01\x12\x16\n\x12SEARCH_MODE_VECTOR\x10\x02\x12\x17\n\x13SEARCH_MODE_LEXICAL\x10\x03*t\n\x07OrderBy\x12\x18\n\x14ORDER_BY_UNSPECIFIED\x10\x00\x12\x16\n\x12ORDER_BY_RELEVANCE\x10\x01\x12\x1b\n\x17ORDER_BY_TIMESTAMP_DESC\x10\x02\x12\x1a\n\x16ORDER_BY_TIMESTAMP_ASC\x10\x03*x\n\tQueryType\x12\x1a\n\x16QUERY_TYPE_UNSPECIFIED\x10\x00\x12\x19\n\x15QUERY_TYPE_CONCEPTUAL\x10\x01\x12\x16\n\x12QUERY_TYPE_FACTUAL\x10\x02\x12\x1c\n\x18QUERY_TYPE_SECTION_BASED\x10\x03*w\n\x11RetrievalStrategy\x12\"\n\x1eRETRIEVAL_STRATEGY_UNSPECIFIED\x10\x00\x12\x1d\n\x19RETRIEVAL_STRATEGY_DIRECT\x10\x01\x12\x1f\n\x1bRETRIEVAL_STRATEGY_TOP_DOWN\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*groundwire/api/common/v1/search_mode.proto\x12\x18groundwire.api.common.v1*r\n\nSearchMode\x12\x1b\n\x17SEARCH_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12SEARCH_MODE_HYBRID\x10\x01\x12\x16\n\x12SEARCH_MODE_VECTOR\x10\x02\x12\x17\n\x13SEARCH_MODE_LEXICAL\x10\x03*t\n\x07OrderBy\x12\x18\n\x14ORDER_BY_UNSPECIFIED\x10\x00\x12\x16\n\x12ORDER_BY_RELEVANCE\x10\x01\x12\x1b\n\x17ORDER_BY_TIMESTAMP_DESC\x10\x02\x12\x1a\n\x16ORDER_BY_TIMESTAMP_ASC\x10\x03*x\n\tQueryType\x12\x1a\n\x16QUERY_TYPE_UNSPECIFIED\x10\x00\x12\x19\n\x15QUERY_TYPE_CONCEPTUAL\x10\x01\x12\x16\n\x12QUERY_TYPE_FACTUAL\x10\x02\x12\x1c\n\x18QUERY_TYPE_SECTION_BASED\x10\x03*w\n\x11RetrievalStrategy\x12\"\n\x1eRETRIEVAL_STRATEGY_UNSPECIFIED\x10\x00\x12\x1d\n\x19RETRIEVAL_STRATEGY_DIRECT\x10\x01\x12\x1f\n\x1bRETRIEVAL_STRATEGY_TOP_DOWN\x10\x02\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.common.v1.search_mode_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
   _globals['_SEARCHMODE']._serialized_start=72
   _globals['_SEARCHMODE']._serialized_end=186
   _globals['_ORDERBY']._serialized_start=188

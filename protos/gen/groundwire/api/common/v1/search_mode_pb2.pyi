@@ -55,7 +55,7 @@ class _OrderByEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OrderBy.Value
     ORDER_BY_RELEVANCE: _OrderBy.ValueType  # 1
     """Falling `relevance_score`; equal scores by rising `chunk_number`."""
     ORDER_BY_TIMESTAMP_DESC: _OrderBy.ValueType  # 2
-    """Newest first, by the record's time or the document's ingestion time."""
+    """Newest first, by the time the document was ingested."""
     ORDER_BY_TIMESTAMP_ASC: _OrderBy.ValueType  # 3
     """Oldest first."""
 
@@ -67,7 +67,7 @@ ORDER_BY_UNSPECIFIED: OrderBy.ValueType  # 0
 ORDER_BY_RELEVANCE: OrderBy.ValueType  # 1
 """Falling `relevance_score`; equal scores by rising `chunk_number`."""
 ORDER_BY_TIMESTAMP_DESC: OrderBy.ValueType  # 2
-"""Newest first, by the record's time or the document's ingestion time."""
+"""Newest first, by the time the document was ingested."""
 ORDER_BY_TIMESTAMP_ASC: OrderBy.ValueType  # 3
 """Oldest first."""
 Global___OrderBy: _TypeAlias = OrderBy  # noqa: Y015

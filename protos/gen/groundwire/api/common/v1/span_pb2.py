@@ -22,15 +22,25 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#groundwire/api/common/v1/span.proto\x12\x18groundwire.api.common.v1\"H\n\x04Span\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\x12\x12\n\nstart_byte\x18\x03 \x01(\r\x12\x10\n\x08\x65nd_byte\x18\x04 \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#groundwire/api/common/v1/span.proto\x12\x18groundwire.api.common.v1\x1a\x1fgoogle/api/field_behavior.proto\"`\n\x04Span\x12\x13\n\x05start\x18\x01 \x01(\x05\x42\x04\xe2\x41\x01\x02\x12\x11\n\x03\x65nd\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x02\x12\x18\n\nstart_byte\x18\x03 \x01(\x05\x42\x04\xe2\x41\x01\x02\x12\x16\n\x08\x65nd_byte\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x02\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.common.v1.span_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_SPAN']._serialized_start=65
-  _globals['_SPAN']._serialized_end=137
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
+  _globals['_SPAN'].fields_by_name['start']._loaded_options = None
+  _globals['_SPAN'].fields_by_name['start']._serialized_options = b'\342A\001\002'
+  _globals['_SPAN'].fields_by_name['end']._loaded_options = None
+  _globals['_SPAN'].fields_by_name['end']._serialized_options = b'\342A\001\002'
+  _globals['_SPAN'].fields_by_name['start_byte']._loaded_options = None
+  _globals['_SPAN'].fields_by_name['start_byte']._serialized_options = b'\342A\001\002'
+  _globals['_SPAN'].fields_by_name['end_byte']._loaded_options = None
+  _globals['_SPAN'].fields_by_name['end_byte']._serialized_options = b'\342A\001\002'
+  _globals['_SPAN']._serialized_start=98
+  _globals['_SPAN']._serialized_end=194
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from groundwire.api.common.v1 import embedding_pb2 as _embedding_pb2
 from groundwire.api.common.v1 import search_mode_pb2 as _search_mode_pb2
 import builtins as _builtins
 import sys
@@ -206,7 +207,7 @@ Global___FieldType: _TypeAlias = FieldType  # noqa: Y015
 
 @_typing.final
 class Collection(_message.Message):
-    """A collection of documents and records that share one embedding and one set of rules."""
+    """A collection of documents that share one embedding and one set of rules."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -214,117 +215,65 @@ class Collection(_message.Message):
     PROFILE_FIELD_NUMBER: _builtins.int
     EMBEDDING_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
-    CREATED_TIME_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     DOCUMENT_COUNT_FIELD_NUMBER: _builtins.int
     CHUNK_COUNT_FIELD_NUMBER: _builtins.int
     TOTAL_CHARS_FIELD_NUMBER: _builtins.int
     VECTOR_ENGINE_FIELD_NUMBER: _builtins.int
-    METRIC_FIELD_NUMBER: _builtins.int
     USES_DEFAULT_EMBEDDER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Output only. Name: 1 to 63 characters of `[a-z0-9_-]`, first and last alphanumeric."""
+    """Name: 1 to 63 characters of `[a-z0-9_-]`, first and last alphanumeric."""
     profile: Global___Profile.ValueType
-    """Output only. Profile it started from."""
+    """Profile it started from."""
     document_count: _builtins.int
-    """Output only. Live documents and records."""
+    """Live documents."""
     chunk_count: _builtins.int
-    """Output only. Live chunks."""
+    """Live chunks."""
     total_chars: _builtins.int
-    """Output only. Code points of all live canonical texts."""
+    """Code points of all live canonical texts."""
     vector_engine: _builtins.str
-    """Output only. Vector engine, such as `qdrant-edge`."""
-    metric: _builtins.str
-    """Output only. Distance metric of the vector engine; always `cosine`."""
+    """Vector engine, such as `qdrant-edge`."""
     uses_default_embedder: _builtins.bool
-    """Output only. The profile's own model is not configured, so the server's default embedder is used."""
+    """The profile's own model is not configured, so the server's default embedder is used."""
     @_builtins.property
-    def embedding(self) -> Global___EmbeddingIdentity:
-        """Output only. Model of its vectors; never changes except through `Reembed`."""
+    def embedding(self) -> _embedding_pb2.EmbeddingIdentity:
+        """Model of its vectors; never changes except through `Reembed`."""
 
     @_builtins.property
     def settings(self) -> Global___CollectionSettings:
-        """Output only. Rules in force, every field filled."""
+        """Rules in force, every field filled."""
 
     @_builtins.property
-    def created_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When it was created."""
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was created."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When its settings were last changed."""
+        """When its settings were last changed."""
 
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         profile: Global___Profile.ValueType = ...,
-        embedding: Global___EmbeddingIdentity | None = ...,
+        embedding: _embedding_pb2.EmbeddingIdentity | None = ...,
         settings: Global___CollectionSettings | None = ...,
-        created_time: _timestamp_pb2.Timestamp | None = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         document_count: _builtins.int = ...,
         chunk_count: _builtins.int = ...,
         total_chars: _builtins.int = ...,
         vector_engine: _builtins.str = ...,
-        metric: _builtins.str = ...,
         uses_default_embedder: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_time", b"created_time", "embedding", b"embedding", "settings", b"settings", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "embedding", b"embedding", "settings", b"settings", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "created_time", b"created_time", "document_count", b"document_count", "embedding", b"embedding", "metric", b"metric", "name", b"name", "profile", b"profile", "settings", b"settings", "total_chars", b"total_chars", "update_time", b"update_time", "uses_default_embedder", b"uses_default_embedder", "vector_engine", b"vector_engine"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "create_time", b"create_time", "document_count", b"document_count", "embedding", b"embedding", "name", b"name", "profile", b"profile", "settings", b"settings", "total_chars", b"total_chars", "update_time", b"update_time", "uses_default_embedder", b"uses_default_embedder", "vector_engine", b"vector_engine"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Collection: _TypeAlias = Collection  # noqa: Y015
-
-@_typing.final
-class EmbeddingIdentity(_message.Message):
-    """What makes vectors comparable; two models of equal dimension are still two identities."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PROVIDER_FIELD_NUMBER: _builtins.int
-    MODEL_NAME_FIELD_NUMBER: _builtins.int
-    REVISION_FIELD_NUMBER: _builtins.int
-    DIMENSIONS_FIELD_NUMBER: _builtins.int
-    MAX_SEQUENCE_TOKENS_FIELD_NUMBER: _builtins.int
-    NORMALIZED_FIELD_NUMBER: _builtins.int
-    PROBE_DIGEST_FIELD_NUMBER: _builtins.int
-    provider: _builtins.str
-    """Output only. Kind of embedder, such as `sentence-transformers`."""
-    model_name: _builtins.str
-    """Output only. Name of the model."""
-    revision: _builtins.str
-    """Output only. Revision or weights digest of the model."""
-    dimensions: _builtins.int
-    """Output only. Numbers in a vector."""
-    max_sequence_tokens: _builtins.int
-    """Output only. Tokens the model reads at once; longer chunks are embedded in windows whose vectors are
-    averaged.
-    """
-    normalized: _builtins.bool
-    """Output only. Vectors have length 1."""
-    probe_digest: _builtins.str
-    """Output only. SHA-256 (hex) of the rounded vectors of fixed probe texts."""
-    def __init__(
-        self,
-        *,
-        provider: _builtins.str = ...,
-        model_name: _builtins.str = ...,
-        revision: _builtins.str = ...,
-        dimensions: _builtins.int = ...,
-        max_sequence_tokens: _builtins.int = ...,
-        normalized: _builtins.bool = ...,
-        probe_digest: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimensions", b"dimensions", "max_sequence_tokens", b"max_sequence_tokens", "model_name", b"model_name", "normalized", b"normalized", "probe_digest", b"probe_digest", "provider", b"provider", "revision", b"revision"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___EmbeddingIdentity: _TypeAlias = EmbeddingIdentity  # noqa: Y015
 
 @_typing.final
 class CollectionSettings(_message.Message):

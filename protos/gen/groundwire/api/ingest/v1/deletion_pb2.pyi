@@ -60,29 +60,29 @@ class DeletionReceipt(_message.Message):
     DOCUMENT_COUNT_FIELD_NUMBER: _builtins.int
     CHUNK_COUNT_FIELD_NUMBER: _builtins.int
     STORES_FIELD_NUMBER: _builtins.int
-    HIDDEN_TIME_FIELD_NUMBER: _builtins.int
-    COMPLETED_TIME_FIELD_NUMBER: _builtins.int
+    HIDE_TIME_FIELD_NUMBER: _builtins.int
+    COMPLETE_TIME_FIELD_NUMBER: _builtins.int
     receipt_id: _builtins.str
-    """Output only. Id of the receipt, a UUID."""
+    """Id of the receipt, a UUID."""
     state: Global___DeletionState.ValueType
-    """Output only. How far it is."""
+    """How far it is."""
     permanent: _builtins.bool
-    """Output only. Whether it is gone for good, or can be restored."""
+    """Whether it is gone for good, or can be restored."""
     document_count: _builtins.int
-    """Output only. Documents and records removed."""
+    """Documents removed."""
     chunk_count: _builtins.int
-    """Output only. Chunks removed."""
+    """Chunks removed."""
     @_builtins.property
     def stores(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoreDeletion]:
-        """Output only. What each store removed."""
+        """What each store removed."""
 
     @_builtins.property
-    def hidden_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When it became invisible."""
+    def hide_time(self) -> _timestamp_pb2.Timestamp:
+        """When it became invisible."""
 
     @_builtins.property
-    def completed_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When every store was clean; unset before."""
+    def complete_time(self) -> _timestamp_pb2.Timestamp:
+        """When every store was clean; unset before."""
 
     def __init__(
         self,
@@ -93,12 +93,12 @@ class DeletionReceipt(_message.Message):
         document_count: _builtins.int = ...,
         chunk_count: _builtins.int = ...,
         stores: _abc.Iterable[Global___StoreDeletion] | None = ...,
-        hidden_time: _timestamp_pb2.Timestamp | None = ...,
-        completed_time: _timestamp_pb2.Timestamp | None = ...,
+        hide_time: _timestamp_pb2.Timestamp | None = ...,
+        complete_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["completed_time", b"completed_time", "hidden_time", b"hidden_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["complete_time", b"complete_time", "hide_time", b"hide_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "completed_time", b"completed_time", "document_count", b"document_count", "hidden_time", b"hidden_time", "permanent", b"permanent", "receipt_id", b"receipt_id", "state", b"state", "stores", b"stores"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "complete_time", b"complete_time", "document_count", b"document_count", "hide_time", b"hide_time", "permanent", b"permanent", "receipt_id", b"receipt_id", "state", b"state", "stores", b"stores"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -115,15 +115,15 @@ class StoreDeletion(_message.Message):
     LEFTOVER_COUNT_FIELD_NUMBER: _builtins.int
     COMPLETE_FIELD_NUMBER: _builtins.int
     store: _builtins.str
-    """Output only. Name of the store: `catalog`, `full_text`, `vectors`, `texts`, `embedding_cache`,
+    """Name of the store: `catalog`, `full_text`, `vectors`, `texts`, `embedding_cache`,
     `sessions`.
     """
     removed_count: _builtins.int
-    """Output only. Entries removed."""
+    """Entries removed."""
     leftover_count: _builtins.int
-    """Output only. Entries that a final search still found; 0 once the store is clean."""
+    """Entries that a final search still found; 0 once the store is clean."""
     complete: _builtins.bool
-    """Output only. Whether the store is clean: nothing is found, and no file of an embedded store holds it."""
+    """Whether the store is clean: nothing is found, and no file of an embedded store holds it."""
     def __init__(
         self,
         *,

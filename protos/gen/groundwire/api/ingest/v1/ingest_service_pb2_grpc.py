@@ -26,16 +26,16 @@ if _version_not_supported:
 
 
 class IngestServiceStub:
-    """Stores documents, records and memories so that they can be searched and cited.
+    """Stores documents so that they can be searched and cited.
 
     A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
     call that changes something takes a `request_id`: the same id with the same body gives the first answer
     again for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
     write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
-    and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments
-    on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
+    DEADLINE_EXCEEDED; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further
+    errors only.
     """
 
     def __init__(self, channel):
@@ -44,31 +44,6 @@ class IngestServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.CreateCollection = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/CreateCollection',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateCollectionRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateCollectionResponse.FromString,
-                _registered_method=True)
-        self.GetCollection = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/GetCollection',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetCollectionRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetCollectionResponse.FromString,
-                _registered_method=True)
-        self.ListCollections = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/ListCollections',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListCollectionsRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListCollectionsResponse.FromString,
-                _registered_method=True)
-        self.UpdateCollection = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/UpdateCollection',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateCollectionRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateCollectionResponse.FromString,
-                _registered_method=True)
-        self.DeleteCollection = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/DeleteCollection',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteCollectionRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteCollectionResponse.FromString,
-                _registered_method=True)
         self.IngestDocument = channel.unary_unary(
                 '/groundwire.api.ingest.v1.IngestService/IngestDocument',
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.IngestDocumentRequest.SerializeToString,
@@ -83,21 +58,6 @@ class IngestServiceStub:
                 '/groundwire.api.ingest.v1.IngestService/PlanIngest',
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PlanIngestRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PlanIngestResponse.FromString,
-                _registered_method=True)
-        self.GetDocument = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/GetDocument',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentResponse.FromString,
-                _registered_method=True)
-        self.ListDocuments = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/ListDocuments',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListDocumentsRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListDocumentsResponse.FromString,
-                _registered_method=True)
-        self.GetDocumentText = channel.unary_stream(
-                '/groundwire.api.ingest.v1.IngestService/GetDocumentText',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentTextRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentTextResponse.FromString,
                 _registered_method=True)
         self.UpdateDocument = channel.unary_unary(
                 '/groundwire.api.ingest.v1.IngestService/UpdateDocument',
@@ -114,16 +74,6 @@ class IngestServiceStub:
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RestoreDocumentRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RestoreDocumentResponse.FromString,
                 _registered_method=True)
-        self.GetChunk = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/GetChunk',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetChunkRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetChunkResponse.FromString,
-                _registered_method=True)
-        self.ListChunks = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/ListChunks',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListChunksRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListChunksResponse.FromString,
-                _registered_method=True)
         self.UpdateChunk = channel.unary_unary(
                 '/groundwire.api.ingest.v1.IngestService/UpdateChunk',
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateChunkRequest.SerializeToString,
@@ -134,147 +84,20 @@ class IngestServiceStub:
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksResponse.FromString,
                 _registered_method=True)
-        self.UpsertRecord = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/UpsertRecord',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertRecordRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertRecordResponse.FromString,
-                _registered_method=True)
-        self.UpsertTurn = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/UpsertTurn',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertTurnRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertTurnResponse.FromString,
-                _registered_method=True)
-        self.CreateMemory = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/CreateMemory',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateMemoryRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateMemoryResponse.FromString,
-                _registered_method=True)
-        self.UpdateMemory = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/UpdateMemory',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateMemoryRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateMemoryResponse.FromString,
-                _registered_method=True)
-        self.DeleteMemory = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/DeleteMemory',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteMemoryRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteMemoryResponse.FromString,
-                _registered_method=True)
-        self.RestoreMemory = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/RestoreMemory',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RestoreMemoryRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RestoreMemoryResponse.FromString,
-                _registered_method=True)
-        self.ListMemories = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/ListMemories',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListMemoriesRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListMemoriesResponse.FromString,
-                _registered_method=True)
-        self.AddLink = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/AddLink',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.AddLinkRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.AddLinkResponse.FromString,
-                _registered_method=True)
-        self.RemoveLink = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/RemoveLink',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RemoveLinkRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RemoveLinkResponse.FromString,
-                _registered_method=True)
-        self.ExportVault = channel.unary_stream(
-                '/groundwire.api.ingest.v1.IngestService/ExportVault',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ExportVaultRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ExportVaultResponse.FromString,
-                _registered_method=True)
-        self.ImportVault = channel.stream_unary(
-                '/groundwire.api.ingest.v1.IngestService/ImportVault',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ImportVaultRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ImportVaultResponse.FromString,
-                _registered_method=True)
-        self.GetSchema = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/GetSchema',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetSchemaRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetSchemaResponse.FromString,
-                _registered_method=True)
-        self.ValidateMetadata = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/ValidateMetadata',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ValidateMetadataRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ValidateMetadataResponse.FromString,
-                _registered_method=True)
-        self.GetStats = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/GetStats',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsResponse.FromString,
-                _registered_method=True)
-        self.GetHousekeeping = channel.unary_unary(
-                '/groundwire.api.ingest.v1.IngestService/GetHousekeeping',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingResponse.FromString,
-                _registered_method=True)
-        self.Reindex = channel.unary_stream(
-                '/groundwire.api.ingest.v1.IngestService/Reindex',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReindexRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReindexResponse.FromString,
-                _registered_method=True)
-        self.Reembed = channel.unary_stream(
-                '/groundwire.api.ingest.v1.IngestService/Reembed',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReembedRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReembedResponse.FromString,
-                _registered_method=True)
-        self.CheckStore = channel.unary_stream(
-                '/groundwire.api.ingest.v1.IngestService/CheckStore',
-                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CheckStoreRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CheckStoreResponse.FromString,
-                _registered_method=True)
 
 
 class IngestServiceServicer:
-    """Stores documents, records and memories so that they can be searched and cited.
+    """Stores documents so that they can be searched and cited.
 
     A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
     call that changes something takes a `request_id`: the same id with the same body gives the first answer
     again for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
     write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
-    and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments
-    on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
+    DEADLINE_EXCEEDED; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further
+    errors only.
     """
-
-    def CreateCollection(self, request, context):
-        """Creates a collection from a profile and overrides. The embedding is fixed here.
-
-        A collection of this name with the same settings is returned as it is; with others it is ALREADY_EXISTS.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetCollection(self, request, context):
-        """Returns a collection with its settings and figures. Safe to retry.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListCollections(self, request, context):
-        """Returns collections in rising order of name. Safe to retry.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def UpdateCollection(self, request, context):
-        """Changes settings of a collection. Neither the profile nor the embedding can be changed.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def DeleteCollection(self, request, context):
-        """Deletes a collection with everything in it, for good. It is invisible when the call returns.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
 
     def IngestDocument(self, request, context):
         """Ingests a document that fits in one message (4 MiB). Larger ones go through `UploadDocument`.
@@ -316,30 +139,6 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetDocument(self, request, context):
-        """Returns a document by id or source. Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListDocuments(self, request, context):
-        """Returns documents in rising order of source, then id. Safe to retry.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetDocumentText(self, request, context):
-        """Streams the canonical text of a document, or a range of it, in order and without gaps. Safe to retry.
-
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation it does not have; INVALID_ARGUMENT for a
-        range outside the text.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def UpdateDocument(self, request, context):
         """Changes what the caller said about a document, on all its chunks, without embedding anything again.
 
@@ -368,22 +167,6 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetChunk(self, request, context):
-        """Returns a live chunk. Safe to retry; reading a memory counts as an access. Errors: NOT_FOUND with
-        CHUNK_NOT_FOUND.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListChunks(self, request, context):
-        """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk
-        number. Safe to retry. Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def UpdateChunk(self, request, context):
         """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND.
         """
@@ -400,176 +183,9 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def UpsertRecord(self, request, context):
-        """Creates or replaces a record. Replacing embeds its text again if it changed.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def UpsertTurn(self, request, context):
-        """Writes both sides of one exchange of a conversation, together or not at all.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def CreateMemory(self, request, context):
-        """Creates a memory and its automatic links.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def UpdateMemory(self, request, context):
-        """Changes a memory; its id and creation time stay. Errors: NOT_FOUND.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def DeleteMemory(self, request, context):
-        """Deletes a memory; softly unless told otherwise. Errors: NOT_FOUND.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def RestoreMemory(self, request, context):
-        """Brings back a memory that was deleted softly. One that is live is returned as it is.
-
-        Errors: NOT_FOUND, also after a permanent deletion.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListMemories(self, request, context):
-        """Returns memories in rising order of creation, then id. Safe to retry; does not count as an access.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def AddLink(self, request, context):
-        """Links two memories. A link that exists is no error. Errors: NOT_FOUND for either end.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def RemoveLink(self, request, context):
-        """Removes a link between two memories. A link that does not exist is no error. Errors: NOT_FOUND for either
-        end.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ExportVault(self, request, context):
-        """Streams all memories of a collection as the files of a vault: chunk files, then indexes, then a summary.
-        Safe to retry.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ImportVault(self, request_iterator, context):
-        """Takes the files of a vault. Each file is taken or refused for itself; indexes are made anew and theirs
-        ignored.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetSchema(self, request, context):
-        """Returns the JSON Schema of one or all kinds of metadata. Safe to retry. Errors: NOT_FOUND for an unknown
-        kind.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ValidateMetadata(self, request, context):
-        """Checks metadata against its schema and fills in defaults; stores nothing. Safe to retry.
-
-        Errors: INVALID_ARGUMENT naming every field that breaks a rule.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetStats(self, request, context):
-        """Returns figures of one or all collections, counted in the catalog. Safe to retry.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetHousekeeping(self, request, context):
-        """Returns what runs behind the calls (deletions in the vector engine, rebuilds of indexes, retention), and what of
-        it fails now. A failure is tried again for ever; it never reaches another call, so look here for it.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def Reindex(self, request, context):
-        """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
-        serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
-
-        Errors: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a vector.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def Reembed(self, request, context):
-        """Embeds a collection with the server's model and moves over when complete, while the old vectors keep serving.
-        Vectors that were made are kept: a run that was cut off goes on where it was. Safe to retry.
-
-        Errors: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def CheckStore(self, request, context):
-        """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
-        report. Works while everything else goes on. What cannot be made from the catalog stays a finding. Safe to retry.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_IngestServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'CreateCollection': grpc.unary_unary_rpc_method_handler(
-                    servicer.CreateCollection,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateCollectionRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateCollectionResponse.SerializeToString,
-            ),
-            'GetCollection': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetCollection,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetCollectionRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetCollectionResponse.SerializeToString,
-            ),
-            'ListCollections': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListCollections,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListCollectionsRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListCollectionsResponse.SerializeToString,
-            ),
-            'UpdateCollection': grpc.unary_unary_rpc_method_handler(
-                    servicer.UpdateCollection,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateCollectionRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateCollectionResponse.SerializeToString,
-            ),
-            'DeleteCollection': grpc.unary_unary_rpc_method_handler(
-                    servicer.DeleteCollection,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteCollectionRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteCollectionResponse.SerializeToString,
-            ),
             'IngestDocument': grpc.unary_unary_rpc_method_handler(
                     servicer.IngestDocument,
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.IngestDocumentRequest.FromString,
@@ -584,21 +200,6 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.PlanIngest,
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PlanIngestRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PlanIngestResponse.SerializeToString,
-            ),
-            'GetDocument': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetDocument,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentResponse.SerializeToString,
-            ),
-            'ListDocuments': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListDocuments,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListDocumentsRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListDocumentsResponse.SerializeToString,
-            ),
-            'GetDocumentText': grpc.unary_stream_rpc_method_handler(
-                    servicer.GetDocumentText,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentTextRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentTextResponse.SerializeToString,
             ),
             'UpdateDocument': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateDocument,
@@ -615,16 +216,6 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RestoreDocumentRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RestoreDocumentResponse.SerializeToString,
             ),
-            'GetChunk': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetChunk,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetChunkRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetChunkResponse.SerializeToString,
-            ),
-            'ListChunks': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListChunks,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListChunksRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListChunksResponse.SerializeToString,
-            ),
             'UpdateChunk': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateChunk,
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateChunkRequest.FromString,
@@ -635,96 +226,6 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksResponse.SerializeToString,
             ),
-            'UpsertRecord': grpc.unary_unary_rpc_method_handler(
-                    servicer.UpsertRecord,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertRecordRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertRecordResponse.SerializeToString,
-            ),
-            'UpsertTurn': grpc.unary_unary_rpc_method_handler(
-                    servicer.UpsertTurn,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertTurnRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertTurnResponse.SerializeToString,
-            ),
-            'CreateMemory': grpc.unary_unary_rpc_method_handler(
-                    servicer.CreateMemory,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateMemoryRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateMemoryResponse.SerializeToString,
-            ),
-            'UpdateMemory': grpc.unary_unary_rpc_method_handler(
-                    servicer.UpdateMemory,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateMemoryRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateMemoryResponse.SerializeToString,
-            ),
-            'DeleteMemory': grpc.unary_unary_rpc_method_handler(
-                    servicer.DeleteMemory,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteMemoryRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteMemoryResponse.SerializeToString,
-            ),
-            'RestoreMemory': grpc.unary_unary_rpc_method_handler(
-                    servicer.RestoreMemory,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RestoreMemoryRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RestoreMemoryResponse.SerializeToString,
-            ),
-            'ListMemories': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListMemories,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListMemoriesRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListMemoriesResponse.SerializeToString,
-            ),
-            'AddLink': grpc.unary_unary_rpc_method_handler(
-                    servicer.AddLink,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.AddLinkRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.AddLinkResponse.SerializeToString,
-            ),
-            'RemoveLink': grpc.unary_unary_rpc_method_handler(
-                    servicer.RemoveLink,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RemoveLinkRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RemoveLinkResponse.SerializeToString,
-            ),
-            'ExportVault': grpc.unary_stream_rpc_method_handler(
-                    servicer.ExportVault,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ExportVaultRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ExportVaultResponse.SerializeToString,
-            ),
-            'ImportVault': grpc.stream_unary_rpc_method_handler(
-                    servicer.ImportVault,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ImportVaultRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ImportVaultResponse.SerializeToString,
-            ),
-            'GetSchema': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetSchema,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetSchemaRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetSchemaResponse.SerializeToString,
-            ),
-            'ValidateMetadata': grpc.unary_unary_rpc_method_handler(
-                    servicer.ValidateMetadata,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ValidateMetadataRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ValidateMetadataResponse.SerializeToString,
-            ),
-            'GetStats': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetStats,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsResponse.SerializeToString,
-            ),
-            'GetHousekeeping': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetHousekeeping,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingResponse.SerializeToString,
-            ),
-            'Reindex': grpc.unary_stream_rpc_method_handler(
-                    servicer.Reindex,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReindexRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReindexResponse.SerializeToString,
-            ),
-            'Reembed': grpc.unary_stream_rpc_method_handler(
-                    servicer.Reembed,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReembedRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReembedResponse.SerializeToString,
-            ),
-            'CheckStore': grpc.unary_stream_rpc_method_handler(
-                    servicer.CheckStore,
-                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CheckStoreRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CheckStoreResponse.SerializeToString,
-            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'groundwire.api.ingest.v1.IngestService', rpc_method_handlers)
@@ -734,152 +235,17 @@ def add_IngestServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class IngestService:
-    """Stores documents, records and memories so that they can be searched and cited.
+    """Stores documents so that they can be searched and cited.
 
     A write is acknowledged only once it is durable and searchable, and is visible whole or not at all. Every
     call that changes something takes a `request_id`: the same id with the same body gives the first answer
     again for 24 hours of service, the same id with another body is ALREADY_EXISTS with REQUEST_ID_REUSED. A timeout of a
     write means that its outcome is unknown; repeating it with the same `request_id` is safe.
 
-    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE, DEADLINE_EXCEEDED,
-    and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments
-    on calls name further errors only.
+    All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
+    DEADLINE_EXCEEDED; a missing collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further
+    errors only.
     """
-
-    @staticmethod
-    def CreateCollection(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/CreateCollection',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateCollectionRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateCollectionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetCollection(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/GetCollection',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetCollectionRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetCollectionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListCollections(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/ListCollections',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListCollectionsRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListCollectionsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def UpdateCollection(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/UpdateCollection',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateCollectionRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateCollectionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def DeleteCollection(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/DeleteCollection',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteCollectionRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteCollectionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
 
     @staticmethod
     def IngestDocument(request,
@@ -952,87 +318,6 @@ class IngestService:
             '/groundwire.api.ingest.v1.IngestService/PlanIngest',
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PlanIngestRequest.SerializeToString,
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PlanIngestResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetDocument(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/GetDocument',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListDocuments(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/ListDocuments',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListDocumentsRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListDocumentsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetDocumentText(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/GetDocumentText',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentTextRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetDocumentTextResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1125,60 +410,6 @@ class IngestService:
             _registered_method=True)
 
     @staticmethod
-    def GetChunk(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/GetChunk',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetChunkRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetChunkResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListChunks(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/ListChunks',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListChunksRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListChunksResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
     def UpdateChunk(request,
             target,
             options=(),
@@ -1222,492 +453,6 @@ class IngestService:
             '/groundwire.api.ingest.v1.IngestService/PutChunks',
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksRequest.SerializeToString,
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def UpsertRecord(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/UpsertRecord',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertRecordRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertRecordResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def UpsertTurn(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/UpsertTurn',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertTurnRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpsertTurnResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def CreateMemory(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/CreateMemory',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateMemoryRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CreateMemoryResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def UpdateMemory(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/UpdateMemory',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateMemoryRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateMemoryResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def DeleteMemory(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/DeleteMemory',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteMemoryRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.DeleteMemoryResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def RestoreMemory(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/RestoreMemory',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RestoreMemoryRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RestoreMemoryResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListMemories(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/ListMemories',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListMemoriesRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ListMemoriesResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def AddLink(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/AddLink',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.AddLinkRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.AddLinkResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def RemoveLink(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/RemoveLink',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RemoveLinkRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.RemoveLinkResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ExportVault(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/ExportVault',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ExportVaultRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ExportVaultResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ImportVault(request_iterator,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.stream_unary(
-            request_iterator,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/ImportVault',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ImportVaultRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ImportVaultResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetSchema(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/GetSchema',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetSchemaRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetSchemaResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ValidateMetadata(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/ValidateMetadata',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ValidateMetadataRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ValidateMetadataResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetStats(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/GetStats',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetStatsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetHousekeeping(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/GetHousekeeping',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.GetHousekeepingResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Reindex(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/Reindex',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReindexRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReindexResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Reembed(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/Reembed',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReembedRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.ReembedResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def CheckStore(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/groundwire.api.ingest.v1.IngestService/CheckStore',
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CheckStoreRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.CheckStoreResponse.FromString,
             options,
             channel_credentials,
             insecure,

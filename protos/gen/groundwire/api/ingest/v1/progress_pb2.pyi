@@ -75,11 +75,11 @@ class Progress(_message.Message):
     DONE_COUNT_FIELD_NUMBER: _builtins.int
     TOTAL_COUNT_FIELD_NUMBER: _builtins.int
     stage: Global___ProgressStage.ValueType
-    """Output only. What is being done."""
+    """What is being done."""
     done_count: _builtins.int
-    """Output only. Units done in this stage."""
+    """Units done in this stage."""
     total_count: _builtins.int
-    """Output only. Units of this stage; 0 while unknown. Bytes when receiving, else chunks, records or
+    """Units of this stage; 0 while unknown. Bytes when receiving, else chunks, records or
     findings.
     """
     def __init__(

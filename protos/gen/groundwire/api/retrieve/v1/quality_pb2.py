@@ -25,17 +25,18 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(groundwire/api/retrieve/v1/quality.proto\x12\x1agroundwire.api.retrieve.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x02\n\x0eQualityMetrics\x12\x19\n\x11\x61verage_relevance\x18\x01 \x01(\x01\x12\x19\n\x11minimum_relevance\x18\x02 \x01(\x01\x12\x19\n\x11maximum_relevance\x18\x03 \x01(\x01\x12\x17\n\x0f\x63\x61ndidate_count\x18\x04 \x01(\r\x12\x1d\n\x15\x62\x65low_threshold_count\x18\x05 \x01(\r\x12\x16\n\x0erejected_count\x18\x06 \x01(\r\x12\x18\n\x10incomplete_count\x18\x07 \x01(\r\x12\x17\n\x0f\x64uplicate_count\x18\x08 \x01(\r\x12\x13\n\x0bstale_count\x18\t \x01(\r\x12\x10\n\x08\x63overage\x18\n \x01(\x01\"{\n\x10QueryStateChange\x12\x35\n\x05state\x18\x01 \x01(\x0e\x32&.groundwire.api.retrieve.v1.QueryState\x12\x30\n\x0creached_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xc7\x01\n\nQueryState\x12\x1b\n\x17QUERY_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14QUERY_STATE_RECEIVED\x10\x01\x12\x19\n\x15QUERY_STATE_EMBEDDING\x10\x02\x12\x19\n\x15QUERY_STATE_SEARCHING\x10\x03\x12\x16\n\x12QUERY_STATE_RANKED\x10\x04\x12\x19\n\x15QUERY_STATE_VALIDATED\x10\x05\x12\x19\n\x15QUERY_STATE_COMPLETED\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(groundwire/api/retrieve/v1/quality.proto\x12\x1agroundwire.api.retrieve.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x02\n\x0eQualityMetrics\x12\x19\n\x11\x61verage_relevance\x18\x01 \x01(\x01\x12\x19\n\x11minimum_relevance\x18\x02 \x01(\x01\x12\x19\n\x11maximum_relevance\x18\x03 \x01(\x01\x12\x17\n\x0f\x63\x61ndidate_count\x18\x04 \x01(\x05\x12\x1d\n\x15\x62\x65low_threshold_count\x18\x05 \x01(\x05\x12\x16\n\x0erejected_count\x18\x06 \x01(\x05\x12\x18\n\x10incomplete_count\x18\x07 \x01(\x05\x12\x17\n\x0f\x64uplicate_count\x18\x08 \x01(\x05\x12\x13\n\x0bstale_count\x18\t \x01(\x05\x12\x10\n\x08\x63overage\x18\n \x01(\x01\"y\n\x10QueryStateChange\x12\x35\n\x05state\x18\x01 \x01(\x0e\x32&.groundwire.api.retrieve.v1.QueryState\x12.\n\nreach_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xc7\x01\n\nQueryState\x12\x1b\n\x17QUERY_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14QUERY_STATE_RECEIVED\x10\x01\x12\x19\n\x15QUERY_STATE_EMBEDDING\x10\x02\x12\x19\n\x15QUERY_STATE_SEARCHING\x10\x03\x12\x16\n\x12QUERY_STATE_RANKED\x10\x04\x12\x19\n\x15QUERY_STATE_VALIDATED\x10\x05\x12\x19\n\x15QUERY_STATE_COMPLETED\x10\x06\x42\x65\n\x1dio.groundwire.api.retrieve.v1P\x01Z%groundwire/api/retrieve/v1;retrievev1\xaa\x02\x1aGroundwire.Api.Retrieve.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.retrieve.v1.quality_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_QUERYSTATE']._serialized_start=501
-  _globals['_QUERYSTATE']._serialized_end=700
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\035io.groundwire.api.retrieve.v1P\001Z%groundwire/api/retrieve/v1;retrievev1\252\002\032Groundwire.Api.Retrieve.V1'
+  _globals['_QUERYSTATE']._serialized_start=499
+  _globals['_QUERYSTATE']._serialized_end=698
   _globals['_QUALITYMETRICS']._serialized_start=106
   _globals['_QUALITYMETRICS']._serialized_end=373
   _globals['_QUERYSTATECHANGE']._serialized_start=375
-  _globals['_QUERYSTATECHANGE']._serialized_end=498
+  _globals['_QUERYSTATECHANGE']._serialized_end=496
 # @@protoc_insertion_point(module_scope)

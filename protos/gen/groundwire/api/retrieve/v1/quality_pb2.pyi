@@ -77,25 +77,25 @@ class QualityMetrics(_message.Message):
     STALE_COUNT_FIELD_NUMBER: _builtins.int
     COVERAGE_FIELD_NUMBER: _builtins.int
     average_relevance: _builtins.float
-    """Output only. Mean relevance of the results, 0.0 to 1.0; 0.0 without results."""
+    """Mean relevance of the results, 0.0 to 1.0; 0.0 without results."""
     minimum_relevance: _builtins.float
-    """Output only. Smallest relevance among the results; 0.0 without results."""
+    """Smallest relevance among the results; 0.0 without results."""
     maximum_relevance: _builtins.float
-    """Output only. Largest relevance among the results; 0.0 without results."""
+    """Largest relevance among the results; 0.0 without results."""
     candidate_count: _builtins.int
-    """Output only. Candidates that were ranked."""
+    """Candidates that were ranked."""
     below_threshold_count: _builtins.int
-    """Output only. Candidates below `min_relevance`."""
+    """Candidates below `min_relevance`."""
     rejected_count: _builtins.int
-    """Output only. Candidates whose source is not approved."""
+    """Candidates whose source is not approved."""
     incomplete_count: _builtins.int
-    """Output only. Candidates without required metadata."""
+    """Candidates without required metadata."""
     duplicate_count: _builtins.int
-    """Output only. Candidates with the content of a better one."""
+    """Candidates with the content of a better one."""
     stale_count: _builtins.int
-    """Output only. Candidates whose generation was not live."""
+    """Candidates whose generation was not live."""
     coverage: _builtins.float
-    """Output only. Share of the query's distinct words that occur in the results, 0.0 to 1.0."""
+    """Share of the query's distinct words that occur in the results, 0.0 to 1.0."""
     def __init__(
         self,
         *,
@@ -125,22 +125,22 @@ class QueryStateChange(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STATE_FIELD_NUMBER: _builtins.int
-    REACHED_TIME_FIELD_NUMBER: _builtins.int
+    REACH_TIME_FIELD_NUMBER: _builtins.int
     state: Global___QueryState.ValueType
-    """Output only. The state."""
+    """The state."""
     @_builtins.property
-    def reached_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When it was reached; never before the state above."""
+    def reach_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was reached; never before the state above."""
 
     def __init__(
         self,
         *,
         state: Global___QueryState.ValueType = ...,
-        reached_time: _timestamp_pb2.Timestamp | None = ...,
+        reach_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["reached_time", b"reached_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reach_time", b"reach_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reached_time", b"reached_time", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reach_time", b"reach_time", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,15 +27,16 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from groundwire.api.common.v1 import search_mode_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_search__mode__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*groundwire/api/retrieve/v1/query_log.proto\x12\x1agroundwire.api.retrieve.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a*groundwire/api/common/v1/search_mode.proto\"\xe4\x02\n\x08QueryLog\x12\x0e\n\x06log_id\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\x37\n\nquery_type\x18\x03 \x01(\x0e\x32#.groundwire.api.common.v1.QueryType\x12\x15\n\rresults_count\x18\x04 \x01(\r\x12\x15\n\ravg_relevance\x18\x05 \x01(\x01\x12\x32\n\x0fprocessing_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\x08log_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nuser_agent\x18\x08 \x01(\t\x12\x12\n\ncollection\x18\t \x01(\t\x12\x32\n\x04mode\x18\n \x01(\x0e\x32$.groundwire.api.common.v1.SearchMode\x12\x14\n\x0c\x65rror_reason\x18\x0b \x01(\t\"\xec\x01\n\x0eLatencySummary\x12\r\n\x05\x63ount\x18\x01 \x01(\x04\x12\'\n\x04mean\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03p50\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03p95\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03p99\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x07maximum\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Durationb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*groundwire/api/retrieve/v1/query_log.proto\x12\x1agroundwire.api.retrieve.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a*groundwire/api/common/v1/search_mode.proto\"\xe7\x02\n\x08QueryLog\x12\x0e\n\x06log_id\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\x37\n\nquery_type\x18\x03 \x01(\x0e\x32#.groundwire.api.common.v1.QueryType\x12\x14\n\x0cresult_count\x18\x04 \x01(\x05\x12\x19\n\x11\x61verage_relevance\x18\x05 \x01(\x01\x12\x32\n\x0fprocessing_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\x08log_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nuser_agent\x18\x08 \x01(\t\x12\x12\n\ncollection\x18\t \x01(\t\x12\x32\n\x04mode\x18\n \x01(\x0e\x32$.groundwire.api.common.v1.SearchMode\x12\x14\n\x0c\x65rror_reason\x18\x0b \x01(\t\"\xec\x01\n\x0eLatencySummary\x12\r\n\x05\x63ount\x18\x01 \x01(\x03\x12\'\n\x04mean\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03p50\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03p95\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03p99\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x07maximum\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationBe\n\x1dio.groundwire.api.retrieve.v1P\x01Z%groundwire/api/retrieve/v1;retrievev1\xaa\x02\x1aGroundwire.Api.Retrieve.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.retrieve.v1.query_log_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\035io.groundwire.api.retrieve.v1P\001Z%groundwire/api/retrieve/v1;retrievev1\252\002\032Groundwire.Api.Retrieve.V1'
   _globals['_QUERYLOG']._serialized_start=184
-  _globals['_QUERYLOG']._serialized_end=540
-  _globals['_LATENCYSUMMARY']._serialized_start=543
-  _globals['_LATENCYSUMMARY']._serialized_end=779
+  _globals['_QUERYLOG']._serialized_end=543
+  _globals['_LATENCYSUMMARY']._serialized_start=546
+  _globals['_LATENCYSUMMARY']._serialized_end=782
 # @@protoc_insertion_point(module_scope)

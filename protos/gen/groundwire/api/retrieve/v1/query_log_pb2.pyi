@@ -28,8 +28,8 @@ class QueryLog(_message.Message):
     LOG_ID_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
     QUERY_TYPE_FIELD_NUMBER: _builtins.int
-    RESULTS_COUNT_FIELD_NUMBER: _builtins.int
-    AVG_RELEVANCE_FIELD_NUMBER: _builtins.int
+    RESULT_COUNT_FIELD_NUMBER: _builtins.int
+    AVERAGE_RELEVANCE_FIELD_NUMBER: _builtins.int
     PROCESSING_TIME_FIELD_NUMBER: _builtins.int
     LOG_TIME_FIELD_NUMBER: _builtins.int
     USER_AGENT_FIELD_NUMBER: _builtins.int
@@ -37,34 +37,34 @@ class QueryLog(_message.Message):
     MODE_FIELD_NUMBER: _builtins.int
     ERROR_REASON_FIELD_NUMBER: _builtins.int
     log_id: _builtins.str
-    """Output only. Unique id."""
+    """Unique id."""
     query: _builtins.str
-    """Output only. The query as it was sent, at most its first 8,192 code points; empty where the server does not
+    """The query as it was sent, at most its first 8,192 code points; empty where the server does not
     log texts, which it never does for collections of the book profile unless told to.
     """
     query_type: _search_mode_pb2.QueryType.ValueType
-    """Output only. Type the query was classified as; unspecified when it failed before."""
-    results_count: _builtins.int
-    """Output only. Results returned."""
-    avg_relevance: _builtins.float
-    """Output only. Mean relevance of the results, 0.0 to 1.0; 0.0 without results."""
+    """Type the query was classified as; unspecified when it failed before."""
+    result_count: _builtins.int
+    """Results returned."""
+    average_relevance: _builtins.float
+    """Mean relevance of the results, 0.0 to 1.0; 0.0 without results."""
     user_agent: _builtins.str
-    """Output only. User agent of the caller, from the call's metadata."""
+    """User agent of the caller, from the call's metadata."""
     collection: _builtins.str
-    """Output only. Name of the collection."""
+    """Name of the collection."""
     mode: _search_mode_pb2.SearchMode.ValueType
-    """Output only. Legs that ran; unspecified when it failed before."""
+    """Legs that ran; unspecified when it failed before."""
     error_reason: _builtins.str
-    """Output only. Reason of the failure, a value of `ErrorReason` without its prefix; empty when it was
+    """Reason of the failure, a value of `ErrorReason` without its prefix; empty when it was
     served.
     """
     @_builtins.property
     def processing_time(self) -> _duration_pb2.Duration:
-        """Output only. Time from receipt to response."""
+        """Time from receipt to response."""
 
     @_builtins.property
     def log_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When it was received."""
+        """When it was received."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class QueryLog(_message.Message):
         log_id: _builtins.str = ...,
         query: _builtins.str = ...,
         query_type: _search_mode_pb2.QueryType.ValueType = ...,
-        results_count: _builtins.int = ...,
-        avg_relevance: _builtins.float = ...,
+        result_count: _builtins.int = ...,
+        average_relevance: _builtins.float = ...,
         processing_time: _duration_pb2.Duration | None = ...,
         log_time: _timestamp_pb2.Timestamp | None = ...,
         user_agent: _builtins.str = ...,
@@ -83,7 +83,7 @@ class QueryLog(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["log_time", b"log_time", "processing_time", b"processing_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["avg_relevance", b"avg_relevance", "collection", b"collection", "error_reason", b"error_reason", "log_id", b"log_id", "log_time", b"log_time", "mode", b"mode", "processing_time", b"processing_time", "query", b"query", "query_type", b"query_type", "results_count", b"results_count", "user_agent", b"user_agent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["average_relevance", b"average_relevance", "collection", b"collection", "error_reason", b"error_reason", "log_id", b"log_id", "log_time", b"log_time", "mode", b"mode", "processing_time", b"processing_time", "query", b"query", "query_type", b"query_type", "result_count", b"result_count", "user_agent", b"user_agent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -102,26 +102,26 @@ class LatencySummary(_message.Message):
     P99_FIELD_NUMBER: _builtins.int
     MAXIMUM_FIELD_NUMBER: _builtins.int
     count: _builtins.int
-    """Output only. Calls counted."""
+    """Calls counted."""
     @_builtins.property
     def mean(self) -> _duration_pb2.Duration:
-        """Output only. Mean."""
+        """Mean."""
 
     @_builtins.property
     def p50(self) -> _duration_pb2.Duration:
-        """Output only. Median."""
+        """Median."""
 
     @_builtins.property
     def p95(self) -> _duration_pb2.Duration:
-        """Output only. 95th percentile."""
+        """95th percentile."""
 
     @_builtins.property
     def p99(self) -> _duration_pb2.Duration:
-        """Output only. 99th percentile."""
+        """99th percentile."""
 
     @_builtins.property
     def maximum(self) -> _duration_pb2.Duration:
-        """Output only. Longest."""
+        """Longest."""
 
     def __init__(
         self,

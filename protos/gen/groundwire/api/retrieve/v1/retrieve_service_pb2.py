@@ -22,6 +22,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
@@ -29,69 +30,77 @@ from groundwire.api.common.v1 import chunk_pb2 as groundwire_dot_api_dot_common_
 from groundwire.api.common.v1 import degraded_stage_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_degraded__stage__pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_explain__plan__pb2
 from groundwire.api.common.v1 import hit_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_hit__pb2
-from groundwire.api.common.v1 import memory_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_memory__pb2
 from groundwire.api.common.v1 import metadata_filter_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_metadata__filter__pb2
-from groundwire.api.common.v1 import record_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_record__pb2
 from groundwire.api.common.v1 import retrieval_options_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_retrieval__options__pb2
 from groundwire.api.common.v1 import search_mode_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_search__mode__pb2
 from groundwire.api.common.v1 import span_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_span__pb2
 from groundwire.api.retrieve.v1 import quality_pb2 as groundwire_dot_api_dot_retrieve_dot_v1_dot_quality__pb2
-from groundwire.api.retrieve.v1 import query_log_pb2 as groundwire_dot_api_dot_retrieve_dot_v1_dot_query__log__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n1groundwire/api/retrieve/v1/retrieve_service.proto\x12\x1agroundwire.api.retrieve.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a$groundwire/api/common/v1/chunk.proto\x1a-groundwire/api/common/v1/degraded_stage.proto\x1a+groundwire/api/common/v1/explain_plan.proto\x1a\"groundwire/api/common/v1/hit.proto\x1a%groundwire/api/common/v1/memory.proto\x1a.groundwire/api/common/v1/metadata_filter.proto\x1a%groundwire/api/common/v1/record.proto\x1a\x30groundwire/api/common/v1/retrieval_options.proto\x1a*groundwire/api/common/v1/search_mode.proto\x1a#groundwire/api/common/v1/span.proto\x1a(groundwire/api/retrieve/v1/quality.proto\x1a*groundwire/api/retrieve/v1/query_log.proto\"\xb7\x01\n\x0fRetrieveRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12;\n\x07options\x18\x03 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptions\x12\x14\n\x0cquery_vector\x18\x04 \x03(\x02\x12.\n\nquery_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xb8\x08\n\x10RetrieveResponse\x12.\n\x07results\x18\x01 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x12\n\nquery_text\x18\x02 \x01(\t\x12\x17\n\x0fretrieval_count\x18\x03 \x01(\r\x12\x37\n\x14query_embedding_time\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0bsearch_time\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12-\n\ntotal_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x32\n\x04mode\x18\x07 \x01(\x0e\x32$.groundwire.api.common.v1.SearchMode\x12\x33\n\x08order_by\x18\x08 \x01(\x0e\x32!.groundwire.api.common.v1.OrderBy\x12\x37\n\nquery_type\x18\t \x01(\x0e\x32#.groundwire.api.common.v1.QueryType\x12?\n\x12\x61pplied_query_type\x18\n \x01(\x0e\x32#.groundwire.api.common.v1.QueryType\x12;\n\x07quality\x18\x0b \x01(\x0b\x32*.groundwire.api.retrieve.v1.QualityMetrics\x12<\n\x06states\x18\x0c \x03(\x0b\x32,.groundwire.api.retrieve.v1.QueryStateChange\x12.\n\nquery_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0eprocessed_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08snapshot\x18\x0f \x01(\x04\x12\x19\n\x11\x63onsistency_token\x18\x10 \x01(\t\x12@\n\x0e\x61pplied_filter\x18\x11 \x01(\x0b\x32(.groundwire.api.common.v1.MetadataFilter\x12@\n\x0f\x64\x65graded_stages\x18\x12 \x03(\x0e\x32\'.groundwire.api.common.v1.DegradedStage\x12;\n\x0c\x65xplain_plan\x18\x13 \x01(\x0b\x32%.groundwire.api.common.v1.ExplainPlan\x12\x0e\n\x06log_id\x18\x14 \x01(\t\x12\x17\n\x0f\x65mbedding_model\x18\x15 \x01(\t\x12\x42\n\x0f\x63hosen_sections\x18\x16 \x03(\x0b\x32).groundwire.api.retrieve.v1.ChosenSection\x12\x12\n\nfrom_cache\x18\x17 \x01(\x08\"\x82\x01\n\rChosenSection\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x16\n\x0ehierarchy_path\x18\x02 \x03(\t\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x1a\n\x12\x66irst_sequence_num\x18\x04 \x01(\r\x12\x19\n\x11last_sequence_num\x18\x05 \x01(\r\"U\n\x14\x42\x61tchRetrieveRequest\x12=\n\x08requests\x18\x01 \x03(\x0b\x32+.groundwire.api.retrieve.v1.RetrieveRequest\"[\n\x15\x42\x61tchRetrieveResponse\x12\x42\n\x08outcomes\x18\x01 \x03(\x0b\x32\x30.groundwire.api.retrieve.v1.BatchRetrieveOutcome\"\x88\x01\n\x14\x42\x61tchRetrieveOutcome\x12@\n\x08response\x18\x01 \x01(\x0b\x32,.groundwire.api.retrieve.v1.RetrieveResponseH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"\x87\x04\n\x16RetrieveContextRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\x17\n\x0f\x63onversation_id\x18\x03 \x01(\t\x12\x0e\n\x06\x65ntity\x18\x04 \x01(\t\x12\x16\n\x0einclude_global\x18\x05 \x01(\x08\x12:\n\x0crecord_types\x18\x06 \x03(\x0e\x32$.groundwire.api.common.v1.RecordType\x12\x1a\n\rpersona_top_k\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x16\n\tfaq_top_k\x18\x08 \x01(\x05H\x01\x88\x01\x01\x12\x19\n\x0cmemory_top_k\x18\t \x01(\x05H\x02\x88\x01\x01\x12\x17\n\nturn_top_k\x18\n \x01(\x05H\x03\x88\x01\x01\x12\x1a\n\rsummary_top_k\x18\x0b \x01(\x05H\x04\x88\x01\x01\x12\x1b\n\x0e\x64ocument_top_k\x18\x0c \x01(\x05H\x05\x88\x01\x01\x12\x1a\n\rmin_relevance\x18\r \x01(\x01H\x06\x88\x01\x01\x12\x19\n\x11\x63onsistency_token\x18\x0e \x01(\tB\x10\n\x0e_persona_top_kB\x0c\n\n_faq_top_kB\x0f\n\r_memory_top_kB\r\n\x0b_turn_top_kB\x10\n\x0e_summary_top_kB\x11\n\x0f_document_top_kB\x10\n\x0e_min_relevance\"\xd7\x02\n\x17RetrieveContextResponse\x12<\n\x08sections\x18\x01 \x03(\x0b\x32*.groundwire.api.retrieve.v1.ContextSection\x12\x12\n\nquery_text\x18\x02 \x01(\t\x12\x37\n\x14query_embedding_time\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0bsearch_time\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12-\n\ntotal_time\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08snapshot\x18\x06 \x01(\x04\x12@\n\x0f\x64\x65graded_stages\x18\x07 \x03(\x0e\x32\'.groundwire.api.common.v1.DegradedStage\"\xb0\x01\n\x0e\x43ontextSection\x12\x39\n\x0brecord_type\x18\x01 \x01(\x0e\x32$.groundwire.api.common.v1.RecordType\x12.\n\x07results\x18\x02 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x33\n\x08order_by\x18\x03 \x01(\x0e\x32!.groundwire.api.common.v1.OrderBy\"\xcb\x02\n\x17RetrieveMemoriesRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\r\n\x05query\x18\x02 \x01(\t\x12\x12\n\x05top_k\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06\x65ntity\x18\x04 \x01(\t\x12\x16\n\x0einclude_global\x18\x05 \x01(\x08\x12\x1a\n\rmin_relevance\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x38\n\x06\x66ilter\x18\x07 \x01(\x0b\x32(.groundwire.api.common.v1.MetadataFilter\x12\x33\n\x08order_by\x18\x08 \x01(\x0e\x32!.groundwire.api.common.v1.OrderBy\x12\x19\n\x11\x63onsistency_token\x18\t \x01(\t\x12\x0f\n\x07\x65xplain\x18\n \x01(\x08\x42\x08\n\x06_top_kB\x10\n\x0e_min_relevance\"\x9b\x03\n\x18RetrieveMemoriesResponse\x12\x36\n\x07results\x18\x01 \x03(\x0b\x32%.groundwire.api.retrieve.v1.MemoryHit\x12\x12\n\nquery_text\x18\x02 \x01(\t\x12\x17\n\x0fretrieval_count\x18\x03 \x01(\r\x12\x33\n\x08order_by\x18\x04 \x01(\x0e\x32!.groundwire.api.common.v1.OrderBy\x12\x37\n\x14query_embedding_time\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0bsearch_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12-\n\ntotal_time\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08snapshot\x18\x08 \x01(\x04\x12;\n\x0c\x65xplain_plan\x18\t \x01(\x0b\x32%.groundwire.api.common.v1.ExplainPlan\"\xbc\x01\n\tMemoryHit\x12\x0c\n\x04rank\x18\x01 \x01(\r\x12\x30\n\x06memory\x18\x02 \x01(\x0b\x32 .groundwire.api.common.v1.Memory\x12\x17\n\x0frelevance_score\x18\x03 \x01(\x01\x12\x12\n\nsimilarity\x18\x04 \x01(\x01\x12\x18\n\x10importance_score\x18\x05 \x01(\x01\x12\x15\n\rrecency_bonus\x18\x06 \x01(\x01\x12\x11\n\traw_score\x18\x07 \x01(\x01\"\x81\x02\n\rExpandRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12:\n\x06\x63hunks\x18\x02 \x03(\x0b\x32*.groundwire.api.retrieve.v1.ChunkReference\x12\x34\n\x04mode\x18\x03 \x01(\x0e\x32&.groundwire.api.retrieve.v1.ExpandMode\x12\x13\n\x06radius\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x16\n\tlevels_up\x18\x05 \x01(\x05H\x01\x88\x01\x01\x12\x16\n\tmax_chars\x18\x06 \x01(\x05H\x02\x88\x01\x01\x42\t\n\x07_radiusB\x0c\n\n_levels_upB\x0c\n\n_max_chars\"I\n\x0e\x43hunkReference\x12\x12\n\x08\x63hunk_id\x18\x01 \x01(\tH\x00\x12\x16\n\x0c\x63hunk_number\x18\x02 \x01(\x04H\x00\x42\x0b\n\treference\"O\n\x0e\x45xpandResponse\x12=\n\x08passages\x18\x01 \x03(\x0b\x32+.groundwire.api.retrieve.v1.ExpandedPassage\"\xf2\x01\n\x0f\x45xpandedPassage\x12\x1b\n\x13requested_chunk_ids\x18\x01 \x03(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\r\x12,\n\x04span\x18\x04 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x0f\n\x07\x63ontent\x18\x05 \x01(\t\x12/\n\x06\x63hunks\x18\x06 \x03(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12\x16\n\x0ehierarchy_path\x18\x07 \x03(\t\x12\x11\n\ttruncated\x18\x08 \x01(\x08\"l\n\x11ParseQueryRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x31\n\rquestion_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xda\x01\n\x12ParseQueryResponse\x12\x16\n\x0esemantic_query\x18\x01 \x01(\t\x12\x38\n\x06\x66ilter\x18\x02 \x01(\x0b\x32(.groundwire.api.common.v1.MetadataFilter\x12\x13\n\x0b\x66ield_names\x18\x03 \x03(\t\x12\x37\n\nquery_type\x18\x04 \x01(\x0e\x32#.groundwire.api.common.v1.QueryType\x12\x11\n\textractor\x18\x05 \x01(\t\x12\x11\n\tfell_back\x18\x06 \x01(\x08\"\xaf\x01\n\x14ListQueryLogsRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"d\n\x15ListQueryLogsResponse\x12\x32\n\x04logs\x18\x01 \x03(\x0b\x32$.groundwire.api.retrieve.v1.QueryLog\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"X\n\x17GetPipelineStatsRequest\x12\x12\n\ncollection\x18\x01 \x01(\t\x12)\n\x06window\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xe7\x03\n\x18GetPipelineStatsResponse\x12\x15\n\rrequest_count\x18\x01 \x01(\x04\x12\x13\n\x0b\x65rror_count\x18\x02 \x01(\x04\x12\x13\n\x0b\x65mpty_count\x18\x03 \x01(\x04\x12\x16\n\x0erejected_count\x18\x04 \x01(\x04\x12\x19\n\x11\x61verage_relevance\x18\x05 \x01(\x01\x12\x41\n\rtotal_latency\x18\x06 \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12\x45\n\x11\x65mbedding_latency\x18\x07 \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12\x42\n\x0esearch_latency\x18\x08 \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12\x42\n\x0e\x65ngine_latency\x18\t \x01(\x0b\x32*.groundwire.api.retrieve.v1.LatencySummary\x12.\n\nstart_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rvector_engine\x18\x0b \x01(\t*\x90\x01\n\nExpandMode\x12\x1b\n\x17\x45XPAND_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45XPAND_MODE_WINDOW\x10\x01\x12\x1a\n\x16\x45XPAND_MODE_NEIGHBOURS\x10\x02\x12\x16\n\x12\x45XPAND_MODE_PARENT\x10\x03\x12\x19\n\x15\x45XPAND_MODE_HIERARCHY\x10\x04\x32\xac\x07\n\x0fRetrieveService\x12\x65\n\x08Retrieve\x12+.groundwire.api.retrieve.v1.RetrieveRequest\x1a,.groundwire.api.retrieve.v1.RetrieveResponse\x12t\n\rBatchRetrieve\x12\x30.groundwire.api.retrieve.v1.BatchRetrieveRequest\x1a\x31.groundwire.api.retrieve.v1.BatchRetrieveResponse\x12z\n\x0fRetrieveContext\x12\x32.groundwire.api.retrieve.v1.RetrieveContextRequest\x1a\x33.groundwire.api.retrieve.v1.RetrieveContextResponse\x12}\n\x10RetrieveMemories\x12\x33.groundwire.api.retrieve.v1.RetrieveMemoriesRequest\x1a\x34.groundwire.api.retrieve.v1.RetrieveMemoriesResponse\x12_\n\x06\x45xpand\x12).groundwire.api.retrieve.v1.ExpandRequest\x1a*.groundwire.api.retrieve.v1.ExpandResponse\x12k\n\nParseQuery\x12-.groundwire.api.retrieve.v1.ParseQueryRequest\x1a..groundwire.api.retrieve.v1.ParseQueryResponse\x12t\n\rListQueryLogs\x12\x30.groundwire.api.retrieve.v1.ListQueryLogsRequest\x1a\x31.groundwire.api.retrieve.v1.ListQueryLogsResponse\x12}\n\x10GetPipelineStats\x12\x33.groundwire.api.retrieve.v1.GetPipelineStatsRequest\x1a\x34.groundwire.api.retrieve.v1.GetPipelineStatsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n1groundwire/api/retrieve/v1/retrieve_service.proto\x12\x1agroundwire.api.retrieve.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a$groundwire/api/common/v1/chunk.proto\x1a-groundwire/api/common/v1/degraded_stage.proto\x1a+groundwire/api/common/v1/explain_plan.proto\x1a\"groundwire/api/common/v1/hit.proto\x1a.groundwire/api/common/v1/metadata_filter.proto\x1a\x30groundwire/api/common/v1/retrieval_options.proto\x1a*groundwire/api/common/v1/search_mode.proto\x1a#groundwire/api/common/v1/span.proto\x1a(groundwire/api/retrieve/v1/quality.proto\"\xd5\x01\n\x0fRetrieveRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x13\n\x05query\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x41\n\x07options\x18\x03 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptionsB\x04\xe2\x41\x01\x01\x12\x1a\n\x0cquery_vector\x18\x04 \x03(\x02\x42\x04\xe2\x41\x01\x01\x12\x34\n\nquery_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\"\xb6\x08\n\x10RetrieveResponse\x12.\n\x07results\x18\x01 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x12\n\nquery_text\x18\x02 \x01(\t\x12\x17\n\x0fretrieval_count\x18\x03 \x01(\x05\x12\x37\n\x14query_embedding_time\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0bsearch_time\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12-\n\ntotal_time\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x32\n\x04mode\x18\x07 \x01(\x0e\x32$.groundwire.api.common.v1.SearchMode\x12\x33\n\x08order_by\x18\x08 \x01(\x0e\x32!.groundwire.api.common.v1.OrderBy\x12\x37\n\nquery_type\x18\t \x01(\x0e\x32#.groundwire.api.common.v1.QueryType\x12?\n\x12\x61pplied_query_type\x18\n \x01(\x0e\x32#.groundwire.api.common.v1.QueryType\x12;\n\x07quality\x18\x0b \x01(\x0b\x32*.groundwire.api.retrieve.v1.QualityMetrics\x12<\n\x06states\x18\x0c \x03(\x0b\x32,.groundwire.api.retrieve.v1.QueryStateChange\x12.\n\nquery_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0cprocess_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08snapshot\x18\x0f \x01(\x03\x12\x19\n\x11\x63onsistency_token\x18\x10 \x01(\t\x12@\n\x0e\x61pplied_filter\x18\x11 \x01(\x0b\x32(.groundwire.api.common.v1.MetadataFilter\x12@\n\x0f\x64\x65graded_stages\x18\x12 \x03(\x0e\x32\'.groundwire.api.common.v1.DegradedStage\x12;\n\x0c\x65xplain_plan\x18\x13 \x01(\x0b\x32%.groundwire.api.common.v1.ExplainPlan\x12\x0e\n\x06log_id\x18\x14 \x01(\t\x12\x17\n\x0f\x65mbedding_model\x18\x15 \x01(\t\x12\x42\n\x0f\x63hosen_sections\x18\x16 \x03(\x0b\x32).groundwire.api.retrieve.v1.ChosenSection\x12\x12\n\nfrom_cache\x18\x17 \x01(\x08\"\x82\x01\n\rChosenSection\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x16\n\x0ehierarchy_path\x18\x02 \x03(\t\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x1a\n\x12\x66irst_sequence_num\x18\x04 \x01(\x05\x12\x19\n\x11last_sequence_num\x18\x05 \x01(\x05\"[\n\x14\x42\x61tchRetrieveRequest\x12\x43\n\x08requests\x18\x01 \x03(\x0b\x32+.groundwire.api.retrieve.v1.RetrieveRequestB\x04\xe2\x41\x01\x02\"[\n\x15\x42\x61tchRetrieveResponse\x12\x42\n\x08outcomes\x18\x01 \x03(\x0b\x32\x30.groundwire.api.retrieve.v1.BatchRetrieveOutcome\"\x88\x01\n\x14\x42\x61tchRetrieveOutcome\x12@\n\x08response\x18\x01 \x01(\x0b\x32,.groundwire.api.retrieve.v1.RetrieveResponseH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"\xa5\x02\n\rExpandRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12@\n\x06\x63hunks\x18\x02 \x03(\x0b\x32*.groundwire.api.retrieve.v1.ChunkReferenceB\x04\xe2\x41\x01\x02\x12:\n\x04mode\x18\x03 \x01(\x0e\x32&.groundwire.api.retrieve.v1.ExpandModeB\x04\xe2\x41\x01\x02\x12\x19\n\x06radius\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1c\n\tlevels_up\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1c\n\tmax_chars\x18\x06 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x02\x88\x01\x01\x42\t\n\x07_radiusB\x0c\n\n_levels_upB\x0c\n\n_max_chars\"I\n\x0e\x43hunkReference\x12\x12\n\x08\x63hunk_id\x18\x01 \x01(\tH\x00\x12\x16\n\x0c\x63hunk_number\x18\x02 \x01(\x03H\x00\x42\x0b\n\treference\"O\n\x0e\x45xpandResponse\x12=\n\x08passages\x18\x01 \x03(\x0b\x32+.groundwire.api.retrieve.v1.ExpandedPassage\"\xf2\x01\n\x0f\x45xpandedPassage\x12\x1b\n\x13requested_chunk_ids\x18\x01 \x03(\t\x12\x13\n\x0b\x64ocument_id\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x05\x12,\n\x04span\x18\x04 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x0f\n\x07\x63ontent\x18\x05 \x01(\t\x12/\n\x06\x63hunks\x18\x06 \x03(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12\x16\n\x0ehierarchy_path\x18\x07 \x03(\t\x12\x11\n\ttruncated\x18\x08 \x01(\x08\"~\n\x11ParseQueryRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x16\n\x08question\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x37\n\rquestion_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\"\xda\x01\n\x12ParseQueryResponse\x12\x16\n\x0esemantic_query\x18\x01 \x01(\t\x12\x38\n\x06\x66ilter\x18\x02 \x01(\x0b\x32(.groundwire.api.common.v1.MetadataFilter\x12\x13\n\x0b\x66ield_names\x18\x03 \x03(\t\x12\x37\n\nquery_type\x18\x04 \x01(\x0e\x32#.groundwire.api.common.v1.QueryType\x12\x11\n\textractor\x18\x05 \x01(\t\x12\x11\n\tfell_back\x18\x06 \x01(\x08*\x90\x01\n\nExpandMode\x12\x1b\n\x17\x45XPAND_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45XPAND_MODE_WINDOW\x10\x01\x12\x1a\n\x16\x45XPAND_MODE_NEIGHBOURS\x10\x02\x12\x16\n\x12\x45XPAND_MODE_PARENT\x10\x03\x12\x19\n\x15\x45XPAND_MODE_HIERARCHY\x10\x04\x32\xbc\x03\n\x0fRetrieveService\x12\x65\n\x08Retrieve\x12+.groundwire.api.retrieve.v1.RetrieveRequest\x1a,.groundwire.api.retrieve.v1.RetrieveResponse\x12t\n\rBatchRetrieve\x12\x30.groundwire.api.retrieve.v1.BatchRetrieveRequest\x1a\x31.groundwire.api.retrieve.v1.BatchRetrieveResponse\x12_\n\x06\x45xpand\x12).groundwire.api.retrieve.v1.ExpandRequest\x1a*.groundwire.api.retrieve.v1.ExpandResponse\x12k\n\nParseQuery\x12-.groundwire.api.retrieve.v1.ParseQueryRequest\x1a..groundwire.api.retrieve.v1.ParseQueryResponseBe\n\x1dio.groundwire.api.retrieve.v1P\x01Z%groundwire/api/retrieve/v1;retrievev1\xaa\x02\x1aGroundwire.Api.Retrieve.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.retrieve.v1.retrieve_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
-  _globals['_EXPANDMODE']._serialized_start=6240
-  _globals['_EXPANDMODE']._serialized_end=6384
-  _globals['_RETRIEVEREQUEST']._serialized_start=681
-  _globals['_RETRIEVEREQUEST']._serialized_end=864
-  _globals['_RETRIEVERESPONSE']._serialized_start=867
-  _globals['_RETRIEVERESPONSE']._serialized_end=1947
-  _globals['_CHOSENSECTION']._serialized_start=1950
-  _globals['_CHOSENSECTION']._serialized_end=2080
-  _globals['_BATCHRETRIEVEREQUEST']._serialized_start=2082
-  _globals['_BATCHRETRIEVEREQUEST']._serialized_end=2167
-  _globals['_BATCHRETRIEVERESPONSE']._serialized_start=2169
-  _globals['_BATCHRETRIEVERESPONSE']._serialized_end=2260
-  _globals['_BATCHRETRIEVEOUTCOME']._serialized_start=2263
-  _globals['_BATCHRETRIEVEOUTCOME']._serialized_end=2399
-  _globals['_RETRIEVECONTEXTREQUEST']._serialized_start=2402
-  _globals['_RETRIEVECONTEXTREQUEST']._serialized_end=2921
-  _globals['_RETRIEVECONTEXTRESPONSE']._serialized_start=2924
-  _globals['_RETRIEVECONTEXTRESPONSE']._serialized_end=3267
-  _globals['_CONTEXTSECTION']._serialized_start=3270
-  _globals['_CONTEXTSECTION']._serialized_end=3446
-  _globals['_RETRIEVEMEMORIESREQUEST']._serialized_start=3449
-  _globals['_RETRIEVEMEMORIESREQUEST']._serialized_end=3780
-  _globals['_RETRIEVEMEMORIESRESPONSE']._serialized_start=3783
-  _globals['_RETRIEVEMEMORIESRESPONSE']._serialized_end=4194
-  _globals['_MEMORYHIT']._serialized_start=4197
-  _globals['_MEMORYHIT']._serialized_end=4385
-  _globals['_EXPANDREQUEST']._serialized_start=4388
-  _globals['_EXPANDREQUEST']._serialized_end=4645
-  _globals['_CHUNKREFERENCE']._serialized_start=4647
-  _globals['_CHUNKREFERENCE']._serialized_end=4720
-  _globals['_EXPANDRESPONSE']._serialized_start=4722
-  _globals['_EXPANDRESPONSE']._serialized_end=4801
-  _globals['_EXPANDEDPASSAGE']._serialized_start=4804
-  _globals['_EXPANDEDPASSAGE']._serialized_end=5046
-  _globals['_PARSEQUERYREQUEST']._serialized_start=5048
-  _globals['_PARSEQUERYREQUEST']._serialized_end=5156
-  _globals['_PARSEQUERYRESPONSE']._serialized_start=5159
-  _globals['_PARSEQUERYRESPONSE']._serialized_end=5377
-  _globals['_LISTQUERYLOGSREQUEST']._serialized_start=5380
-  _globals['_LISTQUERYLOGSREQUEST']._serialized_end=5555
-  _globals['_LISTQUERYLOGSRESPONSE']._serialized_start=5557
-  _globals['_LISTQUERYLOGSRESPONSE']._serialized_end=5657
-  _globals['_GETPIPELINESTATSREQUEST']._serialized_start=5659
-  _globals['_GETPIPELINESTATSREQUEST']._serialized_end=5747
-  _globals['_GETPIPELINESTATSRESPONSE']._serialized_start=5750
-  _globals['_GETPIPELINESTATSRESPONSE']._serialized_end=6237
-  _globals['_RETRIEVESERVICE']._serialized_start=6387
-  _globals['_RETRIEVESERVICE']._serialized_end=7327
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\035io.groundwire.api.retrieve.v1P\001Z%groundwire/api/retrieve/v1;retrievev1\252\002\032Groundwire.Api.Retrieve.V1'
+  _globals['_RETRIEVEREQUEST'].fields_by_name['collection']._loaded_options = None
+  _globals['_RETRIEVEREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
+  _globals['_RETRIEVEREQUEST'].fields_by_name['query']._loaded_options = None
+  _globals['_RETRIEVEREQUEST'].fields_by_name['query']._serialized_options = b'\342A\001\002'
+  _globals['_RETRIEVEREQUEST'].fields_by_name['options']._loaded_options = None
+  _globals['_RETRIEVEREQUEST'].fields_by_name['options']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVEREQUEST'].fields_by_name['query_vector']._loaded_options = None
+  _globals['_RETRIEVEREQUEST'].fields_by_name['query_vector']._serialized_options = b'\342A\001\001'
+  _globals['_RETRIEVEREQUEST'].fields_by_name['query_time']._loaded_options = None
+  _globals['_RETRIEVEREQUEST'].fields_by_name['query_time']._serialized_options = b'\342A\001\001'
+  _globals['_BATCHRETRIEVEREQUEST'].fields_by_name['requests']._loaded_options = None
+  _globals['_BATCHRETRIEVEREQUEST'].fields_by_name['requests']._serialized_options = b'\342A\001\002'
+  _globals['_EXPANDREQUEST'].fields_by_name['collection']._loaded_options = None
+  _globals['_EXPANDREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
+  _globals['_EXPANDREQUEST'].fields_by_name['chunks']._loaded_options = None
+  _globals['_EXPANDREQUEST'].fields_by_name['chunks']._serialized_options = b'\342A\001\002'
+  _globals['_EXPANDREQUEST'].fields_by_name['mode']._loaded_options = None
+  _globals['_EXPANDREQUEST'].fields_by_name['mode']._serialized_options = b'\342A\001\002'
+  _globals['_EXPANDREQUEST'].fields_by_name['radius']._loaded_options = None
+  _globals['_EXPANDREQUEST'].fields_by_name['radius']._serialized_options = b'\342A\001\001'
+  _globals['_EXPANDREQUEST'].fields_by_name['levels_up']._loaded_options = None
+  _globals['_EXPANDREQUEST'].fields_by_name['levels_up']._serialized_options = b'\342A\001\001'
+  _globals['_EXPANDREQUEST'].fields_by_name['max_chars']._loaded_options = None
+  _globals['_EXPANDREQUEST'].fields_by_name['max_chars']._serialized_options = b'\342A\001\001'
+  _globals['_PARSEQUERYREQUEST'].fields_by_name['collection']._loaded_options = None
+  _globals['_PARSEQUERYREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
+  _globals['_PARSEQUERYREQUEST'].fields_by_name['question']._loaded_options = None
+  _globals['_PARSEQUERYREQUEST'].fields_by_name['question']._serialized_options = b'\342A\001\002'
+  _globals['_PARSEQUERYREQUEST'].fields_by_name['question_time']._loaded_options = None
+  _globals['_PARSEQUERYREQUEST'].fields_by_name['question_time']._serialized_options = b'\342A\001\001'
+  _globals['_EXPANDMODE']._serialized_start=3393
+  _globals['_EXPANDMODE']._serialized_end=3537
+  _globals['_RETRIEVEREQUEST']._serialized_start=592
+  _globals['_RETRIEVEREQUEST']._serialized_end=805
+  _globals['_RETRIEVERESPONSE']._serialized_start=808
+  _globals['_RETRIEVERESPONSE']._serialized_end=1886
+  _globals['_CHOSENSECTION']._serialized_start=1889
+  _globals['_CHOSENSECTION']._serialized_end=2019
+  _globals['_BATCHRETRIEVEREQUEST']._serialized_start=2021
+  _globals['_BATCHRETRIEVEREQUEST']._serialized_end=2112
+  _globals['_BATCHRETRIEVERESPONSE']._serialized_start=2114
+  _globals['_BATCHRETRIEVERESPONSE']._serialized_end=2205
+  _globals['_BATCHRETRIEVEOUTCOME']._serialized_start=2208
+  _globals['_BATCHRETRIEVEOUTCOME']._serialized_end=2344
+  _globals['_EXPANDREQUEST']._serialized_start=2347
+  _globals['_EXPANDREQUEST']._serialized_end=2640
+  _globals['_CHUNKREFERENCE']._serialized_start=2642
+  _globals['_CHUNKREFERENCE']._serialized_end=2715
+  _globals['_EXPANDRESPONSE']._serialized_start=2717
+  _globals['_EXPANDRESPONSE']._serialized_end=2796
+  _globals['_EXPANDEDPASSAGE']._serialized_start=2799
+  _globals['_EXPANDEDPASSAGE']._serialized_end=3041
+  _globals['_PARSEQUERYREQUEST']._serialized_start=3043
+  _globals['_PARSEQUERYREQUEST']._serialized_end=3169
+  _globals['_PARSEQUERYRESPONSE']._serialized_start=3172
+  _globals['_PARSEQUERYRESPONSE']._serialized_end=3390
+  _globals['_RETRIEVESERVICE']._serialized_start=3540
+  _globals['_RETRIEVESERVICE']._serialized_end=3984
 # @@protoc_insertion_point(module_scope)

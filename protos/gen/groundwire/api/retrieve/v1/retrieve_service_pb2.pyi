@@ -15,14 +15,11 @@ from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import degraded_stage_pb2 as _degraded_stage_pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as _explain_plan_pb2
 from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
-from groundwire.api.common.v1 import memory_pb2 as _memory_pb2
 from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
-from groundwire.api.common.v1 import record_pb2 as _record_pb2
 from groundwire.api.common.v1 import retrieval_options_pb2 as _retrieval_options_pb2
 from groundwire.api.common.v1 import search_mode_pb2 as _search_mode_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
 from groundwire.api.retrieve.v1 import quality_pb2 as _quality_pb2
-from groundwire.api.retrieve.v1 import query_log_pb2 as _query_log_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -136,7 +133,7 @@ class RetrieveResponse(_message.Message):
     QUALITY_FIELD_NUMBER: _builtins.int
     STATES_FIELD_NUMBER: _builtins.int
     QUERY_TIME_FIELD_NUMBER: _builtins.int
-    PROCESSED_TIME_FIELD_NUMBER: _builtins.int
+    PROCESS_TIME_FIELD_NUMBER: _builtins.int
     SNAPSHOT_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
     APPLIED_FILTER_FIELD_NUMBER: _builtins.int
@@ -147,78 +144,78 @@ class RetrieveResponse(_message.Message):
     CHOSEN_SECTIONS_FIELD_NUMBER: _builtins.int
     FROM_CACHE_FIELD_NUMBER: _builtins.int
     query_text: _builtins.str
-    """Output only. The query, exactly as it was sent."""
+    """The query, exactly as it was sent."""
     retrieval_count: _builtins.int
-    """Output only. Number of `results`."""
+    """Number of `results`."""
     mode: _search_mode_pb2.SearchMode.ValueType
-    """Output only. Legs that ran."""
+    """Legs that ran."""
     order_by: _search_mode_pb2.OrderBy.ValueType
-    """Output only. Order of the results."""
+    """Order of the results."""
     query_type: _search_mode_pb2.QueryType.ValueType
-    """Output only. Type the query was classified as."""
+    """Type the query was classified as."""
     applied_query_type: _search_mode_pb2.QueryType.ValueType
-    """Output only. Type whose strategy was applied."""
+    """Type whose strategy was applied."""
     snapshot: _builtins.int
-    """Output only. Catalog position that was read; give it as `snapshot` to read the same again."""
+    """Catalog position that was read; give it as `snapshot` to read the same again."""
     consistency_token: _builtins.str
-    """Output only. Give it to a later search that must not read an older state. Opaque."""
+    """Give it to a later search that must not read an older state. Opaque."""
     log_id: _builtins.str
-    """Output only. Id of the query in the log; empty when it was not logged, which `RECORDING` among
+    """Id of the query in the log; empty when it was not logged, which `RECORDING` among
     `degraded_stages` says unless the server keeps no log.
     """
     embedding_model: _builtins.str
-    """Output only. Model of the vectors that were compared."""
+    """Model of the vectors that were compared."""
     from_cache: _builtins.bool
-    """Output only. The response was remembered from an equal search: nothing in the collection has changed since, and
+    """The response was remembered from an equal search: nothing in the collection has changed since, and
     nothing was embedded or searched for this call.
     """
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
-        """Output only. Distinct chunks, ranks 1 to n; falling `relevance_score` unless ordered otherwise."""
+        """Distinct chunks, ranks 1 to n; falling `relevance_score` unless ordered otherwise."""
 
     @_builtins.property
     def query_embedding_time(self) -> _duration_pb2.Duration:
-        """Output only. Time to make the query's vector; zero when it was given or not needed, and with `from_cache`."""
+        """Time to make the query's vector; zero when it was given or not needed, and with `from_cache`."""
 
     @_builtins.property
     def search_time(self) -> _duration_pb2.Duration:
-        """Output only. Time of the legs, the fusion and the join; zero with `from_cache`."""
+        """Time of the legs, the fusion and the join; zero with `from_cache`."""
 
     @_builtins.property
     def total_time(self) -> _duration_pb2.Duration:
-        """Output only. Time from receipt to response; at least the two above together."""
+        """Time from receipt to response; at least the two above together."""
 
     @_builtins.property
     def quality(self) -> _quality_pb2.QualityMetrics:
-        """Output only. How good the result is."""
+        """How good the result is."""
 
     @_builtins.property
     def states(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.QueryStateChange]:
-        """Output only. The states the query went through, in order: all six, or `RECEIVED` and `COMPLETED` with `from_cache`."""
+        """The states the query went through, in order: all six, or `RECEIVED` and `COMPLETED` with `from_cache`."""
 
     @_builtins.property
     def query_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When the query was asked, as given or received."""
+        """When the query was asked, as given or received."""
 
     @_builtins.property
-    def processed_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When it was processed; not before `query_time`."""
+    def process_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was processed; not before `query_time`."""
 
     @_builtins.property
     def applied_filter(self) -> _metadata_filter_pb2.MetadataFilter:
-        """Output only. Filter that was applied, given and derived ones together; unset when there was none."""
+        """Filter that was applied, given and derived ones together; unset when there was none."""
 
     @_builtins.property
     def degraded_stages(self) -> _containers.RepeatedScalarFieldContainer[_degraded_stage_pb2.DegradedStage.ValueType]:
-        """Output only. Parts that were left out while the rest worked."""
+        """Parts that were left out while the rest worked."""
 
     @_builtins.property
     def explain_plan(self) -> _explain_plan_pb2.ExplainPlan:
-        """Output only. How the ranking came about, when asked for."""
+        """How the ranking came about, when asked for."""
 
     @_builtins.property
     def chosen_sections(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChosenSection]:
-        """Output only. With `TOP_DOWN`: the chapters and sections that were searched, best first."""
+        """With `TOP_DOWN`: the chapters and sections that were searched, best first."""
 
     def __init__(
         self,
@@ -236,7 +233,7 @@ class RetrieveResponse(_message.Message):
         quality: _quality_pb2.QualityMetrics | None = ...,
         states: _abc.Iterable[_quality_pb2.QueryStateChange] | None = ...,
         query_time: _timestamp_pb2.Timestamp | None = ...,
-        processed_time: _timestamp_pb2.Timestamp | None = ...,
+        process_time: _timestamp_pb2.Timestamp | None = ...,
         snapshot: _builtins.int = ...,
         consistency_token: _builtins.str = ...,
         applied_filter: _metadata_filter_pb2.MetadataFilter | None = ...,
@@ -247,9 +244,9 @@ class RetrieveResponse(_message.Message):
         chosen_sections: _abc.Iterable[Global___ChosenSection] | None = ...,
         from_cache: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "explain_plan", b"explain_plan", "processed_time", b"processed_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_time", b"query_time", "search_time", b"search_time", "total_time", b"total_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "explain_plan", b"explain_plan", "process_time", b"process_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_time", b"query_time", "search_time", b"search_time", "total_time", b"total_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "applied_query_type", b"applied_query_type", "chosen_sections", b"chosen_sections", "consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "embedding_model", b"embedding_model", "explain_plan", b"explain_plan", "from_cache", b"from_cache", "log_id", b"log_id", "mode", b"mode", "order_by", b"order_by", "processed_time", b"processed_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_text", b"query_text", "query_time", b"query_time", "query_type", b"query_type", "results", b"results", "retrieval_count", b"retrieval_count", "search_time", b"search_time", "snapshot", b"snapshot", "states", b"states", "total_time", b"total_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "applied_query_type", b"applied_query_type", "chosen_sections", b"chosen_sections", "consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "embedding_model", b"embedding_model", "explain_plan", b"explain_plan", "from_cache", b"from_cache", "log_id", b"log_id", "mode", b"mode", "order_by", b"order_by", "process_time", b"process_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_text", b"query_text", "query_time", b"query_time", "query_type", b"query_type", "results", b"results", "retrieval_count", b"retrieval_count", "search_time", b"search_time", "snapshot", b"snapshot", "states", b"states", "total_time", b"total_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -267,16 +264,16 @@ class ChosenSection(_message.Message):
     FIRST_SEQUENCE_NUM_FIELD_NUMBER: _builtins.int
     LAST_SEQUENCE_NUM_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
-    """Output only. Document it belongs to."""
+    """Document it belongs to."""
     score: _builtins.float
-    """Output only. How well its title and its text or first words answer the query: 0.0 to 1.0, higher is better."""
+    """How well its title and its text or first words answer the query: 0.0 to 1.0, higher is better."""
     first_sequence_num: _builtins.int
-    """Output only. Sequence number of its first chunk."""
+    """Sequence number of its first chunk."""
     last_sequence_num: _builtins.int
-    """Output only. Sequence number of its last chunk."""
+    """Sequence number of its last chunk."""
     @_builtins.property
     def hierarchy_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Its headings, outermost first, itself last; empty for a document without headings."""
+        """Its headings, outermost first, itself last; empty for a document without headings."""
 
     def __init__(
         self,
@@ -328,7 +325,7 @@ class BatchRetrieveResponse(_message.Message):
     OUTCOMES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___BatchRetrieveOutcome]:
-        """Output only. One outcome per search, in the order of the request."""
+        """One outcome per search, in the order of the request."""
 
     def __init__(
         self,
@@ -374,382 +371,6 @@ class BatchRetrieveOutcome(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 
 Global___BatchRetrieveOutcome: _TypeAlias = BatchRetrieveOutcome  # noqa: Y015
-
-@_typing.final
-class RetrieveContextRequest(_message.Message):
-    """Request of `RetrieveService.RetrieveContext`."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    COLLECTION_FIELD_NUMBER: _builtins.int
-    QUERY_FIELD_NUMBER: _builtins.int
-    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
-    ENTITY_FIELD_NUMBER: _builtins.int
-    INCLUDE_GLOBAL_FIELD_NUMBER: _builtins.int
-    RECORD_TYPES_FIELD_NUMBER: _builtins.int
-    PERSONA_TOP_K_FIELD_NUMBER: _builtins.int
-    FAQ_TOP_K_FIELD_NUMBER: _builtins.int
-    MEMORY_TOP_K_FIELD_NUMBER: _builtins.int
-    TURN_TOP_K_FIELD_NUMBER: _builtins.int
-    SUMMARY_TOP_K_FIELD_NUMBER: _builtins.int
-    DOCUMENT_TOP_K_FIELD_NUMBER: _builtins.int
-    MIN_RELEVANCE_FIELD_NUMBER: _builtins.int
-    CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
-    collection: _builtins.str
-    """Required. Name of the collection."""
-    query: _builtins.str
-    """Required. What was said; rules as in `RetrieveRequest`."""
-    conversation_id: _builtins.str
-    """Optional. Conversation whose turns and summaries count; empty: no turns and summaries are returned."""
-    entity: _builtins.str
-    """Optional. Entity whose records are searched instead of global ones."""
-    include_global: _builtins.bool
-    """Optional. Adds global records to those of the entity."""
-    persona_top_k: _builtins.int
-    """Optional. Most personas, 1 to 10; unset means the server's setting (2)."""
-    faq_top_k: _builtins.int
-    """Optional. Most knowledge base entries, 1 to 10; unset means the server's setting (2)."""
-    memory_top_k: _builtins.int
-    """Optional. Most memories, 1 to 20; unset means the server's setting (3)."""
-    turn_top_k: _builtins.int
-    """Optional. Most turns, 1 to 20; unset means the server's setting (4)."""
-    summary_top_k: _builtins.int
-    """Optional. Most summaries, 1 to 10; unset means the server's setting (2)."""
-    document_top_k: _builtins.int
-    """Optional. Most chunks of documents, 1 to 20; unset means the collection's default."""
-    min_relevance: _builtins.float
-    """Optional. Smallest relevance, 0.0 to 1.0; unset means the collection's default. Turns and summaries come
-    by time instead.
-    """
-    consistency_token: _builtins.str
-    """Optional. `consistency_token` of a write that must be visible."""
-    @_builtins.property
-    def record_types(self) -> _containers.RepeatedScalarFieldContainer[_record_pb2.RecordType.ValueType]:
-        """Optional. Types to return; empty means all that the server has switched on."""
-
-    def __init__(
-        self,
-        *,
-        collection: _builtins.str = ...,
-        query: _builtins.str = ...,
-        conversation_id: _builtins.str = ...,
-        entity: _builtins.str = ...,
-        include_global: _builtins.bool = ...,
-        record_types: _abc.Iterable[_record_pb2.RecordType.ValueType] | None = ...,
-        persona_top_k: _builtins.int | None = ...,
-        faq_top_k: _builtins.int | None = ...,
-        memory_top_k: _builtins.int | None = ...,
-        turn_top_k: _builtins.int | None = ...,
-        summary_top_k: _builtins.int | None = ...,
-        document_top_k: _builtins.int | None = ...,
-        min_relevance: _builtins.float | None = ...,
-        consistency_token: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_document_top_k", b"_document_top_k", "_faq_top_k", b"_faq_top_k", "_memory_top_k", b"_memory_top_k", "_min_relevance", b"_min_relevance", "_persona_top_k", b"_persona_top_k", "_summary_top_k", b"_summary_top_k", "_turn_top_k", b"_turn_top_k", "document_top_k", b"document_top_k", "faq_top_k", b"faq_top_k", "memory_top_k", b"memory_top_k", "min_relevance", b"min_relevance", "persona_top_k", b"persona_top_k", "summary_top_k", b"summary_top_k", "turn_top_k", b"turn_top_k"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_document_top_k", b"_document_top_k", "_faq_top_k", b"_faq_top_k", "_memory_top_k", b"_memory_top_k", "_min_relevance", b"_min_relevance", "_persona_top_k", b"_persona_top_k", "_summary_top_k", b"_summary_top_k", "_turn_top_k", b"_turn_top_k", "collection", b"collection", "consistency_token", b"consistency_token", "conversation_id", b"conversation_id", "document_top_k", b"document_top_k", "entity", b"entity", "faq_top_k", b"faq_top_k", "include_global", b"include_global", "memory_top_k", b"memory_top_k", "min_relevance", b"min_relevance", "persona_top_k", b"persona_top_k", "query", b"query", "record_types", b"record_types", "summary_top_k", b"summary_top_k", "turn_top_k", b"turn_top_k"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__document_top_k: _TypeAlias = _typing.Literal["document_top_k"]  # noqa: Y015
-    _WhichOneofArgType__document_top_k: _TypeAlias = _typing.Literal["_document_top_k", b"_document_top_k"]  # noqa: Y015
-    _WhichOneofReturnType__faq_top_k: _TypeAlias = _typing.Literal["faq_top_k"]  # noqa: Y015
-    _WhichOneofArgType__faq_top_k: _TypeAlias = _typing.Literal["_faq_top_k", b"_faq_top_k"]  # noqa: Y015
-    _WhichOneofReturnType__memory_top_k: _TypeAlias = _typing.Literal["memory_top_k"]  # noqa: Y015
-    _WhichOneofArgType__memory_top_k: _TypeAlias = _typing.Literal["_memory_top_k", b"_memory_top_k"]  # noqa: Y015
-    _WhichOneofReturnType__min_relevance: _TypeAlias = _typing.Literal["min_relevance"]  # noqa: Y015
-    _WhichOneofArgType__min_relevance: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance"]  # noqa: Y015
-    _WhichOneofReturnType__persona_top_k: _TypeAlias = _typing.Literal["persona_top_k"]  # noqa: Y015
-    _WhichOneofArgType__persona_top_k: _TypeAlias = _typing.Literal["_persona_top_k", b"_persona_top_k"]  # noqa: Y015
-    _WhichOneofReturnType__summary_top_k: _TypeAlias = _typing.Literal["summary_top_k"]  # noqa: Y015
-    _WhichOneofArgType__summary_top_k: _TypeAlias = _typing.Literal["_summary_top_k", b"_summary_top_k"]  # noqa: Y015
-    _WhichOneofReturnType__turn_top_k: _TypeAlias = _typing.Literal["turn_top_k"]  # noqa: Y015
-    _WhichOneofArgType__turn_top_k: _TypeAlias = _typing.Literal["_turn_top_k", b"_turn_top_k"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__document_top_k) -> _WhichOneofReturnType__document_top_k | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__faq_top_k) -> _WhichOneofReturnType__faq_top_k | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__memory_top_k) -> _WhichOneofReturnType__memory_top_k | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_relevance) -> _WhichOneofReturnType__min_relevance | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__persona_top_k) -> _WhichOneofReturnType__persona_top_k | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__summary_top_k) -> _WhichOneofReturnType__summary_top_k | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_top_k) -> _WhichOneofReturnType__turn_top_k | None: ...
-
-Global___RetrieveContextRequest: _TypeAlias = RetrieveContextRequest  # noqa: Y015
-
-@_typing.final
-class RetrieveContextResponse(_message.Message):
-    """Response of `RetrieveService.RetrieveContext`."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SECTIONS_FIELD_NUMBER: _builtins.int
-    QUERY_TEXT_FIELD_NUMBER: _builtins.int
-    QUERY_EMBEDDING_TIME_FIELD_NUMBER: _builtins.int
-    SEARCH_TIME_FIELD_NUMBER: _builtins.int
-    TOTAL_TIME_FIELD_NUMBER: _builtins.int
-    SNAPSHOT_FIELD_NUMBER: _builtins.int
-    DEGRADED_STAGES_FIELD_NUMBER: _builtins.int
-    query_text: _builtins.str
-    """Output only. The query, exactly as it was sent."""
-    snapshot: _builtins.int
-    """Output only. Catalog position that was read."""
-    @_builtins.property
-    def sections(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextSection]:
-        """Output only. One section per type that was searched, in the order of `RecordType`."""
-
-    @_builtins.property
-    def query_embedding_time(self) -> _duration_pb2.Duration:
-        """Output only. Time to make the query's vector."""
-
-    @_builtins.property
-    def search_time(self) -> _duration_pb2.Duration:
-        """Output only. Time of the searches."""
-
-    @_builtins.property
-    def total_time(self) -> _duration_pb2.Duration:
-        """Output only. Time from receipt to response."""
-
-    @_builtins.property
-    def degraded_stages(self) -> _containers.RepeatedScalarFieldContainer[_degraded_stage_pb2.DegradedStage.ValueType]:
-        """Output only. Parts that were left out while the rest worked."""
-
-    def __init__(
-        self,
-        *,
-        sections: _abc.Iterable[Global___ContextSection] | None = ...,
-        query_text: _builtins.str = ...,
-        query_embedding_time: _duration_pb2.Duration | None = ...,
-        search_time: _duration_pb2.Duration | None = ...,
-        total_time: _duration_pb2.Duration | None = ...,
-        snapshot: _builtins.int = ...,
-        degraded_stages: _abc.Iterable[_degraded_stage_pb2.DegradedStage.ValueType] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["query_embedding_time", b"query_embedding_time", "search_time", b"search_time", "total_time", b"total_time"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["degraded_stages", b"degraded_stages", "query_embedding_time", b"query_embedding_time", "query_text", b"query_text", "search_time", b"search_time", "sections", b"sections", "snapshot", b"snapshot", "total_time", b"total_time"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___RetrieveContextResponse: _TypeAlias = RetrieveContextResponse  # noqa: Y015
-
-@_typing.final
-class ContextSection(_message.Message):
-    """What was found of one type."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    RECORD_TYPE_FIELD_NUMBER: _builtins.int
-    RESULTS_FIELD_NUMBER: _builtins.int
-    ORDER_BY_FIELD_NUMBER: _builtins.int
-    record_type: _record_pb2.RecordType.ValueType
-    """Output only. The type."""
-    order_by: _search_mode_pb2.OrderBy.ValueType
-    """Output only. Order of the results."""
-    @_builtins.property
-    def results(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
-        """Output only. What was found; memories by memory rank, turns and summaries the newest, shown oldest first,
-        others by relevance.
-        """
-
-    def __init__(
-        self,
-        *,
-        record_type: _record_pb2.RecordType.ValueType = ...,
-        results: _abc.Iterable[_hit_pb2.Hit] | None = ...,
-        order_by: _search_mode_pb2.OrderBy.ValueType = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["order_by", b"order_by", "record_type", b"record_type", "results", b"results"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ContextSection: _TypeAlias = ContextSection  # noqa: Y015
-
-@_typing.final
-class RetrieveMemoriesRequest(_message.Message):
-    """Request of `RetrieveService.RetrieveMemories`."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    COLLECTION_FIELD_NUMBER: _builtins.int
-    QUERY_FIELD_NUMBER: _builtins.int
-    TOP_K_FIELD_NUMBER: _builtins.int
-    ENTITY_FIELD_NUMBER: _builtins.int
-    INCLUDE_GLOBAL_FIELD_NUMBER: _builtins.int
-    MIN_RELEVANCE_FIELD_NUMBER: _builtins.int
-    FILTER_FIELD_NUMBER: _builtins.int
-    ORDER_BY_FIELD_NUMBER: _builtins.int
-    CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
-    EXPLAIN_FIELD_NUMBER: _builtins.int
-    collection: _builtins.str
-    """Required. Name of the collection."""
-    query: _builtins.str
-    """Required. The query; rules as in `RetrieveRequest`."""
-    top_k: _builtins.int
-    """Optional. Most memories, 1 to 20; unset means 5. Otherwise INVALID_ARGUMENT."""
-    entity: _builtins.str
-    """Optional. Entity whose memories are searched; empty means global ones."""
-    include_global: _builtins.bool
-    """Optional. Adds global memories to those of the entity."""
-    min_relevance: _builtins.float
-    """Optional. Smallest `similarity`, 0.0 to 1.0; unset means the collection's default."""
-    order_by: _search_mode_pb2.OrderBy.ValueType
-    """Optional. Order of the memories; unset means by relevance."""
-    consistency_token: _builtins.str
-    """Optional. `consistency_token` of a write that must be visible."""
-    explain: _builtins.bool
-    """Optional. Adds the explain plan."""
-    @_builtins.property
-    def filter(self) -> _metadata_filter_pb2.MetadataFilter:
-        """Optional. Only memories that satisfy it."""
-
-    def __init__(
-        self,
-        *,
-        collection: _builtins.str = ...,
-        query: _builtins.str = ...,
-        top_k: _builtins.int | None = ...,
-        entity: _builtins.str = ...,
-        include_global: _builtins.bool = ...,
-        min_relevance: _builtins.float | None = ...,
-        filter: _metadata_filter_pb2.MetadataFilter | None = ...,
-        order_by: _search_mode_pb2.OrderBy.ValueType = ...,
-        consistency_token: _builtins.str = ...,
-        explain: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance", "_top_k", b"_top_k", "filter", b"filter", "min_relevance", b"min_relevance", "top_k", b"top_k"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance", "_top_k", b"_top_k", "collection", b"collection", "consistency_token", b"consistency_token", "entity", b"entity", "explain", b"explain", "filter", b"filter", "include_global", b"include_global", "min_relevance", b"min_relevance", "order_by", b"order_by", "query", b"query", "top_k", b"top_k"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__min_relevance: _TypeAlias = _typing.Literal["min_relevance"]  # noqa: Y015
-    _WhichOneofArgType__min_relevance: _TypeAlias = _typing.Literal["_min_relevance", b"_min_relevance"]  # noqa: Y015
-    _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
-    _WhichOneofArgType__top_k: _TypeAlias = _typing.Literal["_top_k", b"_top_k"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_relevance) -> _WhichOneofReturnType__min_relevance | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__top_k) -> _WhichOneofReturnType__top_k | None: ...
-
-Global___RetrieveMemoriesRequest: _TypeAlias = RetrieveMemoriesRequest  # noqa: Y015
-
-@_typing.final
-class RetrieveMemoriesResponse(_message.Message):
-    """Response of `RetrieveService.RetrieveMemories`."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    RESULTS_FIELD_NUMBER: _builtins.int
-    QUERY_TEXT_FIELD_NUMBER: _builtins.int
-    RETRIEVAL_COUNT_FIELD_NUMBER: _builtins.int
-    ORDER_BY_FIELD_NUMBER: _builtins.int
-    QUERY_EMBEDDING_TIME_FIELD_NUMBER: _builtins.int
-    SEARCH_TIME_FIELD_NUMBER: _builtins.int
-    TOTAL_TIME_FIELD_NUMBER: _builtins.int
-    SNAPSHOT_FIELD_NUMBER: _builtins.int
-    EXPLAIN_PLAN_FIELD_NUMBER: _builtins.int
-    query_text: _builtins.str
-    """Output only. The query, exactly as it was sent."""
-    retrieval_count: _builtins.int
-    """Output only. Number of `results`."""
-    order_by: _search_mode_pb2.OrderBy.ValueType
-    """Output only. Order of the results."""
-    snapshot: _builtins.int
-    """Output only. Catalog position that was read."""
-    @_builtins.property
-    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemoryHit]:
-        """Output only. Distinct memories, ranks 1 to n."""
-
-    @_builtins.property
-    def query_embedding_time(self) -> _duration_pb2.Duration:
-        """Output only. Time to make the query's vector."""
-
-    @_builtins.property
-    def search_time(self) -> _duration_pb2.Duration:
-        """Output only. Time of the search."""
-
-    @_builtins.property
-    def total_time(self) -> _duration_pb2.Duration:
-        """Output only. Time from receipt to response."""
-
-    @_builtins.property
-    def explain_plan(self) -> _explain_plan_pb2.ExplainPlan:
-        """Output only. How the ranking came about, when asked for."""
-
-    def __init__(
-        self,
-        *,
-        results: _abc.Iterable[Global___MemoryHit] | None = ...,
-        query_text: _builtins.str = ...,
-        retrieval_count: _builtins.int = ...,
-        order_by: _search_mode_pb2.OrderBy.ValueType = ...,
-        query_embedding_time: _duration_pb2.Duration | None = ...,
-        search_time: _duration_pb2.Duration | None = ...,
-        total_time: _duration_pb2.Duration | None = ...,
-        snapshot: _builtins.int = ...,
-        explain_plan: _explain_plan_pb2.ExplainPlan | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["explain_plan", b"explain_plan", "query_embedding_time", b"query_embedding_time", "search_time", b"search_time", "total_time", b"total_time"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain_plan", b"explain_plan", "order_by", b"order_by", "query_embedding_time", b"query_embedding_time", "query_text", b"query_text", "results", b"results", "retrieval_count", b"retrieval_count", "search_time", b"search_time", "snapshot", b"snapshot", "total_time", b"total_time"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___RetrieveMemoriesResponse: _TypeAlias = RetrieveMemoriesResponse  # noqa: Y015
-
-@_typing.final
-class MemoryHit(_message.Message):
-    """A memory that was found, with the parts of its score."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    RANK_FIELD_NUMBER: _builtins.int
-    MEMORY_FIELD_NUMBER: _builtins.int
-    RELEVANCE_SCORE_FIELD_NUMBER: _builtins.int
-    SIMILARITY_FIELD_NUMBER: _builtins.int
-    IMPORTANCE_SCORE_FIELD_NUMBER: _builtins.int
-    RECENCY_BONUS_FIELD_NUMBER: _builtins.int
-    RAW_SCORE_FIELD_NUMBER: _builtins.int
-    rank: _builtins.int
-    """Output only. Place in the result, from 1 without gaps."""
-    relevance_score: _builtins.float
-    """Output only. `raw_score` over its largest possible value: 0.0 to 1.0, higher is better."""
-    similarity: _builtins.float
-    """Output only. Cosine similarity, negative ones as 0: 0.0 to 1.0, higher is better."""
-    importance_score: _builtins.float
-    """Output only. Importance over 5: 0.2 to 1.0."""
-    recency_bonus: _builtins.float
-    """Output only. Bonus for recency, halved every 30 days by default: 0.0 to the configured weight (0.1)."""
-    raw_score: _builtins.float
-    """Output only. 0.5 * similarity + 0.5 * importance_score + recency_bonus: 0.0 to 1 plus the weight;
-    memories are ordered by it.
-    """
-    @_builtins.property
-    def memory(self) -> _memory_pb2.Memory:
-        """Output only. The memory; this hit is counted in its `access_count`."""
-
-    def __init__(
-        self,
-        *,
-        rank: _builtins.int = ...,
-        memory: _memory_pb2.Memory | None = ...,
-        relevance_score: _builtins.float = ...,
-        similarity: _builtins.float = ...,
-        importance_score: _builtins.float = ...,
-        recency_bonus: _builtins.float = ...,
-        raw_score: _builtins.float = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["memory", b"memory"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["importance_score", b"importance_score", "memory", b"memory", "rank", b"rank", "raw_score", b"raw_score", "recency_bonus", b"recency_bonus", "relevance_score", b"relevance_score", "similarity", b"similarity"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___MemoryHit: _TypeAlias = MemoryHit  # noqa: Y015
 
 @_typing.final
 class ExpandRequest(_message.Message):
@@ -847,7 +468,7 @@ class ExpandResponse(_message.Message):
     PASSAGES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def passages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExpandedPassage]:
-        """Output only. Passages in the order of the request; those of one document that touch or overlap are one,
+        """Passages in the order of the request; those of one document that touch or overlap are one,
         unless it would be longer than `max_chars`.
         """
 
@@ -879,28 +500,28 @@ class ExpandedPassage(_message.Message):
     HIERARCHY_PATH_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
-    """Output only. Document it belongs to."""
+    """Document it belongs to."""
     generation: _builtins.int
-    """Output only. Generation of the document, from 1."""
+    """Generation of the document, from 1."""
     content: _builtins.str
-    """Output only. The text, verbatim."""
+    """The text, verbatim."""
     truncated: _builtins.bool
-    """Output only. Whether `max_chars` cut it."""
+    """Whether `max_chars` cut it."""
     @_builtins.property
     def requested_chunk_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Chunks of the request that it holds."""
+        """Chunks of the request that it holds."""
 
     @_builtins.property
     def span(self) -> _span_pb2.Span:
-        """Output only. Where it stands in the canonical text; the slice equals `content`."""
+        """Where it stands in the canonical text; the slice equals `content`."""
 
     @_builtins.property
     def chunks(self) -> _containers.RepeatedCompositeFieldContainer[_chunk_pb2.Chunk]:
-        """Output only. The chunks it covers, in the order of the text."""
+        """The chunks it covers, in the order of the text."""
 
     @_builtins.property
     def hierarchy_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Headings above, outermost first."""
+        """Headings above, outermost first."""
 
     def __init__(
         self,
@@ -967,20 +588,20 @@ class ParseQueryResponse(_message.Message):
     EXTRACTOR_FIELD_NUMBER: _builtins.int
     FELL_BACK_FIELD_NUMBER: _builtins.int
     semantic_query: _builtins.str
-    """Output only. The part to search for; the whole question when no filter was found."""
+    """The part to search for; the whole question when no filter was found."""
     query_type: _search_mode_pb2.QueryType.ValueType
-    """Output only. Type the question was classified as."""
+    """Type the question was classified as."""
     extractor: _builtins.str
-    """Output only. Name of the extractor that made the filter, such as `rules`."""
+    """Name of the extractor that made the filter, such as `rules`."""
     fell_back: _builtins.bool
-    """Output only. The configured extractor failed or gave nothing valid, so there is no filter."""
+    """The configured extractor failed or gave nothing valid, so there is no filter."""
     @_builtins.property
     def filter(self) -> _metadata_filter_pb2.MetadataFilter:
-        """Output only. The filter; unset when none was found."""
+        """The filter; unset when none was found."""
 
     @_builtins.property
     def field_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Output only. Names of the fields the filter uses, in order of first use."""
+        """Names of the fields the filter uses, in order of first use."""
 
     def __init__(
         self,
@@ -999,177 +620,3 @@ class ParseQueryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ParseQueryResponse: _TypeAlias = ParseQueryResponse  # noqa: Y015
-
-@_typing.final
-class ListQueryLogsRequest(_message.Message):
-    """Request of `RetrieveService.ListQueryLogs`."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    COLLECTION_FIELD_NUMBER: _builtins.int
-    START_TIME_FIELD_NUMBER: _builtins.int
-    END_TIME_FIELD_NUMBER: _builtins.int
-    PAGE_SIZE_FIELD_NUMBER: _builtins.int
-    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
-    collection: _builtins.str
-    """Optional. Only queries of this collection; empty means all."""
-    page_size: _builtins.int
-    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
-    page_token: _builtins.str
-    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
-    request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
-    """
-    @_builtins.property
-    def start_time(self) -> _timestamp_pb2.Timestamp:
-        """Optional. Only queries received at or after this time."""
-
-    @_builtins.property
-    def end_time(self) -> _timestamp_pb2.Timestamp:
-        """Optional. Only queries received before this time."""
-
-    def __init__(
-        self,
-        *,
-        collection: _builtins.str = ...,
-        start_time: _timestamp_pb2.Timestamp | None = ...,
-        end_time: _timestamp_pb2.Timestamp | None = ...,
-        page_size: _builtins.int = ...,
-        page_token: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "end_time", b"end_time", "page_size", b"page_size", "page_token", b"page_token", "start_time", b"start_time"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListQueryLogsRequest: _TypeAlias = ListQueryLogsRequest  # noqa: Y015
-
-@_typing.final
-class ListQueryLogsResponse(_message.Message):
-    """Response of `RetrieveService.ListQueryLogs`."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    LOGS_FIELD_NUMBER: _builtins.int
-    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
-    next_page_token: _builtins.str
-    """Output only. Token of the next page; empty on the last."""
-    @_builtins.property
-    def logs(self) -> _containers.RepeatedCompositeFieldContainer[_query_log_pb2.QueryLog]:
-        """Output only. Queries, newest first."""
-
-    def __init__(
-        self,
-        *,
-        logs: _abc.Iterable[_query_log_pb2.QueryLog] | None = ...,
-        next_page_token: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["logs", b"logs", "next_page_token", b"next_page_token"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ListQueryLogsResponse: _TypeAlias = ListQueryLogsResponse  # noqa: Y015
-
-@_typing.final
-class GetPipelineStatsRequest(_message.Message):
-    """Request of `RetrieveService.GetPipelineStats`."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    COLLECTION_FIELD_NUMBER: _builtins.int
-    WINDOW_FIELD_NUMBER: _builtins.int
-    collection: _builtins.str
-    """Optional. Only searches in this collection; empty means all."""
-    @_builtins.property
-    def window(self) -> _duration_pb2.Duration:
-        """Optional. Only searches of this last stretch of time, to the nearest 5 seconds above; more than an hour or
-        not above zero is INVALID_ARGUMENT. Unset means since the server started.
-        """
-
-    def __init__(
-        self,
-        *,
-        collection: _builtins.str = ...,
-        window: _duration_pb2.Duration | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["window", b"window"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "window", b"window"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___GetPipelineStatsRequest: _TypeAlias = GetPipelineStatsRequest  # noqa: Y015
-
-@_typing.final
-class GetPipelineStatsResponse(_message.Message):
-    """Response of `RetrieveService.GetPipelineStats`."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    REQUEST_COUNT_FIELD_NUMBER: _builtins.int
-    ERROR_COUNT_FIELD_NUMBER: _builtins.int
-    EMPTY_COUNT_FIELD_NUMBER: _builtins.int
-    REJECTED_COUNT_FIELD_NUMBER: _builtins.int
-    AVERAGE_RELEVANCE_FIELD_NUMBER: _builtins.int
-    TOTAL_LATENCY_FIELD_NUMBER: _builtins.int
-    EMBEDDING_LATENCY_FIELD_NUMBER: _builtins.int
-    SEARCH_LATENCY_FIELD_NUMBER: _builtins.int
-    ENGINE_LATENCY_FIELD_NUMBER: _builtins.int
-    START_TIME_FIELD_NUMBER: _builtins.int
-    VECTOR_ENGINE_FIELD_NUMBER: _builtins.int
-    request_count: _builtins.int
-    """Output only. Searches, failed ones included."""
-    error_count: _builtins.int
-    """Output only. Searches that failed."""
-    empty_count: _builtins.int
-    """Output only. Searches without a result."""
-    rejected_count: _builtins.int
-    """Output only. Candidates withheld because their source is not approved."""
-    average_relevance: _builtins.float
-    """Output only. Mean of the mean relevance of searches with results, 0.0 to 1.0."""
-    vector_engine: _builtins.str
-    """Output only. Vector engine, such as `qdrant-edge`."""
-    @_builtins.property
-    def total_latency(self) -> _query_log_pb2.LatencySummary:
-        """Output only. Whole searches."""
-
-    @_builtins.property
-    def embedding_latency(self) -> _query_log_pb2.LatencySummary:
-        """Output only. Making the query's vector."""
-
-    @_builtins.property
-    def search_latency(self) -> _query_log_pb2.LatencySummary:
-        """Output only. The search."""
-
-    @_builtins.property
-    def engine_latency(self) -> _query_log_pb2.LatencySummary:
-        """Output only. The vector engine alone."""
-
-    @_builtins.property
-    def start_time(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When counting began."""
-
-    def __init__(
-        self,
-        *,
-        request_count: _builtins.int = ...,
-        error_count: _builtins.int = ...,
-        empty_count: _builtins.int = ...,
-        rejected_count: _builtins.int = ...,
-        average_relevance: _builtins.float = ...,
-        total_latency: _query_log_pb2.LatencySummary | None = ...,
-        embedding_latency: _query_log_pb2.LatencySummary | None = ...,
-        search_latency: _query_log_pb2.LatencySummary | None = ...,
-        engine_latency: _query_log_pb2.LatencySummary | None = ...,
-        start_time: _timestamp_pb2.Timestamp | None = ...,
-        vector_engine: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["embedding_latency", b"embedding_latency", "engine_latency", b"engine_latency", "search_latency", b"search_latency", "start_time", b"start_time", "total_latency", b"total_latency"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["average_relevance", b"average_relevance", "embedding_latency", b"embedding_latency", "empty_count", b"empty_count", "engine_latency", b"engine_latency", "error_count", b"error_count", "rejected_count", b"rejected_count", "request_count", b"request_count", "search_latency", b"search_latency", "start_time", b"start_time", "total_latency", b"total_latency", "vector_engine", b"vector_engine"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___GetPipelineStatsResponse: _TypeAlias = GetPipelineStatsResponse  # noqa: Y015

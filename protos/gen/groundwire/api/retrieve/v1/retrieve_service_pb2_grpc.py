@@ -29,12 +29,12 @@ class RetrieveServiceStub:
     """Finds passages that help answer a query.
 
     Every result is joined with the catalog: it belongs to the live generation of a document that is not
-    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
-    log are counted on the side.
+    deleted, never to a mix of two. All calls only read and are safe to retry; the query log is written on
+    the side.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
-    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
-    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    STORE_UNAVAILABLE and DEADLINE_EXCEEDED; a missing collection is NOT_FOUND
+    with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
     UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
@@ -54,16 +54,6 @@ class RetrieveServiceStub:
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.BatchRetrieveRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.BatchRetrieveResponse.FromString,
                 _registered_method=True)
-        self.RetrieveContext = channel.unary_unary(
-                '/groundwire.api.retrieve.v1.RetrieveService/RetrieveContext',
-                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextResponse.FromString,
-                _registered_method=True)
-        self.RetrieveMemories = channel.unary_unary(
-                '/groundwire.api.retrieve.v1.RetrieveService/RetrieveMemories',
-                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveMemoriesRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveMemoriesResponse.FromString,
-                _registered_method=True)
         self.Expand = channel.unary_unary(
                 '/groundwire.api.retrieve.v1.RetrieveService/Expand',
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ExpandRequest.SerializeToString,
@@ -74,28 +64,18 @@ class RetrieveServiceStub:
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryResponse.FromString,
                 _registered_method=True)
-        self.ListQueryLogs = channel.unary_unary(
-                '/groundwire.api.retrieve.v1.RetrieveService/ListQueryLogs',
-                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ListQueryLogsRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ListQueryLogsResponse.FromString,
-                _registered_method=True)
-        self.GetPipelineStats = channel.unary_unary(
-                '/groundwire.api.retrieve.v1.RetrieveService/GetPipelineStats',
-                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.GetPipelineStatsRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.GetPipelineStatsResponse.FromString,
-                _registered_method=True)
 
 
 class RetrieveServiceServicer:
     """Finds passages that help answer a query.
 
     Every result is joined with the catalog: it belongs to the live generation of a document that is not
-    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
-    log are counted on the side.
+    deleted, never to a mix of two. All calls only read and are safe to retry; the query log is written on
+    the side.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
-    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
-    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    STORE_UNAVAILABLE and DEADLINE_EXCEEDED; a missing collection is NOT_FOUND
+    with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
     UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
@@ -108,20 +88,6 @@ class RetrieveServiceServicer:
 
     def BatchRetrieve(self, request, context):
         """Runs several searches; each succeeds or fails for itself. The call is OK when the call itself worked.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def RetrieveContext(self, request, context):
-        """Returns what an assistant needs for a reply, from all types of records, each type with its own limit.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def RetrieveMemories(self, request, context):
-        """Returns memories ranked by similarity, importance and recency.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -144,20 +110,6 @@ class RetrieveServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListQueryLogs(self, request, context):
-        """Returns logged queries, newest first.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetPipelineStats(self, request, context):
-        """Returns figures of this server's searches since it started, or of a recent window.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_RetrieveServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -171,16 +123,6 @@ def add_RetrieveServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.BatchRetrieveRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.BatchRetrieveResponse.SerializeToString,
             ),
-            'RetrieveContext': grpc.unary_unary_rpc_method_handler(
-                    servicer.RetrieveContext,
-                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextResponse.SerializeToString,
-            ),
-            'RetrieveMemories': grpc.unary_unary_rpc_method_handler(
-                    servicer.RetrieveMemories,
-                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveMemoriesRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveMemoriesResponse.SerializeToString,
-            ),
             'Expand': grpc.unary_unary_rpc_method_handler(
                     servicer.Expand,
                     request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ExpandRequest.FromString,
@@ -190,16 +132,6 @@ def add_RetrieveServiceServicer_to_server(servicer, server):
                     servicer.ParseQuery,
                     request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryResponse.SerializeToString,
-            ),
-            'ListQueryLogs': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListQueryLogs,
-                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ListQueryLogsRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ListQueryLogsResponse.SerializeToString,
-            ),
-            'GetPipelineStats': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetPipelineStats,
-                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.GetPipelineStatsRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.GetPipelineStatsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -213,12 +145,12 @@ class RetrieveService:
     """Finds passages that help answer a query.
 
     Every result is joined with the catalog: it belongs to the live generation of a document that is not
-    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
-    log are counted on the side.
+    deleted, never to a mix of two. All calls only read and are safe to retry; the query log is written on
+    the side.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
-    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
-    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    STORE_UNAVAILABLE and DEADLINE_EXCEEDED; a missing collection is NOT_FOUND
+    with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
     UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
@@ -277,60 +209,6 @@ class RetrieveService:
             _registered_method=True)
 
     @staticmethod
-    def RetrieveContext(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.retrieve.v1.RetrieveService/RetrieveContext',
-            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextRequest.SerializeToString,
-            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveContextResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def RetrieveMemories(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.retrieve.v1.RetrieveService/RetrieveMemories',
-            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveMemoriesRequest.SerializeToString,
-            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.RetrieveMemoriesResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
     def Expand(request,
             target,
             options=(),
@@ -374,60 +252,6 @@ class RetrieveService:
             '/groundwire.api.retrieve.v1.RetrieveService/ParseQuery',
             groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryRequest.SerializeToString,
             groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ParseQueryResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListQueryLogs(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.retrieve.v1.RetrieveService/ListQueryLogs',
-            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ListQueryLogsRequest.SerializeToString,
-            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.ListQueryLogsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetPipelineStats(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/groundwire.api.retrieve.v1.RetrieveService/GetPipelineStats',
-            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.GetPipelineStatsRequest.SerializeToString,
-            groundwire_dot_api_dot_retrieve_dot_v1_dot_retrieve__service__pb2.GetPipelineStatsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -30,12 +30,12 @@ class RetrieveServiceStub:
     """Finds passages that help answer a query.
 
     Every result is joined with the catalog: it belongs to the live generation of a document that is not
-    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
-    log are counted on the side.
+    deleted, never to a mix of two. All calls only read and are safe to retry; the query log is written on
+    the side.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
-    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
-    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    STORE_UNAVAILABLE and DEADLINE_EXCEEDED; a missing collection is NOT_FOUND
+    with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
     UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
@@ -47,10 +47,6 @@ class RetrieveServiceStub:
     """Returns the most relevant chunks, best first unless ordered otherwise. No result is not an error."""
     BatchRetrieve: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.BatchRetrieveRequest, _retrieve_service_pb2.BatchRetrieveResponse]
     """Runs several searches; each succeeds or fails for itself. The call is OK when the call itself worked."""
-    RetrieveContext: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.RetrieveContextRequest, _retrieve_service_pb2.RetrieveContextResponse]
-    """Returns what an assistant needs for a reply, from all types of records, each type with its own limit."""
-    RetrieveMemories: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.RetrieveMemoriesRequest, _retrieve_service_pb2.RetrieveMemoriesResponse]
-    """Returns memories ranked by similarity, importance and recency."""
     Expand: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.ExpandRequest, _retrieve_service_pb2.ExpandResponse]
     """Returns the surroundings of chunks, overlaps merged. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
     ParseQuery: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.ParseQueryRequest, _retrieve_service_pb2.ParseQueryResponse]
@@ -59,22 +55,18 @@ class RetrieveServiceStub:
     A question without a usable filter gives none; fields and values that were not described are never
     produced.
     """
-    ListQueryLogs: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.ListQueryLogsRequest, _retrieve_service_pb2.ListQueryLogsResponse]
-    """Returns logged queries, newest first."""
-    GetPipelineStats: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.GetPipelineStatsRequest, _retrieve_service_pb2.GetPipelineStatsResponse]
-    """Returns figures of this server's searches since it started, or of a recent window."""
 
 @_typing.type_check_only
 class RetrieveServiceAsyncStub(RetrieveServiceStub):
     """Finds passages that help answer a query.
 
     Every result is joined with the catalog: it belongs to the live generation of a document that is not
-    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
-    log are counted on the side.
+    deleted, never to a mix of two. All calls only read and are safe to retry; the query log is written on
+    the side.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
-    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
-    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    STORE_UNAVAILABLE and DEADLINE_EXCEEDED; a missing collection is NOT_FOUND
+    with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
     UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
@@ -83,10 +75,6 @@ class RetrieveServiceAsyncStub(RetrieveServiceStub):
     """Returns the most relevant chunks, best first unless ordered otherwise. No result is not an error."""
     BatchRetrieve: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.BatchRetrieveRequest, _retrieve_service_pb2.BatchRetrieveResponse]  # type: ignore[assignment]
     """Runs several searches; each succeeds or fails for itself. The call is OK when the call itself worked."""
-    RetrieveContext: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.RetrieveContextRequest, _retrieve_service_pb2.RetrieveContextResponse]  # type: ignore[assignment]
-    """Returns what an assistant needs for a reply, from all types of records, each type with its own limit."""
-    RetrieveMemories: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.RetrieveMemoriesRequest, _retrieve_service_pb2.RetrieveMemoriesResponse]  # type: ignore[assignment]
-    """Returns memories ranked by similarity, importance and recency."""
     Expand: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.ExpandRequest, _retrieve_service_pb2.ExpandResponse]  # type: ignore[assignment]
     """Returns the surroundings of chunks, overlaps merged. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
     ParseQuery: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.ParseQueryRequest, _retrieve_service_pb2.ParseQueryResponse]  # type: ignore[assignment]
@@ -95,21 +83,17 @@ class RetrieveServiceAsyncStub(RetrieveServiceStub):
     A question without a usable filter gives none; fields and values that were not described are never
     produced.
     """
-    ListQueryLogs: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.ListQueryLogsRequest, _retrieve_service_pb2.ListQueryLogsResponse]  # type: ignore[assignment]
-    """Returns logged queries, newest first."""
-    GetPipelineStats: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.GetPipelineStatsRequest, _retrieve_service_pb2.GetPipelineStatsResponse]  # type: ignore[assignment]
-    """Returns figures of this server's searches since it started, or of a recent window."""
 
 class RetrieveServiceServicer(metaclass=_abc_1.ABCMeta):
     """Finds passages that help answer a query.
 
     Every result is joined with the catalog: it belongs to the live generation of a document that is not
-    deleted, never to a mix of two. All calls only read and are safe to retry; memory accesses and the query
-    log are counted on the side.
+    deleted, never to a mix of two. All calls only read and are safe to retry; the query log is written on
+    the side.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE with
-    STORE_UNAVAILABLE, DEADLINE_EXCEEDED, and UNIMPLEMENTED with NOT_AVAILABLE; a missing collection is
-    NOT_FOUND with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
+    STORE_UNAVAILABLE and DEADLINE_EXCEEDED; a missing collection is NOT_FOUND
+    with COLLECTION_NOT_FOUND. Searches add FAILED_PRECONDITION with EMBEDDING_MISMATCH or
     UNSUPPORTED_FILTER, and INVALID_ARGUMENT with INVALID_FILTER.
     """
 
@@ -130,22 +114,6 @@ class RetrieveServiceServicer(metaclass=_abc_1.ABCMeta):
         """Runs several searches; each succeeds or fails for itself. The call is OK when the call itself worked."""
 
     @_abc_1.abstractmethod
-    def RetrieveContext(
-        self,
-        request: _retrieve_service_pb2.RetrieveContextRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retrieve_service_pb2.RetrieveContextResponse, _abc.Awaitable[_retrieve_service_pb2.RetrieveContextResponse]]:
-        """Returns what an assistant needs for a reply, from all types of records, each type with its own limit."""
-
-    @_abc_1.abstractmethod
-    def RetrieveMemories(
-        self,
-        request: _retrieve_service_pb2.RetrieveMemoriesRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retrieve_service_pb2.RetrieveMemoriesResponse, _abc.Awaitable[_retrieve_service_pb2.RetrieveMemoriesResponse]]:
-        """Returns memories ranked by similarity, importance and recency."""
-
-    @_abc_1.abstractmethod
     def Expand(
         self,
         request: _retrieve_service_pb2.ExpandRequest,
@@ -164,21 +132,5 @@ class RetrieveServiceServicer(metaclass=_abc_1.ABCMeta):
         A question without a usable filter gives none; fields and values that were not described are never
         produced.
         """
-
-    @_abc_1.abstractmethod
-    def ListQueryLogs(
-        self,
-        request: _retrieve_service_pb2.ListQueryLogsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retrieve_service_pb2.ListQueryLogsResponse, _abc.Awaitable[_retrieve_service_pb2.ListQueryLogsResponse]]:
-        """Returns logged queries, newest first."""
-
-    @_abc_1.abstractmethod
-    def GetPipelineStats(
-        self,
-        request: _retrieve_service_pb2.GetPipelineStatsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_retrieve_service_pb2.GetPipelineStatsResponse, _abc.Awaitable[_retrieve_service_pb2.GetPipelineStatsResponse]]:
-        """Returns figures of this server's searches since it started, or of a recent window."""
 
 def add_RetrieveServiceServicer_to_server(servicer: RetrieveServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -71,15 +71,13 @@ def _to_session(row: session_rows.Session, messages: Sequence[session_rows.NewMe
         session_id=row.session_id,
         collection=row.collection,
         idle_timeout=row.idle_timeout,
-        created_time=row.created_time,
+        create_time=row.create_time,
         last_activity=row.last_activity_time,
         state=SessionState(row.state.value),
         head=row.head,
         message_count=row.message_count,
         messages=tuple(_to_message(message) for message in messages),
         transitions=tuple(_to_transition(transition) for transition in row.transitions),
-        conversation_id=row.conversation_id,
-        auto_new_session=row.auto_new_session,
     )
 
 

@@ -88,15 +88,13 @@ class Session:
     session_id: str
     collection: str
     idle_timeout: timedelta
-    created_time: datetime
+    create_time: datetime
     last_activity: datetime
     state: SessionState = SessionState.CREATED
     head: str = ""
     message_count: int = 0
     messages: tuple[Message, ...] = ()
     transitions: tuple[Transition, ...] = ()
-    conversation_id: str = ""
-    auto_new_session: bool = False
 
     @property
     def expire_time(self) -> datetime:
@@ -128,16 +126,11 @@ class SessionFilter:
     """Which sessions to list; empty and None mean any."""
 
     collection: str = ""
-    conversation_id: str = ""
     state: SessionState | None = None
 
     def admits(self, session: Session) -> bool:
         """Tell whether a session is to be listed."""
-        return (
-            self.collection in {"", session.collection}
-            and self.conversation_id in {"", session.conversation_id}
-            and self.state in {None, session.state}
-        )
+        return self.collection in {"", session.collection} and self.state in {None, session.state}
 
 
 def most_recent(sessions: Iterable[Session]) -> list[Session]:

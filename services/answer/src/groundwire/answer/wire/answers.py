@@ -40,7 +40,6 @@ def to_answer(answer: Answer) -> answer_pb2.Answer:
         hits=answer.search.hits,
         timings=_to_timings(answer.timings),
         generator=answer.generator,
-        policy=answer_pb2.SUPPORT_POLICY_STRICT,
         search_text=answer.search.search_text,
         snapshot=answer.search.snapshot,
         degraded_stages=answer.search.degraded_stages,  # type: ignore[arg-type] # enum numbers, handed on unread
@@ -115,7 +114,6 @@ def _to_claim(claim: Claim) -> answer_pb2.Claim:
     return answer_pb2.Claim(
         answer_span=to_span(claim.answer_span),
         text=claim.text,
-        support=answer_pb2.CLAIM_SUPPORT_SUPPORTED,
         markers=claim.markers,
         confidence=claim.confidence,
     )

@@ -36,7 +36,6 @@ def to_citation(citation: Citation) -> citation_pb2.Citation:
         collection=citation.collection,
         answer_spans=[to_span(span) for span in citation.answer_spans],
         verdict=citation_pb2.CITATION_VERDICT_EXACT,
-        stance=citation_pb2.CITATION_STANCE_SUPPORTS,
         doi=citation.doi,
         url=citation.url,
     )

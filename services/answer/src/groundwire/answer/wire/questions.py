@@ -5,9 +5,8 @@ import uuid
 from collections.abc import Callable, Iterator
 
 from groundwire.answer.domain.asked_question import AskedQuestion
-from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_uuid
 
 MAX_SELECTED_CHARS = 5000
@@ -22,13 +21,10 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
 
     Raises:
         InvalidRequestError: naming every field that breaks a rule.
-        NotAvailableError: an option that this version does not offer.
     """
     violations = list(_violations(request, max_question_chars))
     if violations:
         raise InvalidRequestError(violations)
-    if request.policy == answer_pb2.SUPPORT_POLICY_ANNOTATE:
-        raise NotAvailableError("the policy ANNOTATE is not available in this version", feature="policy")
     return AskedQuestion(
         question=request.question,
         collection=request.collection,
@@ -43,8 +39,6 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
 
 def parse_stream_request(request: pb.AskStreamRequest, max_question_chars: int) -> AskedQuestion:
     """Return the question of an AskStream call; errors as `parse_ask_request`, with fields below `ask`."""
-    if request.HasField("resume_after_sequence"):
-        raise NotAvailableError("resuming a stream is not available in this version", feature="resume_after_sequence")
     try:
         return parse_ask_request(request.ask, max_question_chars)
     except InvalidRequestError as error:
@@ -65,8 +59,6 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
     yield from _id_violations(request)
     if request.HasField("max_answer_chars") and not MIN_ANSWER_CHARS <= request.max_answer_chars <= MAX_ANSWER_CHARS:
         yield FieldViolation("max_answer_chars", f"must be {MIN_ANSWER_CHARS} to {MAX_ANSWER_CHARS}")
-    if request.policy not in answer_pb2.SupportPolicy.values():
-        yield FieldViolation("policy", "is not a policy")
     if len(request.chunk_ids) > MAX_CHUNKS:
         yield FieldViolation("chunk_ids", f"must be at most {MAX_CHUNKS}")
     for index, chunk_id in enumerate(request.chunk_ids[:MAX_CHUNKS]):

@@ -7,15 +7,15 @@ from groundwire.answer.wire.answers import to_refusal
 from groundwire.answer.wire.citations import to_citation
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2
-from groundwire.api.common.v1 import record_pb2
+from groundwire.api.common.v1 import role_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
-from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name, parse_uuid
 from groundwire.rpc.times import parse_duration, to_duration, to_timestamp
 
 _SHORTEST_IDLE = timedelta(seconds=1)
 _LONGEST_IDLE = timedelta(days=30)
-_ROLES = {Role.USER: record_pb2.ROLE_USER, Role.ASSISTANT: record_pb2.ROLE_ASSISTANT}
+_ROLES = {Role.USER: role_pb2.ROLE_USER, Role.ASSISTANT: role_pb2.ROLE_ASSISTANT}
 _STATE_PREFIX = "SESSION_STATE_"
 
 
@@ -24,15 +24,10 @@ def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
 
     Raises:
         InvalidRequestError: naming the field that breaks a rule.
-        NotAvailableError: recording under a conversation, and sessions that start by themselves.
     """
     idle = None
     if request.HasField("idle_timeout"):
         idle = parse_duration(request.idle_timeout, "idle_timeout", _SHORTEST_IDLE, _LONGEST_IDLE)
-    if request.conversation_id:
-        raise NotAvailableError("recording a conversation is not available in this version", feature="conversation_id")
-    if request.auto_new_session:
-        raise NotAvailableError("starting sessions by themselves is not available", feature="auto_new_session")
     return NewSession(
         collection=parse_collection_name(request.collection),
         idle_timeout=idle,
@@ -61,7 +56,7 @@ def parse_list_request(request: pb.ListSessionsRequest) -> SessionFilter:
         raise InvalidRequestError.of("state", "is not a state")
     name = session_pb2.SessionState.Name(request.state).removeprefix(_STATE_PREFIX)
     state = None if request.state == session_pb2.SESSION_STATE_UNSPECIFIED else SessionState(name)
-    return SessionFilter(request.collection, request.conversation_id, state)
+    return SessionFilter(request.collection, state)
 
 
 def to_position(session: Session) -> tuple[int, str]:
@@ -80,16 +75,14 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
         session_id=session.session_id,
         collection=session.collection,
         state=_to_state(session.state),
-        created_time=to_timestamp(session.created_time),
+        create_time=to_timestamp(session.create_time),
         last_activity_time=to_timestamp(session.last_activity),
         messages=[] if brief else [_to_message(message) for message in session.messages],
         head=session.head,
-        conversation_id=session.conversation_id,
         expire_time=to_timestamp(session.expire_time),
         transitions=[] if brief else [_to_transition(transition) for transition in session.transitions],
         message_count=session.message_count,
         idle_timeout=to_duration(session.idle_timeout.total_seconds()),
-        auto_new_session=session.auto_new_session,
     )
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from groundwire.api.ingest.v1 import collection_service_pb2_grpc, ingest_service_pb2_grpc, maintenance_service_pb2_grpc
 from groundwire.catalog.collection_positions import CollectionPositions
 from groundwire.catalog.database import Database
 from groundwire.catalog.expired_generations import ExpiredGenerations
-from groundwire.catalog.statistics import Statistics
 from groundwire.catalog.uploads import Uploads
 from groundwire.ingest.adapters.parser_pool import ParserPool
 from groundwire.ingest.adapters.staged_upload import StagingFolder
@@ -13,7 +13,6 @@ from groundwire.ingest.bootstrap.documents import ingest_document, parser_of, pu
 from groundwire.ingest.bootstrap.foundation import Foundation
 from groundwire.ingest.changes import ChangeParts, Changes
 from groundwire.ingest.create_collection import CreateCollection
-from groundwire.ingest.get_stats import GetStats
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.index_orphans import IndexOrphans
 from groundwire.ingest.index_recovery import IndexRecovery
@@ -22,11 +21,10 @@ from groundwire.ingest.operations import OperationParts, Operations
 from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.rebuild_index import RebuildIndex
 from groundwire.ingest.receive_upload import ReceiveUpload
-from groundwire.ingest.servicer import IngestServicer
+from groundwire.ingest.servicer import CollectionServicer, IngestServicer, MaintenanceServicer
 from groundwire.ingest.servicer.calls import Calls, UseCases
 from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
-from groundwire.ingest.servicer.inspection_calls import InspectionCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
 from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
@@ -35,7 +33,6 @@ from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.sweep_leftovers import OUTBOX, REPEATED_CHUNKS, SweepLeftovers
 from groundwire.ingest.update_collection import UpdateCollection
-from groundwire.ingest.validate_metadata import ValidateMetadata
 from groundwire.ingest.wire.collection_settings import SettingsReader
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock, SystemClock
@@ -44,9 +41,13 @@ from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.rpc.consistency_tokens import ConsistencyTokens
 from groundwire.rpc.pagination import PageTokens, load_key
+from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.engine_names import engine_name
 
+INGEST = "groundwire.api.ingest.v1.IngestService"
+COLLECTIONS = "groundwire.api.ingest.v1.CollectionService"
+MAINTENANCE = "groundwire.api.ingest.v1.MaintenanceService"
 STAGING_FOLDER = "staging"
 PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
 _FIND_LOST_S = 30.0
@@ -59,6 +60,8 @@ class IngestService:
     """The running service. Catalog, engine, embedder and `workers` belong to whoever built it."""
 
     servicer: IngestServicer
+    collection_servicer: CollectionServicer
+    maintenance_servicer: MaintenanceServicer
     use_cases: UseCases
     housekeeping: Housekeeping
     sweep: SweepLeftovers
@@ -66,6 +69,22 @@ class IngestService:
     pools: Pools
     operations: OperationCalls
     index_recovery: IndexRecovery
+
+    def services(self) -> list[Service]:
+        """Return what a server of this process offers."""
+        return [
+            Service(INGEST, self.servicer, ingest_service_pb2_grpc.add_IngestServiceServicer_to_server),
+            Service(
+                COLLECTIONS,
+                self.collection_servicer,
+                collection_service_pb2_grpc.add_CollectionServiceServicer_to_server,
+            ),
+            Service(
+                MAINTENANCE,
+                self.maintenance_servicer,
+                maintenance_service_pb2_grpc.add_MaintenanceServiceServicer_to_server,
+            ),
+        ]
 
     def start(self) -> None:
         """Recover, then start the parser process and the background work."""
@@ -94,9 +113,8 @@ def build(
     settings: IngestSettings,
     workers: Workers,
     clock: Clock | None = None,
-    embedder_url: str = "",
 ) -> IngestService:
-    """Wire the service up; nothing runs before `start()`. `embedder_url` is how operators named the embedder."""
+    """Wire the service up; nothing runs before `start()`."""
     base = Foundation(catalog, vectors, embedder, settings, clock or SystemClock())
     parser = parser_of(base)
     receive = ReceiveUpload(Uploads(catalog), StagingFolder(base.folder / STAGING_FOLDER), settings.max_staged_bytes)
@@ -114,21 +132,45 @@ def build(
     ingest = ingest_document(base, parser, after_write)
     pools = Pools.beside(workers, settings.concurrent_documents)
     operations = OperationCalls(
-        _operations(base, housekeeping), base.remember, embedder_url, Workers(_WAITING_OPERATIONS, "operation")
+        _operations(base, housekeeping), base.remember, Workers(_WAITING_OPERATIONS, "operation")
     )
-    servicer = _servicer(base, ingest, receive, housekeeping, operations, pools)
-    return IngestService(servicer, servicer.calls.use, housekeeping, sweep, parser, pools, operations, index_recovery)
+    changes = _changes(base, ingest, housekeeping)
+    key = load_key(base.folder / PAGE_TOKEN_KEY_FILE)
+    servicer = _servicer(base, ingest, receive, changes, pools, key)
+    return IngestService(
+        servicer,
+        CollectionServicer(_collection_calls(base, changes, PageTokens(key)), pools),
+        MaintenanceServicer(operations, housekeeping, base.deletions, pools.reads),
+        servicer.calls.use,
+        housekeeping,
+        sweep,
+        parser,
+        pools,
+        operations,
+        index_recovery,
+    )
 
 
 def _servicer(
     base: Foundation,
     ingest: IngestDocument,
     receive: ReceiveUpload,
-    housekeeping: Housekeeping,
-    operations: OperationCalls,
+    changes: Changes,
     pools: Pools,
+    key: bytes,
 ) -> IngestServicer:
-    changes = ChangeParts(
+    write_tokens = WriteTokens(CollectionPositions(base.catalog), ConsistencyTokens(key))
+    return IngestServicer(
+        Calls(use_cases(base, ingest, changes), write_tokens),
+        ChangeCalls(changes, base.remember, write_tokens),
+        PutChunksCall(put_chunks(base, ingest), base.remember, write_tokens),
+        UploadStream(ingest, base.remember, receive, pools, write_tokens),
+        pools,
+    )
+
+
+def _changes(base: Foundation, ingest: IngestDocument, housekeeping: Housekeeping) -> Changes:
+    return ChangeParts(
         catalog=base.catalog,
         documents=base.documents,
         apply=base.apply_outbox,
@@ -139,20 +181,6 @@ def _servicer(
         nudge=housekeeping.nudge,
         clock=base.clock,
     ).assemble()
-    key = load_key(base.folder / PAGE_TOKEN_KEY_FILE)
-    write_tokens = WriteTokens(CollectionPositions(base.catalog), ConsistencyTokens(key))
-    return IngestServicer(
-        Calls(use_cases(base, ingest, changes), PageTokens(key), write_tokens),
-        _collection_calls(base, changes, PageTokens(key)),
-        ChangeCalls(changes, base.remember, write_tokens),
-        InspectionCalls(
-            ValidateMetadata(), GetStats(Statistics(base.catalog), base.vectors), housekeeping, base.deletions
-        ),
-        operations,
-        PutChunksCall(put_chunks(base, ingest), base.remember, write_tokens),
-        UploadStream(ingest, base.remember, receive, pools, write_tokens),
-        pools,
-    )  # type: ignore[abstract]  # other calls answer UNIMPLEMENTED
 
 
 def _collection_calls(base: Foundation, changes: Changes, tokens: PageTokens) -> CollectionCalls:

@@ -11,13 +11,10 @@ from groundwire.ingest.domain.reading_limits import ReadingLimits
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks, Slots
 from groundwire.ingest.known_sources import KnownSources
-from groundwire.ingest.list_documents import ListDocuments
 from groundwire.ingest.plan_ingest import PlanIngest
 from groundwire.ingest.ports import Parser
 from groundwire.ingest.prepare_document import PrepareDocument
 from groundwire.ingest.put_chunks import PutChunks
-from groundwire.ingest.read_chunks import GetChunk, ListChunks
-from groundwire.ingest.read_documents import GetDocument, ReadDocumentText
 from groundwire.ingest.servicer.calls import UseCases
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.skip_duplicates import SkipDuplicates
@@ -75,13 +72,8 @@ def use_cases(base: Foundation, ingest: IngestDocument, changes: Changes) -> Use
             ingest.write_generation.embed_chunks,
             base.chunks,
         ),
-        get_document=GetDocument(base.collections, base.documents, base.chunks, base.texts),
-        list_documents=ListDocuments(base.documents, base.chunks),
-        read_document_text=ReadDocumentText(base.collections, base.documents, base.texts),
         delete_document=changes.delete_document,
         deletions=base.deletions,
-        get_chunk=GetChunk(base.collections, base.chunks, base.cache),
-        list_chunks=ListChunks(base.chunks),
         remember=base.remember,
     )
 

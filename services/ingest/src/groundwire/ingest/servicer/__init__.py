@@ -1,4 +1,4 @@
-"""gRPC edge of the ingest service; calls it does not define answer UNIMPLEMENTED."""
+"""gRPC edge of the ingest services."""
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -8,22 +8,31 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.ingest.v1 import collection_service_pb2_grpc as collections_grpc
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
+from groundwire.api.ingest.v1 import maintenance_service_pb2_grpc as maintenance_grpc
+from groundwire.catalog.deletions import Deletions
+from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
-from groundwire.ingest.servicer.inspection_calls import InspectionCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
 from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
-from groundwire.ingest.wire.responses import to_text_message
+from groundwire.ingest.wire.operations import to_failure_message, to_job_messages
+from groundwire.ingest.wire.responses import to_deletion_receipt
 from groundwire.rpc import request_context
+from groundwire.rpc.workers import Workers
 
 RequestT = TypeVar("RequestT")
 MessageT = TypeVar("MessageT", bound=Message)
 ResponseT = TypeVar("ResponseT")
+
+_DELETIONS_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -31,33 +40,10 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     """Runs each call in one thread of its kind; the event loop only hands messages over."""
 
     calls: Calls
-    collection_calls: CollectionCalls
     change_calls: ChangeCalls
-    inspection_calls: InspectionCalls
-    operation_calls: OperationCalls
     put_chunks: PutChunksCall
     upload: UploadStream
     pools: Pools
-
-    async def CreateCollection(self, request: pb.CreateCollectionRequest, context: Any) -> pb.CreateCollectionResponse:
-        """Create a collection."""
-        return await self._change(self.collection_calls.create, request)
-
-    async def GetCollection(self, request: pb.GetCollectionRequest, context: Any) -> pb.GetCollectionResponse:
-        """Return a collection."""
-        return await self._run(self.collection_calls.get, request)
-
-    async def ListCollections(self, request: pb.ListCollectionsRequest, context: Any) -> pb.ListCollectionsResponse:
-        """Return a page of collections."""
-        return await self._run(self.collection_calls.list, request)
-
-    async def UpdateCollection(self, request: pb.UpdateCollectionRequest, context: Any) -> pb.UpdateCollectionResponse:
-        """Change settings of a collection."""
-        return await self._change(self.collection_calls.update, request)
-
-    async def DeleteCollection(self, request: pb.DeleteCollectionRequest, context: Any) -> pb.DeleteCollectionResponse:
-        """Delete a collection."""
-        return await self._change(self.collection_calls.delete, request)
 
     async def IngestDocument(self, request: pb.IngestDocumentRequest, context: Any) -> pb.IngestDocumentResponse:
         """Ingest a document."""
@@ -80,24 +66,6 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """Store a document with its chunks."""
         return await self._run_document(self.put_chunks, request)
 
-    async def GetDocument(self, request: pb.GetDocumentRequest, context: Any) -> pb.GetDocumentResponse:
-        """Return a document."""
-        return await self._run(self.calls.get_document, request)
-
-    async def ListDocuments(self, request: pb.ListDocumentsRequest, context: Any) -> pb.ListDocumentsResponse:
-        """Return a page of documents."""
-        return await self._run(self.calls.list_documents, request)
-
-    async def GetDocumentText(
-        self, request: pb.GetDocumentTextRequest, context: Any
-    ) -> AsyncIterator[pb.GetDocumentTextResponse]:
-        """Return the parts of a text."""
-        budget = request_context.current().budget
-        parts = self.pools.reads.iterate(budget, lambda: self.calls.read_document_text(request))
-        async with aclosing(parts):
-            async for part in parts:
-                yield to_text_message(part)
-
     async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Any) -> pb.DeleteDocumentResponse:
         """Delete a document."""
         return await self._change(self.calls.delete_document, request)
@@ -114,49 +82,50 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """Change tags and metadata of a chunk."""
         return await self._change(self.change_calls.update_chunk, request)
 
-    async def GetChunk(self, request: pb.GetChunkRequest, context: Any) -> pb.GetChunkResponse:
-        """Return a chunk."""
-        return await self._run(self.calls.get_chunk, request)
+    async def _change(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
+        return await self.pools.changes.run(request_context.current().budget, call, request)
 
-    async def ListChunks(self, request: pb.ListChunksRequest, context: Any) -> pb.ListChunksResponse:
-        """Return a page of chunks."""
-        return await self._run(self.calls.list_chunks, request)
+    async def _run_document(self, call: Callable[[MessageT], ResponseT], request: MessageT) -> ResponseT:
+        workers = self.pools.of_document(request.ByteSize())
+        return await workers.run(request_context.current().budget, call, request)
 
-    async def Reindex(self, request: pb.ReindexRequest, context: Any) -> AsyncGenerator[pb.ReindexResponse, None]:
-        """Build the indexes of a collection anew, telling how far it is."""
-        async with aclosing(self.operation_calls.reindex(request)) as events:
-            async for event in events:
-                yield event
 
-    async def Reembed(self, request: pb.ReembedRequest, context: Any) -> AsyncGenerator[pb.ReembedResponse, None]:
-        """Embed a collection anew, telling how far it is."""
-        async with aclosing(self.operation_calls.reembed(request)) as events:
-            async for event in events:
-                yield event
+@dataclass(frozen=True)
+class CollectionServicer(collections_grpc.CollectionServiceServicer):
+    """Reads and changes do not wait for each other."""
 
-    async def CheckStore(
-        self, request: pb.CheckStoreRequest, context: Any
-    ) -> AsyncGenerator[pb.CheckStoreResponse, None]:
-        """Compare the stores with the catalog, telling what is wrong."""
-        async with aclosing(self.operation_calls.check(request)) as events:
-            async for event in events:
-                yield event
+    calls: CollectionCalls
+    pools: Pools
 
-    async def GetSchema(self, request: pb.GetSchemaRequest, context: Any) -> pb.GetSchemaResponse:
-        """Return schemas of metadata."""
-        return await self._run(self.inspection_calls.schema, request)
+    async def CreateCollection(
+        self, request: collections_pb.CreateCollectionRequest, context: Any
+    ) -> collections_pb.CreateCollectionResponse:
+        """Create a collection."""
+        return await self._change(self.calls.create, request)
 
-    async def ValidateMetadata(self, request: pb.ValidateMetadataRequest, context: Any) -> pb.ValidateMetadataResponse:
-        """Check metadata and fill in defaults."""
-        return await self._run(self.inspection_calls.validate, request)
+    async def GetCollection(
+        self, request: collections_pb.GetCollectionRequest, context: Any
+    ) -> collections_pb.GetCollectionResponse:
+        """Return a collection."""
+        return await self._run(self.calls.get, request)
 
-    async def GetStats(self, request: pb.GetStatsRequest, context: Any) -> pb.GetStatsResponse:
-        """Return figures of collections."""
-        return await self._run(self.inspection_calls.stats, request)
+    async def ListCollections(
+        self, request: collections_pb.ListCollectionsRequest, context: Any
+    ) -> collections_pb.ListCollectionsResponse:
+        """Return a page of collections."""
+        return await self._run(self.calls.list, request)
 
-    async def GetHousekeeping(self, request: pb.GetHousekeepingRequest, context: Any) -> pb.GetHousekeepingResponse:
-        """Return what runs behind the calls, and what of it fails."""
-        return self.inspection_calls.jobs(request)
+    async def UpdateCollection(
+        self, request: collections_pb.UpdateCollectionRequest, context: Any
+    ) -> collections_pb.UpdateCollectionResponse:
+        """Change settings of a collection."""
+        return await self._change(self.calls.update, request)
+
+    async def DeleteCollection(
+        self, request: collections_pb.DeleteCollectionRequest, context: Any
+    ) -> collections_pb.DeleteCollectionResponse:
+        """Delete a collection."""
+        return await self._change(self.calls.delete, request)
 
     async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
         return await self.pools.reads.run(request_context.current().budget, call, request)
@@ -164,6 +133,50 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     async def _change(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
         return await self.pools.changes.run(request_context.current().budget, call, request)
 
-    async def _run_document(self, call: Callable[[MessageT], ResponseT], request: MessageT) -> ResponseT:
-        workers = self.pools.of_document(request.ByteSize())
-        return await workers.run(request_context.current().budget, call, request)
+
+@dataclass(frozen=True)
+class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
+    """Long work runs in threads of its own."""
+
+    calls: OperationCalls
+    housekeeping: Housekeeping
+    deletions: Deletions
+    reads: Workers
+
+    async def Reindex(
+        self, request: maintenance_pb.ReindexRequest, context: Any
+    ) -> AsyncGenerator[maintenance_pb.ReindexResponse, None]:
+        """Build the indexes of a collection anew, telling how far it is."""
+        async with aclosing(self.calls.reindex(request)) as events:
+            async for event in events:
+                yield event
+
+    async def Reembed(
+        self, request: maintenance_pb.ReembedRequest, context: Any
+    ) -> AsyncGenerator[maintenance_pb.ReembedResponse, None]:
+        """Embed a collection anew, telling how far it is."""
+        async with aclosing(self.calls.reembed(request)) as events:
+            async for event in events:
+                yield event
+
+    async def CheckStore(
+        self, request: maintenance_pb.CheckStoreRequest, context: Any
+    ) -> AsyncGenerator[maintenance_pb.CheckStoreResponse, None]:
+        """Compare the stores with the catalog, telling what is wrong."""
+        async with aclosing(self.calls.check(request)) as events:
+            async for event in events:
+                yield event
+
+    async def GetHousekeeping(
+        self, request: maintenance_pb.GetHousekeepingRequest, context: Any
+    ) -> maintenance_pb.GetHousekeepingResponse:
+        """Return what runs behind the calls, and what of it fails."""
+        tenant = request_context.current().tenant
+        incomplete = await self.reads.run(
+            request_context.current().budget, lambda count: self.deletions.incomplete(tenant, count), _DELETIONS_SHOWN
+        )
+        return maintenance_pb.GetHousekeepingResponse(
+            jobs=to_job_messages(self.housekeeping.figures()),
+            failures=[to_failure_message(failure) for failure in self.housekeeping.failures(tenant)],
+            incomplete_deletions=[to_deletion_receipt(each) for each in incomplete],
+        )

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.changes import Changes
-from groundwire.ingest.domain.reading import ChunkWithVector
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.changes import parse_chunk_change, parse_document_change
 from groundwire.ingest.wire.requests import request_key
-from groundwire.ingest.wire.responses import to_chunk_message, to_document_message
 from groundwire.kernel.document import Document
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
+from groundwire.rpc.chunk_messages import to_chunk_message
+from groundwire.rpc.document_messages import to_document_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ChangeCalls:
         change = parse_chunk_change(request)
 
         def encode(stored: StoredChunk) -> bytes:
-            message = to_chunk_message(ChunkWithVector(stored))
+            message = to_chunk_message(stored)
             return pb.UpdateChunkResponse(chunk=message).SerializeToString(deterministic=True)
 
         answer = self.remember(

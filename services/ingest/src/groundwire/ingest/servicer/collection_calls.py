@@ -4,16 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from groundwire.api.ingest.v1 import collection_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import collection_service_pb2 as pb
 from groundwire.catalog.deletions import Deletion, Deletions
 from groundwire.catalog.generations import Receipt
 from groundwire.ingest.create_collection import CreateCollection
 from groundwire.ingest.delete_collection import DeleteCollection
-from groundwire.ingest.domain.reading import CollectionFigures
-from groundwire.ingest.read_collections import GetCollection, ListCollections
+from groundwire.ingest.read_collections import CollectionFigures, GetCollection, ListCollections
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.calls import bring_up_to_date
-from groundwire.ingest.servicer.paging import next_token, page_size_of
 from groundwire.ingest.update_collection import UpdateCollection
 from groundwire.ingest.wire.collection_requests import changed_settings, parse_create_collection
 from groundwire.ingest.wire.collection_settings import SettingsReader
@@ -23,7 +21,7 @@ from groundwire.ingest.wire.responses import to_deletion_receipt
 from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
-from groundwire.rpc.pagination import PageTokens
+from groundwire.rpc.pagination import PageTokens, page_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +69,10 @@ class CollectionCalls:
         """Return a page of collections."""
         tenant = request_context.current().tenant
         after = self.tokens.read(request.page_token, tenant=tenant, request=request)
-        page = self.use.list(tenant, str(after[0]) if after else "", page_size_of(request.page_size))
+        page = self.use.list(tenant, str(after[0]) if after else "", page_size(request.page_size))
         return pb.ListCollectionsResponse(
             collections=[self._message(found) for found in page.items],
-            next_page_token=next_token(self.tokens, page.next_position, tenant, request),
+            next_page_token=self.tokens.next_token(page.next_position, tenant=tenant, request=request),
         )
 
     def update(self, request: pb.UpdateCollectionRequest) -> pb.UpdateCollectionResponse:

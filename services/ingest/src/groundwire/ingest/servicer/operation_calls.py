@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.ingest.domain.ingesting import Progress, Report
 from groundwire.ingest.domain.operating import CheckEvent, IndexBuilt
 from groundwire.ingest.operations import Operations
@@ -15,7 +15,6 @@ from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.wire.operations import to_finding_message, to_index_build_result, to_report_message
 from groundwire.ingest.wire.requests import request_key
 from groundwire.ingest.wire.responses import to_progress
-from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.store_findings import StoreFinding
 from groundwire.rpc import request_context
@@ -26,11 +25,10 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class OperationCalls:
-    """Checks, runs and answers in threads of their own: a caller may wait for hours. `embedder` is the server's."""
+    """Checks, runs and answers in threads of their own: a caller may wait for hours."""
 
     use: Operations
     remember: RememberRequest
-    embedder: str
     workers: Workers
 
     def close(self) -> None:
@@ -50,8 +48,6 @@ class OperationCalls:
     def reembed(self, request: pb.ReembedRequest) -> AsyncGenerator[pb.ReembedResponse, None]:
         """Yield how far an embedding is, and last what it built."""
         current, name = request_context.current(), parse_collection_name(request.collection)
-        if request.embedder not in {"", self.embedder}:
-            raise InvalidRequestError.of("embedder", f"this server has {self.embedder!r} only")
 
         def work(report: Report) -> IndexBuilt:
             return self.use.reembed(current.tenant, name, current.budget, report)

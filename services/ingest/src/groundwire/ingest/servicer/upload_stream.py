@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.changing import RequestKey
 from groundwire.ingest.domain.ingesting import IngestRequest, IngestResult, Progress, Report, Stage
@@ -177,7 +177,7 @@ class UploadStream:
             return self._with_token(answer, request.collection)
 
     def _with_token(self, encoded: bytes, collection: str) -> bytes:
-        result = self.write_tokens.add(document_pb2.IngestResult.FromString(encoded), collection)
+        result = self.write_tokens.add(ingest_result_pb2.IngestResult.FromString(encoded), collection)
         return result.SerializeToString(deterministic=True)
 
 
@@ -198,7 +198,7 @@ def _accepted(upload_id: str, durable_bytes: int) -> pb.UploadDocumentResponse:
 
 
 def _result(encoded: bytes) -> pb.UploadDocumentResponse:
-    return pb.UploadDocumentResponse(result=document_pb2.IngestResult.FromString(encoded))
+    return pb.UploadDocumentResponse(result=ingest_result_pb2.IngestResult.FromString(encoded))
 
 
 def _progress(progress: Progress, durable_bytes: int) -> pb.UploadDocumentResponse:

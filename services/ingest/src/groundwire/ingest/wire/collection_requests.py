@@ -1,7 +1,7 @@
 """Check requests that create and change collections."""
 
 from groundwire.api.ingest.v1 import collection_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import collection_service_pb2 as pb
 from groundwire.ingest.domain.changing import NewCollection
 from groundwire.ingest.wire.collection_settings import SettingsReader, to_settings_message
 from groundwire.ingest.wire.settings_mask import masked_settings

@@ -1,10 +1,10 @@
 """Translate collections."""
 
 from groundwire.api.ingest.v1 import collection_pb2 as pb
-from groundwire.ingest.domain.reading import CollectionFigures
+from groundwire.ingest.read_collections import CollectionFigures
 from groundwire.ingest.wire.collection_settings import to_settings_message
 from groundwire.kernel.collection import ProfileName
-from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.rpc.document_messages import to_identity_message
 from groundwire.rpc.times import to_timestamp
 
 _PROFILE_MODELS = {
@@ -27,25 +27,11 @@ def to_collection_message(found: CollectionFigures, vector_engine: str, max_docu
         profile=pb.Profile.Value(f"PROFILE_{collection.profile.name}"),
         embedding=to_identity_message(collection.identity),
         settings=settings,
-        created_time=to_timestamp(collection.created_time),
-        update_time=to_timestamp(collection.updated_time),
+        create_time=to_timestamp(collection.create_time),
+        update_time=to_timestamp(collection.update_time),
         document_count=found.documents,
         chunk_count=found.chunks,
         total_chars=found.total_chars,
         vector_engine=vector_engine,
-        metric="cosine",
         uses_default_embedder=own_dimensions is not None and own_dimensions != collection.identity.dimensions,
-    )
-
-
-def to_identity_message(identity: EmbeddingIdentity) -> pb.EmbeddingIdentity:
-    """Return the message of an embedding identity."""
-    return pb.EmbeddingIdentity(
-        provider=identity.provider,
-        model_name=identity.model_name,
-        revision=identity.revision,
-        dimensions=identity.dimensions,
-        max_sequence_tokens=identity.max_tokens,
-        normalized=identity.normalized,
-        probe_digest=identity.probe_digest,
     )

@@ -8,16 +8,14 @@ from datetime import datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from groundwire.api.common.v1 import metadata_value_pb2
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.common.v1 import document_pb2, metadata_value_pb2
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.document import MAX_DESCRIPTION_CHARS, MAX_ENTRIES, MAX_NAME_CHARS, DocumentFields
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
 from groundwire.kernel.filters import Scalar, Value
 from groundwire.kernel.languages import ISO_639_1
-from groundwire.rpc.metadata_messages import to_metadata
-from groundwire.rpc.times import parse_timestamp, to_timestamp
+from groundwire.rpc.times import parse_timestamp
 
 _MAX_LIST = 256
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -164,19 +162,3 @@ def _check_scalar(checks: _Checks, place: str, value: Scalar) -> None:
             checks.refuse(place, f"must have at most {MAX_DESCRIPTION_CHARS} characters and no NUL")
     elif isinstance(value, float) and not math.isfinite(value):
         checks.refuse(place, "must be a finite number")
-
-
-def to_fields_message(fields: DocumentFields) -> document_pb2.DocumentFields:
-    """Return the message of the fields; absent values are left out."""
-    return document_pb2.DocumentFields(
-        title=fields.title or "",
-        creators=fields.creators,
-        subjects=fields.subjects,
-        description=fields.description or "",
-        date_created=to_timestamp(fields.date_created) if fields.date_created else None,
-        language=fields.language,
-        category=fields.category or "",
-        tags=fields.tags,
-        project=fields.project or "",
-        metadata=to_metadata(fields.metadata),
-    )

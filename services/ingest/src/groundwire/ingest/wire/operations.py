@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from groundwire.api.common.v1 import error_reason_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.ingest.domain.operating import IndexBuilt, StoreReport
 from groundwire.ingest.housekeeping import Failure, JobFigures
-from groundwire.ingest.wire.collections import to_identity_message
 from groundwire.kernel.store_findings import StoreFinding
+from groundwire.rpc.document_messages import to_identity_message
 
 
 def to_index_build_result(built: IndexBuilt) -> pb.IndexBuildResult:
@@ -60,6 +60,6 @@ def to_failure_message(failure: Failure) -> pb.HousekeepingFailure:
         reason=error_reason_pb2.ErrorReason.Value(f"ERROR_REASON_{failure.reason}"),
         message=failure.message,
     )
-    message.since_time.FromDatetime(failure.since)
+    message.start_time.FromDatetime(failure.since)
     message.retry_delay.FromNanoseconds(round(failure.retry_in_s * 1e9))
     return message

@@ -1,13 +1,14 @@
 """Translate plans of ingests."""
 
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.ingesting import IngestRequest
 from groundwire.ingest.domain.planning import IngestPlan, PlannedChange, PlannedChunk
 from groundwire.ingest.ports import Original
 from groundwire.ingest.wire.requests import parse_ingest_document
-from groundwire.ingest.wire.responses import to_document_message, to_warnings
+from groundwire.ingest.wire.responses import to_warnings
 from groundwire.rpc.chunk_messages import to_span
+from groundwire.rpc.document_messages import to_document_message
 
 MAX_PLANNED_CHUNKS = 1000
 """A plan names no more chunks than this; its counts are those of all."""
@@ -36,7 +37,7 @@ def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[Inges
 def to_plan_response(plan: IngestPlan) -> pb.PlanIngestResponse:
     """Return the message of a plan."""
     return pb.PlanIngestResponse(
-        outcome=document_pb2.IngestOutcome.Value(f"INGEST_OUTCOME_{plan.outcome.name}"),
+        outcome=ingest_result_pb2.IngestOutcome.Value(f"INGEST_OUTCOME_{plan.outcome.name}"),
         added_count=plan.count(PlannedChange.ADDED),
         kept_count=plan.count(PlannedChange.KEPT),
         removed_count=plan.count(PlannedChange.REMOVED),

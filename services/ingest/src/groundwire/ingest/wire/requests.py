@@ -7,7 +7,7 @@ from dataclasses import replace
 from google.protobuf.message import Message
 
 from groundwire.api.common.v1 import document_format_pb2
-from groundwire.api.ingest.v1 import document_pb2
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.changing import RequestKey
 from groundwire.ingest.domain.decoding import check_size
@@ -31,10 +31,10 @@ FORMATS: dict[int, DocumentFormat | None] = {
     document_format_pb2.DOCUMENT_FORMAT_JSONL: DocumentFormat.JSONL,
 }
 _POLICIES = {
-    document_pb2.DUPLICATE_POLICY_UNSPECIFIED: DuplicatePolicy.REUSE,
-    document_pb2.DUPLICATE_POLICY_REJECT: DuplicatePolicy.REJECT,
-    document_pb2.DUPLICATE_POLICY_REUSE: DuplicatePolicy.REUSE,
-    document_pb2.DUPLICATE_POLICY_ALLOW: DuplicatePolicy.ALLOW,
+    ingest_result_pb2.DUPLICATE_POLICY_UNSPECIFIED: DuplicatePolicy.REUSE,
+    ingest_result_pb2.DUPLICATE_POLICY_REJECT: DuplicatePolicy.REJECT,
+    ingest_result_pb2.DUPLICATE_POLICY_REUSE: DuplicatePolicy.REUSE,
+    ingest_result_pb2.DUPLICATE_POLICY_ALLOW: DuplicatePolicy.ALLOW,
 }
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _BYTE_ORDER_MARK = "\ufeff"

@@ -2,17 +2,11 @@
 
 from collections.abc import Mapping
 
-from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, record_pb2
-from groundwire.api.ingest.v1 import deletion_pb2, document_pb2, progress_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import deletion_pb2, ingest_result_pb2, progress_pb2
 from groundwire.catalog.deletions import Deletion
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress
-from groundwire.ingest.domain.reading import ChunkWithVector, TextSlice
 from groundwire.ingest.domain.source_text import SourceWarning
-from groundwire.ingest.wire.fields import to_fields_message
-from groundwire.kernel.document import Document
-from groundwire.rpc.chunk_messages import to_span, to_text_of_chunk
-from groundwire.rpc.metadata_messages import to_metadata
+from groundwire.rpc.document_messages import to_document_message
 from groundwire.rpc.times import to_timestamp
 
 _WARNINGS = {
@@ -23,36 +17,13 @@ _WARNINGS = {
 }
 
 
-def to_document_message(document: Document) -> document_pb2.Document:
-    """Return the message of a document."""
-    return document_pb2.Document(
-        document_id=document.document_id,
-        collection=document.collection,
-        source_uri=document.source_uri,
-        format=document_format_pb2.DocumentFormat.Value(f"DOCUMENT_FORMAT_{document.format.name}"),
-        source_hash=document.source_hash,
-        fields=to_fields_message(document.fields),
-        generation=document.generation,
-        chunk_count=document.chunk_count,
-        total_chars=document.total_chars,
-        total_bytes=document.total_bytes,
-        encoding=document.encoding,
-        embedding_model=document.embedding_model,
-        ingestion_time=to_timestamp(document.ingestion_time),
-        last_modified_time=to_timestamp(document.last_modified_time),
-        display_title=document.display_title,
-        record_type=record_pb2.RECORD_TYPE_DOCUMENT,
-        delete_time=None if document.delete_time is None else to_timestamp(document.delete_time),
-    )
-
-
-def to_ingest_result(result: IngestResult) -> document_pb2.IngestResult:
+def to_ingest_result(result: IngestResult) -> ingest_result_pb2.IngestResult:
     """Return the message of what an ingest did."""
     wrote = result.outcome in {IngestOutcome.CREATED, IngestOutcome.REPLACED}
-    return document_pb2.IngestResult(
+    return ingest_result_pb2.IngestResult(
         document=to_document_message(result.document),
-        outcome=document_pb2.IngestOutcome.Value(f"INGEST_OUTCOME_{result.outcome.name}"),
-        counts=document_pb2.IngestCounts(
+        outcome=ingest_result_pb2.IngestOutcome.Value(f"INGEST_OUTCOME_{result.outcome.name}"),
+        counts=ingest_result_pb2.IngestCounts(
             chunk_count=result.document.chunk_count,
             embedded_count=result.embedded,
             reused_embedding_count=result.reused if wrote else result.document.chunk_count,
@@ -64,7 +35,7 @@ def to_ingest_result(result: IngestResult) -> document_pb2.IngestResult:
 
 def to_warnings(
     undersized: int, beyond_model: int, of_source: Mapping[SourceWarning, int]
-) -> list[document_pb2.IngestWarning]:
+) -> list[ingest_result_pb2.IngestWarning]:
     """Return the messages of what the caller should know; the counts are those of an `IngestResult`."""
     counts = {
         "CHUNK_UNDERSIZED": undersized,
@@ -72,8 +43,8 @@ def to_warnings(
         **{warning.value: count for warning, count in of_source.items()},
     }
     return [
-        document_pb2.IngestWarning(
-            kind=document_pb2.IngestWarningKind.Value(f"INGEST_WARNING_KIND_{kind}"),
+        ingest_result_pb2.IngestWarning(
+            kind=ingest_result_pb2.IngestWarningKind.Value(f"INGEST_WARNING_KIND_{kind}"),
             message=_WARNINGS[kind],
             occurrence_count=count,
         )
@@ -89,41 +60,6 @@ def to_progress(progress: Progress) -> progress_pb2.Progress:
         done_count=progress.done,
         total_count=progress.total,
     )
-
-
-def to_text_message(part: TextSlice) -> pb.GetDocumentTextResponse:
-    """Return the message of a part of a text."""
-    return pb.GetDocumentTextResponse(
-        text=part.text, span=to_span(part.span), generation=part.generation, total_chars=part.total_chars
-    )
-
-
-def to_chunk_message(found: ChunkWithVector) -> chunk_pb2.Chunk:
-    """Return the message of a chunk."""
-    stored, document = found.stored, found.stored.document
-    message = to_text_of_chunk(stored.chunk)
-    message.MergeFrom(
-        chunk_pb2.Chunk(
-            chunk_id=stored.chunk_id,
-            chunk_number=stored.chunk_number,
-            document_id=document.document_id,
-            generation=stored.generation,
-            source_uri=document.source_uri,
-            tokenizer=document.tokenizer,
-            prev_chunk_id=stored.links.previous or "",
-            next_chunk_id=stored.links.following or "",
-            parent_chunk_id=stored.links.parent or "",
-            grandparent_chunk_id=stored.links.grandparent or "",
-            tags=stored.tags,
-            metadata=to_metadata(stored.metadata),
-            record_type=record_pb2.RECORD_TYPE_DOCUMENT,
-            embedding_model=document.embedding_model,
-            embedding_time=to_timestamp(stored.embedding_time),
-            created_time=to_timestamp(stored.ingestion_time),
-            embedding=() if found.vector is None else found.vector.tolist(),
-        )
-    )
-    return message
 
 
 def to_deletion_receipt(deletion: Deletion) -> deletion_pb2.DeletionReceipt:
@@ -144,6 +80,6 @@ def to_deletion_receipt(deletion: Deletion) -> deletion_pb2.DeletionReceipt:
             )
             for each in deletion.stores
         ],
-        hidden_time=to_timestamp(deletion.hidden_time),
-        completed_time=None if completed is None else to_timestamp(completed),
+        hide_time=to_timestamp(deletion.hide_time),
+        complete_time=None if completed is None else to_timestamp(completed),
     )

@@ -37,7 +37,7 @@ def _documents(stored: StoredChunk) -> FlatView:
         "date": _iso(fields.date_created) if fields.date_created else None,
         "tags": ",".join(stored.tags),
         "project": fields.project,
-        "timestamp": _iso(stored.ingestion_time),
+        "timestamp": _iso(stored.ingest_time),
     }
 
 
@@ -52,7 +52,7 @@ def _web(stored: StoredChunk) -> FlatView:
         "chunk_index": chunk.sequence_num,
         "word_count": len(chunk.content.split()),
         "char_count": len(chunk.content),
-        "created_at": _iso(stored.ingestion_time),
+        "created_at": _iso(stored.ingest_time),
     }
 
 

@@ -58,7 +58,7 @@ def to_hits(selection: Sequence[Selected], order: ResultOrder) -> tuple[SearchHi
     ordered = [(chosen.score, chosen.stored) for chosen in selection]
     if order is not ResultOrder.RELEVANCE:
         newest_first = order is ResultOrder.TIMESTAMP_DESC
-        ordered.sort(key=lambda pair: pair[1].ingestion_time, reverse=newest_first)
+        ordered.sort(key=lambda pair: pair[1].ingest_time, reverse=newest_first)
     return tuple(SearchHit(position, score, stored) for position, (score, stored) in enumerate(ordered, start=1))
 
 

@@ -1,14 +1,18 @@
-"""gRPC edge of the retrieve service; calls it does not define answer UNIMPLEMENTED."""
+"""gRPC edge of the retrieve services."""
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
 from groundwire.retrieve.servicer.expand_calls import ExpandCalls
+from groundwire.retrieve.servicer.library_calls import LibraryCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
 from groundwire.retrieve.servicer.question_calls import QuestionCalls
 from groundwire.retrieve.servicer.search_calls import SearchCalls
@@ -26,7 +30,6 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     search_calls: SearchCalls
     expand_calls: ExpandCalls
     question_calls: QuestionCalls
-    log_calls: LogCalls
     workers: Workers
 
     async def Retrieve(self, request: pb.RetrieveRequest, context: Any) -> pb.RetrieveResponse:
@@ -50,11 +53,68 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         """Split a question into a query and a filter."""
         return await self._run(self.question_calls.parse, request)
 
-    async def ListQueryLogs(self, request: pb.ListQueryLogsRequest, context: Any) -> pb.ListQueryLogsResponse:
+    async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
+        return await self.workers.run(request_context.current().budget, call, request)
+
+
+@dataclass(frozen=True)
+class LibraryServicer(library_grpc.LibraryServiceServicer):
+    """Runs each call in one worker thread."""
+
+    calls: LibraryCalls
+    log_calls: LogCalls
+    workers: Workers
+
+    async def GetDocument(self, request: library_pb.GetDocumentRequest, context: Any) -> library_pb.GetDocumentResponse:
+        """Return a document."""
+        return await self._run(self.calls.get_document, request)
+
+    async def ListDocuments(
+        self, request: library_pb.ListDocumentsRequest, context: Any
+    ) -> library_pb.ListDocumentsResponse:
+        """Return a page of documents."""
+        return await self._run(self.calls.list_documents, request)
+
+    async def GetDocumentText(
+        self, request: library_pb.GetDocumentTextRequest, context: Any
+    ) -> AsyncIterator[library_pb.GetDocumentTextResponse]:
+        """Return the parts of a text."""
+        budget = request_context.current().budget
+        async with aclosing(self.workers.iterate(budget, lambda: self.calls.document_text(request))) as parts:
+            async for part in parts:
+                yield part
+
+    async def GetChunk(self, request: library_pb.GetChunkRequest, context: Any) -> library_pb.GetChunkResponse:
+        """Return a chunk."""
+        return await self._run(self.calls.get_chunk, request)
+
+    async def ListChunks(self, request: library_pb.ListChunksRequest, context: Any) -> library_pb.ListChunksResponse:
+        """Return a page of chunks."""
+        return await self._run(self.calls.list_chunks, request)
+
+    async def GetSchema(self, request: library_pb.GetSchemaRequest, context: Any) -> library_pb.GetSchemaResponse:
+        """Return schemas of metadata."""
+        return await self._run(self.calls.get_schema, request)
+
+    async def ValidateMetadata(
+        self, request: library_pb.ValidateMetadataRequest, context: Any
+    ) -> library_pb.ValidateMetadataResponse:
+        """Check metadata and fill in defaults."""
+        return await self._run(self.calls.validate_metadata, request)
+
+    async def GetStats(self, request: library_pb.GetStatsRequest, context: Any) -> library_pb.GetStatsResponse:
+        """Return figures of collections."""
+        return await self._run(self.calls.get_stats, request)
+
+    async def ListQueryLogs(
+        self, request: library_pb.ListQueryLogsRequest, context: Any
+    ) -> library_pb.ListQueryLogsResponse:
         """Return a page of logged queries."""
         return await self._run(self.log_calls.list, request)
 
-    async def GetPipelineStats(self, request: pb.GetPipelineStatsRequest, context: Any) -> pb.GetPipelineStatsResponse:
+    async def GetPipelineStats(
+        self, request: library_pb.GetPipelineStatsRequest, context: Any
+    ) -> library_pb.GetPipelineStatsResponse:
         """Return the figures of this process."""
         return await self._run(self.log_calls.stats, request)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.kernel.clock import Clock
 from groundwire.retrieve.domain.pipeline import Pipeline
 from groundwire.retrieve.list_query_logs import ListQueryLogs
@@ -17,9 +17,6 @@ from groundwire.retrieve.wire.logs import (
 )
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
-
-_DEFAULT_PAGE = 50
-_MAX_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +37,10 @@ class LogCalls:
         query = parse_log_query(request, tenant)
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         after = (int(position[0]), int(position[1])) if position else None
-        page = self.list_query_logs(
-            query, after, page_size(request.page_size, default=_DEFAULT_PAGE, maximum=_MAX_PAGE)
-        )
-        following = page.next_position
+        page = self.list_query_logs(query, after, page_size(request.page_size))
         return pb.ListQueryLogsResponse(
             logs=[to_log_message(entry) for entry in page.entries],
-            next_page_token="" if following is None else self.tokens.issue(following, tenant=tenant, request=request),
+            next_page_token=self.tokens.next_token(page.next_position, tenant=tenant, request=request),
         )
 
     def stats(self, request: pb.GetPipelineStatsRequest) -> pb.GetPipelineStatsResponse:

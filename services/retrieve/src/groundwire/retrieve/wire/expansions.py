@@ -1,15 +1,11 @@
 """Requests and responses of Expand."""
 
-from groundwire.api.common.v1 import chunk_pb2, record_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
-from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.domain.expanding import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
 from groundwire.retrieve.expand_chunks import Passage
-from groundwire.rpc.chunk_messages import to_span, to_text_of_chunk
-from groundwire.rpc.metadata_messages import to_metadata
-from groundwire.rpc.times import to_timestamp
+from groundwire.rpc.chunk_messages import to_chunk_message, to_span
 
 _MODES = {
     pb.EXPAND_MODE_WINDOW: ExpandMode.WINDOW,
@@ -65,33 +61,7 @@ def to_passage_message(passage: Passage) -> pb.ExpandedPassage:
         generation=passage.requested[0].generation,
         span=to_span(passage.span),
         content=passage.content,
-        chunks=[_to_chunk_message(chunk) for chunk in passage.chunks],
+        chunks=[to_chunk_message(chunk) for chunk in passage.chunks],
         hierarchy_path=passage.path,
         truncated=passage.truncated,
     )
-
-
-def _to_chunk_message(stored: StoredChunk) -> chunk_pb2.Chunk:
-    message = to_text_of_chunk(stored.chunk)
-    document = stored.document
-    message.MergeFrom(
-        chunk_pb2.Chunk(
-            chunk_id=stored.chunk_id,
-            chunk_number=stored.chunk_number,
-            document_id=document.document_id,
-            generation=stored.generation,
-            source_uri=document.source_uri,
-            tokenizer=document.tokenizer,
-            prev_chunk_id=stored.links.previous or "",
-            next_chunk_id=stored.links.following or "",
-            parent_chunk_id=stored.links.parent or "",
-            grandparent_chunk_id=stored.links.grandparent or "",
-            tags=stored.tags,
-            metadata=to_metadata(stored.metadata),
-            record_type=record_pb2.RECORD_TYPE_DOCUMENT,
-            embedding_model=document.embedding_model,
-            embedding_time=to_timestamp(stored.embedding_time),
-            created_time=to_timestamp(stored.ingestion_time),
-        )
-    )
-    return message

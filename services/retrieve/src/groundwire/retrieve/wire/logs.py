@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.api.retrieve.v1 import query_log_pb2
-from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.query_log import LoggedQuery
@@ -50,8 +50,8 @@ def to_log_message(entry: LoggedQuery) -> query_log_pb2.QueryLog:
         log_id=entry.log_id,
         query=entry.query,
         query_type=QUERY_TYPE_VALUES[entry.query_type] if entry.query_type else search_mode_pb2.QUERY_TYPE_UNSPECIFIED,
-        results_count=entry.results_count,
-        avg_relevance=entry.avg_relevance,
+        result_count=entry.result_count,
+        average_relevance=entry.average_relevance,
         processing_time=to_duration(entry.processing_s),
         log_time=to_timestamp(entry.log_time),
         user_agent=entry.user_agent,

@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from groundwire.api.common.v1 import record_pb2, search_mode_pb2
+from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
-from groundwire.kernel.filters import Filter, Or
-from groundwire.kernel.identifiers import GLOBAL_SCOPE, parse_collection_name, parse_scope
+from groundwire.kernel.filters import Filter
+from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.domain.searching import ResultOrder, SearchRequest
 from groundwire.retrieve.wire.query_types import QUERY_TYPES
 from groundwire.rpc.filter_messages import parse_filter_message
@@ -75,7 +75,7 @@ def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) 
         tenant=tenant,
         collection=message.collection,
         query=message.query,
-        where=where if _holds_documents(options) else Or(()),
+        where=where,
         top_k=options.top_k if options.HasField("top_k") else None,
         min_relevance=options.min_relevance if options.HasField("min_relevance") else None,
         mode=MODES[options.mode],
@@ -149,25 +149,11 @@ def _check_lists(options: RetrievalOptions) -> list[FieldViolation]:
         for position, kind in enumerate(options.query_types)
         if kind not in QUERY_TYPES
     ]
-    violations += [
-        FieldViolation(f"options.record_types[{position}]", f"unknown value {kind}")
-        for position, kind in enumerate(options.record_types)
-        if kind == record_pb2.RECORD_TYPE_UNSPECIFIED or kind not in record_pb2.RecordType.values()
-    ]
-    for position, scope in enumerate(options.scopes):
-        field = f"options.scopes[{position}]"
-        violations += _violations(lambda scope=scope, field=field: parse_scope(scope, field))  # type: ignore[misc]  # bound early
     if options.strategy not in search_mode_pb2.RetrievalStrategy.values():
         violations.append(FieldViolation("options.strategy", f"unknown value {options.strategy}"))
     if options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN and options.HasField("snapshot"):
         violations.append(FieldViolation("options.strategy", "TOP_DOWN reads the present, not a snapshot"))
     return violations
-
-
-def _holds_documents(options: RetrievalOptions) -> bool:
-    """Tell whether types and scopes include documents, which are global and the only records there are."""
-    of_type = not options.record_types or record_pb2.RECORD_TYPE_DOCUMENT in options.record_types
-    return of_type and (not options.scopes or GLOBAL_SCOPE in options.scopes)
 
 
 def _check_vector(message: pb.RetrieveRequest) -> list[FieldViolation]:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from groundwire.api.common.v1 import document_format_pb2, record_pb2, search_mode_pb2, span_pb2
+from groundwire.api.common.v1 import document_format_pb2, search_mode_pb2, span_pb2
 from groundwire.api.common.v1.hit_pb2 import Hit
 from groundwire.api.retrieve.v1 import quality_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -73,7 +73,7 @@ def set_times(response: pb.RetrieveResponse, request: pb.RetrieveRequest, times:
     response.search_time.CopyFrom(to_duration(times.search_s))
     response.total_time.CopyFrom(to_duration(times.total_s))
     response.query_time.CopyFrom(to_timestamp(asked))
-    response.processed_time.CopyFrom(to_timestamp(max(processed, asked)))
+    response.process_time.CopyFrom(to_timestamp(max(processed, asked)))
     del response.states[:]
     response.states.extend(_to_states(times))
 
@@ -122,7 +122,7 @@ def _chunk_part(stored: StoredChunk) -> Hit:
         overlap_next_chars=chunk.overlap_next_chars,
         tags=stored.tags,
         metadata=to_metadata(stored.metadata),
-        ingestion_time=to_timestamp(stored.ingestion_time),
+        ingest_time=to_timestamp(stored.ingest_time),
     )
 
 
@@ -140,7 +140,6 @@ def _document_part(document: Document) -> Hit:
         language=fields.language,
         category=fields.category or "",
         project=fields.project or "",
-        record_type=record_pb2.RECORD_TYPE_DOCUMENT,
     )
 
 
@@ -162,4 +161,4 @@ def _to_quality(result: SearchResult) -> quality_pb2.QualityMetrics:
 
 def _to_states(times: SearchTimes) -> list[quality_pb2.QueryStateChange]:
     made = {moment: to_timestamp(moment) for _, moment in times.states}
-    return [quality_pb2.QueryStateChange(state=_STATES[state], reached_time=made[at]) for state, at in times.states]
+    return [quality_pb2.QueryStateChange(state=_STATES[state], reach_time=made[at]) for state, at in times.states]

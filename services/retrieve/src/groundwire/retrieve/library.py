@@ -1,0 +1,268 @@
+"""Read what is stored: documents, their texts and chunks, and figures of collections."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from groundwire.catalog.chunks import Chunks
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.statistics import CollectionStatistics, Statistics
+from groundwire.catalog.texts import Texts
+from groundwire.catalog.vectors import VectorCache
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.document import Document
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import (
+    ChunkNotFoundError,
+    CollectionNotFoundError,
+    DataLossError,
+    DocumentNotFoundError,
+    InvalidRequestError,
+    PreconditionError,
+)
+from groundwire.kernel.filter_resolving import resolve_filter
+from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like
+from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.spans import Span
+from groundwire.kernel.vector_store import VectorStore
+
+MAX_INLINE_TEXT_BYTES = 1 << 20
+"""A longer text is streamed."""
+PART_CHARS = 65_536
+_CHUNKS_PER_READ = 1000
+
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[ItemT]):
+    """Entries in order, and where the next page begins; None on the last page."""
+
+    items: tuple[ItemT, ...]
+    next_position: tuple[str | int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TextSlice:
+    """A part of a canonical text; `total_chars` counts the whole."""
+
+    text: str
+    span: Span
+    generation: int
+    total_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkWithVector:
+    """A chunk, and its vector (float32, shape (d,)) if it was asked for."""
+
+    stored: StoredChunk
+    vector: Vectors | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentQuery:
+    """Which documents of a collection are listed; an empty prefix means all. `where` has the caller's field names."""
+
+    tenant: str
+    collection: str
+    source_prefix: str
+    where: Filter | None
+    include_deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkQuery:
+    """Which chunks of a collection are listed; empty means all. `where` has the caller's field names."""
+
+    tenant: str
+    collection: str
+    document_id: str
+    chunk_id_prefix: str
+    where: Filter | None
+    include_embedding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Figures of a collection; `vectors` is what the engine has, which may lag behind the catalog for a moment."""
+
+    counted: CollectionStatistics
+    vectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Reads the catalog; only `stats` asks the engine, for the number of its vectors."""
+
+    collections: Collections
+    documents: Documents
+    chunks: Chunks
+    texts: Texts
+    cache: VectorCache
+    statistics: Statistics
+    vectors: VectorStore
+
+    def document(self, tenant: str, collection: str, *, document_id: str = "", source_uri: str = "") -> Document:
+        """Return the document with this id, or with this source or alias.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            DocumentNotFoundError: the collection has no such document.
+        """
+        self.collections.get(tenant, collection)
+        if document_id:
+            return self.documents.get(tenant, collection, document_id)
+        found = self.documents.find_by_source(tenant, collection, source_uri)
+        if found is None:
+            raise DocumentNotFoundError(source_uri)
+        return found
+
+    def chunk_ids(self, tenant: str, document: Document) -> Iterator[str]:
+        """Iterate over the ids of a document's chunks in the order of its text."""
+        after = -1
+        while page := self.chunks.page(tenant, document.collection, document.document_id, after, _CHUNKS_PER_READ):
+            yield from (stored.chunk_id for stored in page)
+            after = page[-1].chunk.sequence_num
+
+    def whole_text(self, tenant: str, document: Document) -> str:
+        """Return the canonical text of the live generation.
+
+        Raises:
+            PreconditionError: the text is longer than 1 MiB.
+        """
+        if document.total_bytes > MAX_INLINE_TEXT_BYTES:
+            raise PreconditionError(
+                f"the text has {document.total_bytes} bytes, above {MAX_INLINE_TEXT_BYTES}: use GetDocumentText"
+            )
+        parts = self.texts.parts(tenant, document.collection, document.document_id, document.generation, PART_CHARS)
+        return "".join(part.text for part in parts)
+
+    def text(
+        self, tenant: str, collection: str, document_id: str, generation: int, start: int, end: int | None
+    ) -> Iterator[TextSlice]:
+        """Iterate over the code points start..end in order, without gaps; generation 0 means the live one.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            DocumentNotFoundError: no such document or generation.
+            InvalidRequestError: the range is outside the text.
+        """
+        document = self.document(tenant, collection, document_id=document_id)
+        wanted = generation or document.generation
+        if wanted == document.generation:
+            total = document.total_chars
+        else:
+            parts = self.texts.parts(tenant, collection, document_id, wanted, PART_CHARS)
+            total = sum(len(part.text) for part in parts)
+        stop = total if end is None else end
+        if stop > total:
+            raise InvalidRequestError.of("end", f"the text has {total} characters")
+        if start > stop:
+            raise InvalidRequestError.of("start", f"must not be above {stop}")
+        for part in self.texts.parts(tenant, collection, document_id, wanted, PART_CHARS):
+            first, last = max(start, part.start), min(stop, part.start + len(part.text))
+            if first < last:
+                text = part.text[first - part.start : last - part.start]
+                start_byte = part.start_byte + len(part.text[: first - part.start].encode("utf-8"))
+                span = Span(first, last, start_byte, start_byte + len(text.encode("utf-8")))
+                yield TextSlice(text, span, wanted, total)
+            if part.start + len(part.text) >= stop:
+                return
+
+    def list_documents(self, query: DocumentQuery, after: tuple[str, str] | None, limit: int) -> Page[Document]:
+        """Return up to `limit` documents above `after` (source, id), by source, then id.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            InvalidFilterError: the filter does not fit the collection's fields.
+        """
+        where = query.where
+        if where is not None:
+            where = resolve_filter(where, self.chunks.fields(query.tenant, query.collection), "filter")
+        prefix = query.source_prefix
+        # Sources with one prefix stand together in the order, and none of them comes before the prefix itself.
+        begin = max(after, (prefix, "")) if after is not None else (prefix, "")
+        rows = self.documents.page(
+            query.tenant, query.collection, begin, limit + 1, where=where, include_hidden=query.include_deleted
+        )
+        found = tuple(document for document in rows if document.source_uri.startswith(prefix))
+        if len(found) <= limit:
+            return Page(found, None)
+        return Page(found[:limit], (found[limit - 1].source_uri, found[limit - 1].document_id))
+
+    def chunk(self, tenant: str, collection: str, reference: str | int, *, include_embedding: bool) -> ChunkWithVector:
+        """Return the chunk with this id or number.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            ChunkNotFoundError: the collection has no such live chunk.
+        """
+        found = self.collections.get(tenant, collection)
+        stored = self.chunks.get(tenant, reference)
+        if stored.document.collection != collection:
+            raise ChunkNotFoundError(str(reference))
+        if not include_embedding:
+            return ChunkWithVector(stored)
+        known = self.cache.get(found.identity.digest, [stored.chunk.embedding_hash])
+        return _with_vectors([stored], known)[0]
+
+    def list_chunks(self, query: ChunkQuery, after: int | None, limit: int) -> Page[ChunkWithVector]:
+        """Return up to `limit` chunks: of a document in the order of its text, else by chunk number.
+
+        `after` is the sequence number (of a document) or chunk number of the last one before.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            DocumentNotFoundError: the collection has no such document.
+            InvalidFilterError: the filter does not fit the collection's fields.
+        """
+        in_document = bool(query.document_id) and not query.chunk_id_prefix and query.where is None
+        listed = self.chunks.listed(
+            query.tenant,
+            query.collection,
+            document_id=query.document_id,
+            where=None if in_document else And(tuple(self._clauses(query))),
+            after=(-1 if in_document else 0) if after is None else after,
+            limit=limit + 1,
+            include_vectors=query.include_embedding,
+        )
+        found = listed.chunks[:limit]
+        last = found[-1] if len(listed.chunks) > limit else None
+        position = None if last is None else (last.chunk.sequence_num if in_document else last.chunk_number,)
+        if not query.include_embedding:
+            return Page(tuple(ChunkWithVector(stored) for stored in found), position)
+        return Page(tuple(_with_vectors(found, listed.vectors)), position)
+
+    def stats(self, tenant: str, collection: str, budget: Budget) -> Sequence[Stats]:
+        """Return the figures of one collection, or of all by name when the name is empty.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            StoreUnavailableError: the engine does not answer.
+        """
+        found = [self.statistics.of(tenant, collection)] if collection else self.statistics.of_all(tenant)
+        return [Stats(counted, self._count(counted.collection.engine_name, budget)) for counted in found]
+
+    def _count(self, engine_name: str, budget: Budget) -> int:
+        try:
+            return self.vectors.count(engine_name, budget)
+        except CollectionNotFoundError:  # nothing was ingested yet
+            return 0
+
+    def _clauses(self, query: ChunkQuery) -> Iterator[Filter]:
+        if query.where is not None:
+            yield resolve_filter(query.where, self.chunks.fields(query.tenant, query.collection), "filter")
+        if query.document_id:
+            yield Comparison("document_id", Comparator.EQ, query.document_id)
+        if query.chunk_id_prefix:
+            prefix = query.chunk_id_prefix.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+            yield Like("chunk_id", prefix + "%")
+
+
+def _with_vectors(found: Sequence[StoredChunk], vectors: Mapping[str, Vectors]) -> list[ChunkWithVector]:
+    missing = [stored for stored in found if stored.chunk.embedding_hash not in vectors]
+    if missing:
+        raise DataLossError("a chunk has no stored vector", what=f"vector of {missing[0].chunk_id}")
+    return [ChunkWithVector(stored, vectors[stored.chunk.embedding_hash]) for stored in found]

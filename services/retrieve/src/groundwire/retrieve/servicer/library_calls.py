@@ -1,0 +1,113 @@
+"""The calls that read what is stored: message in, message out, blocking."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from groundwire.api.retrieve.v1 import library_service_pb2 as pb
+from groundwire.kernel.errors import InvalidRequestError, NotFoundError
+from groundwire.kernel.identifiers import parse_collection_name, parse_source_uri
+from groundwire.retrieve.library import Library
+from groundwire.retrieve.wire.library import (
+    parse_chunk_query,
+    parse_chunk_reference,
+    parse_document_query,
+    parse_flat_metadata,
+    to_flat_metadata,
+    to_schema_entry,
+    to_stats_message,
+    to_text_message,
+)
+from groundwire.rpc import request_context
+from groundwire.rpc.chunk_messages import to_chunk_message
+from groundwire.rpc.document_messages import to_document_message
+from groundwire.rpc.pagination import PageTokens, page_size
+from groundwire.schemas import MODELS, check_metadata, schema_of
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCalls:
+    """Checks, reads and answers; the tenant and the budget are those of the current call."""
+
+    library: Library
+    tokens: PageTokens
+
+    def get_document(self, request: pb.GetDocumentRequest) -> pb.GetDocumentResponse:
+        """Return a document."""
+        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        kind = request.WhichOneof("reference")
+        if kind is None:
+            raise InvalidRequestError.of("reference", "must be given: either document_id or source_uri")
+        if kind == "source_uri":
+            document = self.library.document(tenant, collection, source_uri=parse_source_uri(request.source_uri))
+        else:
+            document = self.library.document(tenant, collection, document_id=request.document_id)
+        return pb.GetDocumentResponse(
+            document=to_document_message(document),
+            chunk_ids=self.library.chunk_ids(tenant, document) if request.include_chunk_ids else (),
+            text=self.library.whole_text(tenant, document) if request.include_text else "",
+        )
+
+    def list_documents(self, request: pb.ListDocumentsRequest) -> pb.ListDocumentsResponse:
+        """Return a page of documents."""
+        tenant = request_context.current().tenant
+        query = parse_document_query(request, tenant)
+        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        after = (str(position[0]), str(position[1])) if position else None
+        page = self.library.list_documents(query, after, page_size(request.page_size))
+        return pb.ListDocumentsResponse(
+            documents=[to_document_message(document) for document in page.items],
+            next_page_token=self.tokens.next_token(page.next_position, tenant=tenant, request=request),
+        )
+
+    def document_text(self, request: pb.GetDocumentTextRequest) -> Iterator[pb.GetDocumentTextResponse]:
+        """Return the parts of a text."""
+        parts = self.library.text(
+            request_context.current().tenant,
+            parse_collection_name(request.collection),
+            request.document_id,
+            request.generation,
+            request.start,
+            request.end if request.HasField("end") else None,
+        )
+        return (to_text_message(part) for part in parts)
+
+    def get_chunk(self, request: pb.GetChunkRequest) -> pb.GetChunkResponse:
+        """Return a chunk."""
+        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        found = self.library.chunk(
+            tenant, collection, parse_chunk_reference(request), include_embedding=request.include_embedding
+        )
+        return pb.GetChunkResponse(
+            chunk=to_chunk_message(found.stored, found.vector), document=to_document_message(found.stored.document)
+        )
+
+    def list_chunks(self, request: pb.ListChunksRequest) -> pb.ListChunksResponse:
+        """Return a page of chunks."""
+        tenant = request_context.current().tenant
+        query = parse_chunk_query(request, tenant)
+        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        page = self.library.list_chunks(query, int(position[0]) if position else None, page_size(request.page_size))
+        return pb.ListChunksResponse(
+            chunks=[to_chunk_message(found.stored, found.vector) for found in page.items],
+            next_page_token=self.tokens.next_token(page.next_position, tenant=tenant, request=request),
+        )
+
+    def get_schema(self, request: pb.GetSchemaRequest) -> pb.GetSchemaResponse:
+        """Return one schema, or all."""
+        kinds = [request.document_type] if request.document_type else list(MODELS)
+        return pb.GetSchemaResponse(schemas=[to_schema_entry(schema_of(kind)) for kind in kinds])
+
+    def validate_metadata(self, request: pb.ValidateMetadataRequest) -> pb.ValidateMetadataResponse:
+        """Check metadata, say everything that is wrong at once, and fill in defaults."""
+        try:
+            found = check_metadata(request.document_type, parse_flat_metadata(request.metadata))
+        except NotFoundError as error:
+            raise InvalidRequestError.of("document_type", f"unknown kind {request.document_type!r}") from error
+        return pb.ValidateMetadataResponse(metadata=to_flat_metadata(found))
+
+    def get_stats(self, request: pb.GetStatsRequest) -> pb.GetStatsResponse:
+        """Return the figures of one collection, or of all."""
+        name = parse_collection_name(request.collection) if request.collection else ""
+        current = request_context.current()
+        found = self.library.stats(current.tenant, name, current.budget)
+        return pb.GetStatsResponse(collections=[to_stats_message(stats) for stats in found])

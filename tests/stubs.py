@@ -1,0 +1,56 @@
+"""Every service of the contract: descriptors, paths of methods, and the generated stubs as one."""
+
+from typing import Any
+
+from groundwire.api.answer.v1 import answer_service_pb2, answer_service_pb2_grpc
+from groundwire.api.ingest.v1 import (
+    collection_service_pb2,
+    collection_service_pb2_grpc,
+    ingest_service_pb2,
+    ingest_service_pb2_grpc,
+    maintenance_service_pb2,
+    maintenance_service_pb2_grpc,
+)
+from groundwire.api.retrieve.v1 import (
+    library_service_pb2,
+    library_service_pb2_grpc,
+    retrieve_service_pb2,
+    retrieve_service_pb2_grpc,
+)
+
+SERVICES = {
+    service.name: service
+    for file in (
+        ingest_service_pb2,
+        collection_service_pb2,
+        maintenance_service_pb2,
+        retrieve_service_pb2,
+        library_service_pb2,
+        answer_service_pb2,
+    )
+    for service in file.DESCRIPTOR.services_by_name.values()
+}
+"""By name, without the package."""
+
+METHOD_PATHS = {
+    method.name: f"/{service.full_name}/{method.name}" for service in SERVICES.values() for method in service.methods
+}
+"""The path of each method by its name, which is unique in the contract."""
+
+
+class Stubs:
+    """Every call of the contract under its own name, on one channel."""
+
+    def __init__(self, channel: Any) -> None:
+        for stub in (
+            ingest_service_pb2_grpc.IngestServiceStub,
+            collection_service_pb2_grpc.CollectionServiceStub,
+            maintenance_service_pb2_grpc.MaintenanceServiceStub,
+            retrieve_service_pb2_grpc.RetrieveServiceStub,
+            library_service_pb2_grpc.LibraryServiceStub,
+            answer_service_pb2_grpc.AnswerServiceStub,
+        ):
+            vars(self).update(vars(stub(channel)))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the contract has no call {name}")
