@@ -149,8 +149,6 @@ def test_the_limits_are_those_of_the_table() -> None:
 def test_only_streams_of_requests_are_not_repeated() -> None:
     listed = methods(published("all"))
     assert {path.rpartition("/")[2] for path in listed if "retryPolicy" not in listed[path]} == {
-        "Converse",
-        "ImportVault",
         "UploadDocument",
     }
 
