@@ -24,8 +24,8 @@ CREATE TABLE collections (
     identity JSON NOT NULL,
     identity_digest TEXT NOT NULL,
     settings JSON NOT NULL,
-    created_time INTEGER NOT NULL,
-    updated_time INTEGER NOT NULL,
+    create_time INTEGER NOT NULL,
+    update_time INTEGER NOT NULL,
     changed_position INTEGER DEFAULT 0 NOT NULL,
     readable_from INTEGER DEFAULT 0 NOT NULL,
     rewritten_position INTEGER DEFAULT 0 NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE deletions (
     stores JSON NOT NULL,
     traces BLOB NOT NULL,
     last_task INTEGER NOT NULL,
-    hidden_time INTEGER NOT NULL,
+    hide_time INTEGER NOT NULL,
     hidden_steady INTEGER NOT NULL,
     complete_time INTEGER,
     UNIQUE (tenant, deletion_id)
@@ -64,8 +64,8 @@ CREATE TABLE embeddings (
     identity_digest TEXT NOT NULL,
     embedding_hash TEXT NOT NULL,
     vector BLOB NOT NULL,
-    created_time INTEGER NOT NULL,
-    created_steady INTEGER NOT NULL,
+    create_time INTEGER NOT NULL,
+    create_steady INTEGER NOT NULL,
     PRIMARY KEY (identity_digest, embedding_hash)
 )
 
@@ -74,7 +74,7 @@ CREATE TABLE index_builds (
     tenant TEXT NOT NULL,
     collection_uid TEXT NOT NULL,
     identity_digest TEXT NOT NULL,
-    created_time INTEGER NOT NULL,
+    create_time INTEGER NOT NULL,
     PRIMARY KEY (engine_name)
 ) WITHOUT ROWID
 
@@ -98,8 +98,8 @@ CREATE TABLE query_logs (
     collection_uid TEXT NOT NULL,
     query_text TEXT NOT NULL,
     query_type TEXT,
-    results_count INTEGER NOT NULL,
-    avg_relevance FLOAT NOT NULL,
+    result_count INTEGER NOT NULL,
+    average_relevance FLOAT NOT NULL,
     processing_us INTEGER NOT NULL,
     log_time INTEGER NOT NULL,
     log_steady INTEGER NOT NULL,
@@ -107,8 +107,8 @@ CREATE TABLE query_logs (
     mode TEXT,
     error_reason TEXT NOT NULL,
     UNIQUE (log_id),
-    CHECK (results_count >= 0),
-    CHECK (avg_relevance BETWEEN 0 AND 1),
+    CHECK (result_count >= 0),
+    CHECK (average_relevance BETWEEN 0 AND 1),
     CHECK (processing_us >= 0),
     CHECK (query_type IN ('conceptual', 'factual', 'section-based'))
 )
@@ -126,26 +126,24 @@ CREATE TABLE requests (
     body_digest TEXT NOT NULL,
     response BLOB NOT NULL,
     document_id TEXT DEFAULT '' NOT NULL,
-    created_time INTEGER NOT NULL,
+    create_time INTEGER NOT NULL,
     PRIMARY KEY (tenant, request_id)
 )
 
 CREATE INDEX requests_document ON requests (tenant, document_id)
 
-CREATE INDEX requests_created_time ON requests (created_time)
+CREATE INDEX requests_create_time ON requests (create_time)
 
 CREATE TABLE sessions (
     session_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     tenant TEXT NOT NULL,
     session_id TEXT NOT NULL,
     collection TEXT NOT NULL,
-    conversation_id TEXT DEFAULT '' NOT NULL,
-    auto_new_session INTEGER DEFAULT 0 NOT NULL,
     idle_timeout INTEGER NOT NULL,
     state TEXT NOT NULL,
     head TEXT DEFAULT '' NOT NULL,
     message_count INTEGER DEFAULT 0 NOT NULL,
-    created_time INTEGER NOT NULL,
+    create_time INTEGER NOT NULL,
     last_activity INTEGER NOT NULL,
     active_steady INTEGER NOT NULL,
     transitions JSON NOT NULL,
@@ -172,13 +170,13 @@ CREATE TABLE uploads (
     total_bytes INTEGER NOT NULL,
     durable_bytes INTEGER DEFAULT 0 NOT NULL,
     source_hash TEXT DEFAULT '' NOT NULL,
-    created_time INTEGER NOT NULL,
-    updated_time INTEGER NOT NULL,
+    create_time INTEGER NOT NULL,
+    update_time INTEGER NOT NULL,
     PRIMARY KEY (tenant, upload_id),
     CHECK (durable_bytes BETWEEN 0 AND total_bytes)
 )
 
-CREATE INDEX uploads_updated_time ON uploads (updated_time)
+CREATE INDEX uploads_updated_time ON uploads (update_time)
 
 CREATE TABLE documents (
     document_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -301,7 +299,7 @@ CREATE TABLE generations (
     chunk_count INTEGER NOT NULL,
     total_chars INTEGER NOT NULL,
     total_bytes INTEGER NOT NULL,
-    created_time INTEGER NOT NULL,
+    create_time INTEGER NOT NULL,
     UNIQUE (document_key, generation),
     CHECK (generation > 0),
     CHECK (state IN ('PENDING', 'LIVE', 'SUPERSEDED', 'DELETED')),
