@@ -73,6 +73,13 @@ def test_list_markers_and_whole_emphasis_are_left_outside() -> None:
     assert _texts("1. **Bold whole.**\n* _Quiet one._\n- [x] Done task.") == ["Bold whole.", "Quiet one.", "Done task."]
 
 
+@pytest.mark.parametrize("mark", ["***", "**", "__", "*", "_"])
+def test_whole_emphasis_is_left_outside_wherever_it_stands(mark: str) -> None:
+    for length in range(1, 10):
+        before = "A" * length + "."
+        assert _texts(f"{before}\n\n{mark}Whole one.{mark}\n") == [before, "Whole one."]
+
+
 def test_emphasis_of_a_part_stays_whole() -> None:
     assert _texts("**Term:** its meaning.") == ["**Term:** its meaning."]
 
