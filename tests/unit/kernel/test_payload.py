@@ -5,8 +5,8 @@ import pytest
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
-from groundwire.kernel.filters import Payload
-from groundwire.kernel.payload import chunk_payload
+from groundwire.kernel.filters import Payload, Value
+from groundwire.kernel.payload import chunk_payload, same_filter_keys
 from groundwire.kernel.spans import Span
 
 
@@ -51,3 +51,25 @@ def test_every_built_in_key_of_a_payload_is_a_known_filter_field() -> None:
     fields = DocumentFields("T", ("A",), ("s",), "d", datetime.now(UTC), "en", "c", ("t",), "p")
     assert set(_payload(fields, "S")) <= set(BUILT_IN_FIELDS)
     assert set(ALIASES.values()) <= set(BUILT_IN_FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a", "a", True),
+        ("a", "b", False),
+        (("a",), "a", True),
+        (("a", "b"), ("b", "a"), True),
+        (("a", "b"), ("a", "c"), False),
+        (1, 1.0, True),
+        (1, True, False),
+        (1, "1", False),
+    ],
+)
+def test_filter_keys_differ_where_a_filter_tells_them_apart(one: Value, other: Value, same: bool) -> None:
+    assert same_filter_keys({"team": one, "level": 2}, {"level": 2, "team": other}) == same
+
+
+def test_a_key_that_only_one_payload_has_makes_them_differ() -> None:
+    assert not same_filter_keys({"team": "red"}, {"team": "red", "level": 2})
+    assert not same_filter_keys({"team": "red", "level": 2}, {"team": "red"})

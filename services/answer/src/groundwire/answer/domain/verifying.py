@@ -71,8 +71,8 @@ class CanonicalText:
         return span if agrees and span.start < span.end else None
 
     def only_place(self, quote: str) -> Span | None:
-        """Return where the quote stands if it occurs exactly once."""
-        start = self.text.find(quote) if quote else -1
+        """Return where the quote stands if it occurs exactly once; an empty one stands everywhere."""
+        start = self.text.find(quote)
         if start < 0 or self.text.find(quote, start + 1) >= 0:
             return None
         return self._offsets.span(start, start + len(quote))
