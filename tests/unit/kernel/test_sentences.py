@@ -94,6 +94,11 @@ def test_an_underlined_line_is_a_heading() -> None:
     assert _kinds("Title\n=====\n\nText.") == [BlockKind.HEADING, BlockKind.PROSE]
 
 
+def test_code_that_speaks_of_fences_does_not_turn_the_prose_before_it_into_code() -> None:
+    text = "Prose.\n```\ncode\n```rust\nlet x;\n```rust\nmore\n```\nEnd."
+    assert _kinds(text) == [BlockKind.PROSE, BlockKind.CODE, BlockKind.PROSE]
+
+
 def test_code_is_one_block_even_when_the_text_begins_inside_it() -> None:
     text = "let a = 1;\n```\nProse here.\n\n```rust\nlet b = 2;\n```\n"
     assert _kinds(text) == [BlockKind.CODE, BlockKind.PROSE, BlockKind.CODE]
