@@ -1,8 +1,12 @@
 """Engines that notice what happened to their files while nobody had them open: the port `Recoverable`."""
 
 import os
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +17,7 @@ from groundwire.kernel.errors import CollectionNotFoundError, StoreUnavailableEr
 from groundwire.kernel.vector_store import Recoverable
 from groundwire.vectorstores.factory import open_vector_store
 from tests.conformance.memory_folder import memory_folder
+from tests.conformance.processes import engine_pids
 from tests.conformance.vector_store import DIMENSIONS, NAME, batch, unit_vectors
 
 COUNT = 1500
@@ -192,4 +197,27 @@ def test_a_collection_that_is_dropped_is_no_longer_doubted(scheme: str, folder: 
     store.create_collection(NAME, DIMENSIONS, Budget())
     assert found(store) == set()
     assert store.search(NAME, VECTORS[0], 1, Budget()) == []
+    store.close()
+
+
+def test_other_calls_go_on_while_one_looks_for_damage(scheme: str, closed: Path) -> None:
+    store = opened(scheme, closed)
+    (pid,) = engine_pids(os.getpid())
+    with ThreadPoolExecutor(2) as pool:
+        # Both fail with the engine; what they look for then takes until there is a new one.
+        os.kill(pid, signal.SIGKILL)
+        failing = [pool.submit(store.count, NAME, Budget(60)) for _ in range(2)]
+        longest_s, waits = 0.0, 0
+        while not all(each.done() for each in failing):
+            began_at = time.monotonic()
+            assert store.collections(Budget(5)) == sorted([NAME, OTHER])
+            store.unverified()
+            longest_s, waits = max(longest_s, time.monotonic() - began_at), waits + 1
+            time.sleep(0.01)
+        for each in failing:
+            with suppress(StoreUnavailableError):
+                each.result()
+    assert waits > 5
+    assert longest_s < 0.5
+    assert found(store) == set(range(1, COUNT + 1))
     store.close()

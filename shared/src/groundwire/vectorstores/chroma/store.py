@@ -5,7 +5,7 @@ The library runs in an engine process, because it holds the interpreter lock whi
 
 import importlib.util
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,8 @@ from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.chroma.collections import Facts, checked_dimensions_of
 from groundwire.vectorstores.chroma.filters import compile_filter
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
-from groundwire.vectorstores.folder_format import claim_folder
+from groundwire.vectorstores.engine_store import EngineStore
 from groundwire.vectorstores.owned_engine import OwnedEngine
-from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
 from groundwire.vectorstores.slicing import as_ints, batches, slices
 from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
@@ -44,7 +43,7 @@ _BATCH = 64
 _log = structlog.get_logger(__name__)
 
 
-class ChromaVectorStore:
+class ChromaVectorStore(EngineStore):
     """VectorStore, Recoverable and Scrubbable over one folder, which it owns until `close()`.
 
     Record ids are the numbers as text.
@@ -64,20 +63,16 @@ class ChromaVectorStore:
     def __init__(self, folder: Path, *, scrub_at_once: int = 1_000, hung_after_s: float = HUNG_AFTER_S) -> None:
         if importlib.util.find_spec("chromadb") is None:
             raise MissingExtraError("chroma needs the package chromadb: groundwire[chroma]", extra="chroma")
-        self._folder = folder
+        super().__init__(folder, _ENGINE)
         self._scrub_at_once = scrub_at_once
         self._hung_after_s = hung_after_s
-        self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._scrubbing = threading.Lock()
         self._touched: dict[str, set[int]] = {}
         """The records of a collection that is being written anew which are not in the copy as they are now."""
         self._dimensions: dict[str, int] = {}
         self._incomplete: set[str] = set()
-        self._unverified: set[str] = set()
-        self._owner = OwnerLock(folder)
         try:
-            claim_folder(folder, _ENGINE)
             self._engine = OwnedEngine(self._start)
         except BaseException:
             self._owner.release()
@@ -165,7 +160,7 @@ class ChromaVectorStore:
         if condition is False or (within is not None and len(within) == 0):
             return []
         if collection in self._incomplete:
-            raise _being_rebuilt()
+            raise self._being_filled()
         selection = None if condition is True else condition
         numbers = None if within is None else as_ints(within)
         found = self._read(budget, "search", collection, vector, limit, selection, numbers)
@@ -189,24 +184,10 @@ class ChromaVectorStore:
         self._dimensions_of(collection)
         return int(self._read(budget, "count", collection))
 
-    def check_responding(self) -> None:
-        """Return if the engine responds; see the port."""
-        self._engine.check_responding()
-
     def close(self) -> None:
         """End the engine and let others own the folder; idempotent."""
         self._engine.close()
         self._owner.release()
-
-    def unverified(self) -> list[str]:
-        """Return what was not closed or found damaged; see the port."""
-        with self._lock:
-            return sorted(self._unverified)
-
-    def distrust(self, collections: Iterable[str]) -> None:
-        """Count collections among the unverified; see the port."""
-        with self._lock:
-            self._unverified.update(collections)
 
     def mark_verified(self, collection: str, budget: Budget) -> None:
         """Take note that a collection is as the catalog says; see the port."""
@@ -257,34 +238,29 @@ class ChromaVectorStore:
     def _explained(self, collection: str, failure: StoreUnavailableError) -> StoreUnavailableError:
         """Return a failure of a request as its caller should see it; a damaged collection is made anew, empty.
 
-        One that ends the engine whenever it is read is damaged too.
-
         Raises:
             CollectionNotFoundError: it has been dropped meanwhile.
         """
         self._dimensions_of(collection)
         # Whatever the call has left: every other call waits for the empty collection.
         budget = Budget(_START_S)
-        with budget.holding(self._lock), budget.holding(self._writing):
-            try:
-                engine = self._engine.live(budget)
-            except GroundwireError:
-                return failure
-            try:
-                damage = str(engine.read(budget, "damage", collection))
-            except StoreUnavailableError as error:
-                if not engine.is_broken or "what" in error.metadata:
-                    return failure  # silent, or out of space on the disk: that says nothing of the collection
-                damage = error.message
-            except GroundwireError:
-                return failure
+        with self._examining(collection, budget) as is_first:
+            damage = self._damage("damage", collection, budget) if is_first else ""
             if not damage:
                 return failure
             _log.error("the files of a collection are damaged", collection=collection, damage=damage)
-            self._engine.live(budget).write(budget, "renew", collection)
-            self._incomplete.add(collection)
-            self._unverified.add(collection)
-        return _being_rebuilt()
+            self._renew(collection, budget)
+        return self._being_filled()
+
+    def _renew(self, collection: str, budget: Budget) -> None:
+        """Make a damaged collection anew, empty; it is filled again whether that works or not."""
+        try:
+            with budget.holding(self._writing):
+                self._dimensions_of(collection)
+                self._incomplete.add(collection)
+                self._engine.live(budget).write(budget, "renew", collection)
+        finally:
+            self.distrust([collection])
 
     def _start(self) -> EngineProcess:
         """Start an engine on the folder and learn its collections; without them when they cannot be opened."""
@@ -325,7 +301,3 @@ class ChromaVectorStore:
         if dimensions is None:
             raise CollectionNotFoundError(collection)
         return dimensions
-
-
-def _being_rebuilt() -> StoreUnavailableError:
-    return StoreUnavailableError("the index is being filled from the catalog; repeat the call", engine=_ENGINE)

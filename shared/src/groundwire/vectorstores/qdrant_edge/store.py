@@ -25,10 +25,9 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
+from groundwire.vectorstores.engine_store import EngineStore
 from groundwire.vectorstores.file_seal import Seal
-from groundwire.vectorstores.folder_format import claim_folder
 from groundwire.vectorstores.owned_engine import OwnedEngine
-from groundwire.vectorstores.owner_lock import OwnerLock
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
 from groundwire.vectorstores.qdrant_conditions import ConditionCompiler
 from groundwire.vectorstores.qdrant_edge.folders import (
@@ -61,7 +60,7 @@ _START_S = 30.0
 _log = structlog.get_logger(__name__)
 
 
-class QdrantEdgeVectorStore:
+class QdrantEdgeVectorStore(EngineStore):
     """VectorStore, Rebuildable, Recoverable and Scrubbable over one folder, which it owns until `close()`.
 
     Args:
@@ -94,20 +93,16 @@ class QdrantEdgeVectorStore:
     ) -> None:
         if importlib.util.find_spec("qdrant_edge") is None:
             raise MissingExtraError("qdrant-edge needs the package qdrant-edge-py: groundwire[edge]", extra="edge")
-        self._folder = folder
+        super().__init__(folder, _ENGINE)
         self._most_open = most_open
         self._index_fields_after = index_fields_after
         self._rebuild_after = rebuild_after
         self._rebuild_growth = rebuild_growth
         self._scrub_at_once = scrub_at_once
         self._hung_after_s = hung_after_s
-        self._lock = threading.Lock()
         self._is_closed = threading.Event()
-        self._owner = OwnerLock(folder)
         try:
-            claim_folder(folder, _ENGINE)
             self._collections: dict[str, ServedCollection] = {}
-            self._unverified: set[str] = set()
             for path, current in sweep(folder):
                 copy = path / current.copy
                 self._collections[path.name] = ServedCollection(
@@ -215,7 +210,7 @@ class QdrantEdgeVectorStore:
         if compiled is False or (within is not None and len(within) == 0):
             return []
         if not served.is_complete:
-            raise _being_rebuilt()
+            raise self._being_filled()
         condition = None if compiled is True else compiled
         numbers = None if within is None else as_ints(within)
         found = self._read(served, budget, "search", vector, limit, condition, numbers)
@@ -257,10 +252,6 @@ class QdrantEdgeVectorStore:
         finally:
             served.rebuilding.release()
 
-    def check_responding(self) -> None:
-        """Return if the engine responds; see the port."""
-        self._engine.check_responding()
-
     def close(self) -> None:
         """Stop rebuilds, flush, end the engine and let others own the folder; idempotent."""
         self._is_closed.set()
@@ -270,16 +261,6 @@ class QdrantEdgeVectorStore:
                     pass  # a rebuild ends at its next look at `_is_closed`
             self._engine.close()
             self._owner.release()
-
-    def unverified(self) -> list[str]:
-        """Return what was not closed or found damaged; see the port."""
-        with self._lock:
-            return sorted(self._unverified)
-
-    def distrust(self, collections: Iterable[str]) -> None:
-        """Count collections among the unverified; see the port."""
-        with self._lock:
-            self._unverified.update(collections)
 
     def mark_verified(self, collection: str, budget: Budget) -> None:
         """Take note that a collection is as the catalog says; see the port."""
@@ -350,34 +331,21 @@ class QdrantEdgeVectorStore:
         failed: EngineProcess,
         budget: Budget,
     ) -> StoreUnavailableError:
-        """Return a failure of a request as its caller should see it; a damaged copy gives way to an empty one.
-
-        A copy that ends the engine whenever it is opened is damaged too.
-        """
+        """Return a failure of a request as its caller should see it; a damaged copy gives way to an empty one."""
         # An engine that goes on said itself what it cannot do: then the copy may be open, and something in it is wrong.
-        method = "damage" if failed.is_broken else "unreadable"
-        try:
-            engine = self._engine.live(budget)
-        except GroundwireError:
-            return failure
-        try:
-            damage = str(engine.read(budget, method, str(copy)))
-        except StoreUnavailableError as error:
-            if not engine.is_broken or "what" in error.metadata:
-                return failure  # silent, or out of space on the disk: that says nothing of the copy
-            damage = error.message
-        except GroundwireError:
-            return failure
-        if not damage:
-            return failure
-        # Whatever the call has left: every other call waits for the empty copy.
-        own = Budget(_START_S)
-        with own.holding(self._lock):
-            if served.serves(copy) and not served.is_dropped.is_set():
-                _log.error("the files of a collection are damaged", collection=served.folder.name, damage=damage)
-                self._replace(served, own)
-                self._unverified.add(served.folder.name)
-        return _being_rebuilt()
+        method, name = "damage" if failed.is_broken else "unreadable", served.folder.name
+        with self._examining(name, budget) as is_first:
+            damage = self._damage(method, str(copy), budget) if is_first else ""
+            if not damage:
+                return failure
+            # Whatever the call has left: every other call waits for the empty copy.
+            own = Budget(_START_S)
+            with own.holding(self._lock):
+                if served.serves(copy) and not served.is_dropped.is_set():
+                    _log.error("the files of a collection are damaged", collection=name, damage=damage)
+                    self._replace(served, own)
+                    self._unverified.add(name)
+        return self._being_filled()
 
     def _replace(self, served: ServedCollection, budget: Budget) -> None:
         """Let an empty copy, to be filled from the catalog, take the place of the serving one."""
@@ -426,10 +394,6 @@ class QdrantEdgeVectorStore:
         if served is None:
             raise CollectionNotFoundError(collection)
         return served
-
-
-def _being_rebuilt() -> StoreUnavailableError:
-    return StoreUnavailableError("the index is being filled from the catalog; repeat the call", engine=_ENGINE)
 
 
 def _prepared(engine: EngineProcess, method: str, *arguments: Any) -> EngineProcess:
