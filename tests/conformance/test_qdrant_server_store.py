@@ -4,6 +4,7 @@ The server is the client library's local mode behind the real messages; `GROUNDW
 specifications against a real one (test_given_store.py).
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from qdrant_client import grpc as pb
 from qdrant_client import models
 
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import DeadlineError, StoreMismatchError, StoreUnavailableError
+from groundwire.kernel.errors import CallCancelledError, DeadlineError, StoreMismatchError, StoreUnavailableError
 from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
 from groundwire.kernel.filters import Comparator, Comparison, Filter, Payload
 from groundwire.kernel.vector_store import VectorStore
@@ -156,18 +157,20 @@ def test_a_passing_failure_is_repeated_and_a_lasting_one_is_unavailable(
     assert backend.failures == []
 
 
-def test_a_server_that_hangs_costs_a_read_no_more_than_its_time(
+def test_a_server_that_hangs_costs_a_call_no_more_than_its_time(
     opened: Callable[..., VectorStore], backend: Backend
 ) -> None:
-    store = opened("?timeout_s=3")
+    store = opened("?timeout_s=6")
     store.create_collection(NAME, DIMENSIONS, Budget())
     store.upsert(NAME, batch([1], unit_vectors(1)), Budget())
     store.check_responding()
     calls: list[tuple[float, Callable[[], object]]] = [
         (1.0, lambda: store.count(NAME, Budget(1.0))),
         (1.0, lambda: store.search(NAME, unit_vectors(1)[0], 1, Budget(1.0))),
-        (3.0, lambda: store.upsert(NAME, batch([1], unit_vectors(1)), Budget(1.0))),
-        (3.0, store.check_responding),
+        (1.0, lambda: store.upsert(NAME, batch([1], unit_vectors(1)), Budget(1.0))),
+        (1.0, lambda: store.delete(NAME, [1], Budget(1.0))),
+        (1.0, lambda: store.create_collection("gw-other", DIMENSIONS, Budget(1.0))),
+        (2.0, store.check_responding),
     ]
     with backend.lock:
         for limit_s, call in calls:
@@ -175,8 +178,14 @@ def test_a_server_that_hangs_costs_a_read_no_more_than_its_time(
             with pytest.raises((DeadlineError, StoreUnavailableError)):
                 call()
             assert limit_s - 0.1 < time.monotonic() - began_at < limit_s + 1.5
+        cancelled = Budget()
+        threading.Timer(0.5, cancelled.cancel).start()
+        began_at = time.monotonic()
+        with pytest.raises(CallCancelledError):
+            store.upsert(NAME, batch([2], unit_vectors(1)), cancelled)
+        assert time.monotonic() - began_at < 2.0
     store.check_responding()
-    assert store.count(NAME, Budget()) == 1
+    assert store.count(NAME, Budget()) <= 2
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.DEADLINE_EXCEEDED])

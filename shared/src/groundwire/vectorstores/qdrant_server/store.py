@@ -3,6 +3,7 @@
 import importlib.util
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import ceil
 from typing import Any, TypeVar
@@ -31,6 +32,8 @@ _OURS = "gw-"
 _BATCH = 256
 _PAGE = 10_000
 _CHECK_S = 2.0
+_REQUESTS = 64
+"""Requests at a time: more than there are calls, because some may have been left behind."""
 # Servers learned to match substrings late, so those go through the catalog.
 _COMPILE = ConditionCompiler(_ENGINE, matches_substrings=False)
 
@@ -56,11 +59,14 @@ class QdrantServerVectorStore:
         self._lock = threading.Lock()
         self._dimensions: dict[str, int] = {}
         self._client = (open_client or QdrantOptions.open_client)(options)
+        # The library lets writes last as long as its own timeout, whatever they are given, and cancels nothing: what a
+        # caller has left behind ends by that.
+        self._requests = ThreadPoolExecutor(_REQUESTS, thread_name_prefix="qdrant")
         self._consistency = options.read_consistency()
         try:
             self.collections(Budget(options.timeout_s))
         except BaseException:
-            self._client.close()
+            self.close()
             raise
 
     def create_collection(self, collection: str, dimensions: int, budget: Budget) -> None:
@@ -163,6 +169,7 @@ class QdrantServerVectorStore:
     def close(self) -> None:
         """Close the connections; idempotent."""
         self._dimensions.clear()
+        self._requests.shutdown(wait=False, cancel_futures=True)
         self._client.close()
 
     def _make(self, collection: str, dimensions: int, budget: Budget) -> Any:
@@ -205,23 +212,21 @@ class QdrantServerVectorStore:
             return None
 
     def _described(self, collection: str, budget: Budget) -> Any:
-        # The library takes no timeout here; that of the client, `timeout_s`, applies.
         return self._guarded(
             collection, lambda _: self._client.get_collection(self._options.prefix + collection), budget
         )
 
     def _call(self, collection: str, call: Callable[..., T], budget: Budget) -> T:
-        """Make a call on a collection.
-
-        The library wants whole seconds, so it may last one longer than the budget. Writes it lets last as long as
-        the client's own timeout, and tells the server alone of a shorter one.
-        """
+        """Make a call on a collection; the server is told how many whole seconds it may last."""
         on_collection = partial(call, collection_name=self._options.prefix + collection)
         return self._guarded(collection, lambda seconds: on_collection(timeout=ceil(seconds)), budget)
 
     def _guarded(self, collection: str, call: Callable[[float], T], budget: Budget) -> T:
+        def attempt(seconds: float) -> T:
+            return budget.result_of(self._requests.submit(call, seconds))
+
         try:
-            return repeated(call, is_transient, budget, self._options.timeout_s)
+            return repeated(attempt, is_transient, budget, self._options.timeout_s)
         except GroundwireError:
             raise
         except Exception as error:
