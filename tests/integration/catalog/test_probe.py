@@ -1,12 +1,13 @@
 """The probe of the catalog file."""
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pysqlite3
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from groundwire.catalog import probe as probing
 from groundwire.catalog.database import Database
@@ -55,6 +56,41 @@ def test_a_catalog_that_others_keep_locked_cannot_be_written(
     stranger.execute("ROLLBACK")
     stranger.close()
     probe.check_writable()
+
+
+def test_a_long_transaction_of_our_own_is_no_fault_while_it_works(
+    catalog: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "_STUCK_S", 0.5)
+    probe = CatalogProbe(catalog.path, catalog.writer_busy_s)
+    begun, rests, ends = threading.Event(), threading.Event(), threading.Event()
+
+    def work(connection: Connection) -> None:
+        begun.set()
+        while not rests.is_set():
+            connection.execute(text("SELECT 1"))
+        ends.wait(30)
+
+    writing = threading.Thread(target=catalog.write, args=(work,), kwargs={"alone": True})
+    writing.start()
+    assert begun.wait(10)
+    ends_at, checks = time.monotonic() + 1.5, 0
+    while time.monotonic() < ends_at:
+        probe.check_writable()
+        checks += 1
+        time.sleep(0.1)
+    assert checks > 3
+    # A transaction that does nothing keeps others from writing as well, and may never end.
+    rests.set()
+    time.sleep(0.3)
+    probe.check_writable()
+    time.sleep(0.7)
+    with pytest.raises(StoreUnavailableError, match="locked"):
+        probe.check_writable()
+    ends.set()
+    writing.join(10)
+    probe.check_writable()
+    probe.close()
 
 
 def test_a_catalog_whose_file_is_gone_is_lost(catalog: Database, probe: CatalogProbe) -> None:

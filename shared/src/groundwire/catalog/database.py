@@ -126,6 +126,10 @@ class Database:
                 return False
             time.sleep(_SCRUB_PAUSE_S)
 
+    def writer_busy_s(self) -> float | None:
+        """Return how long the writer has used the processor, None unless it is inside a transaction; never waits."""
+        return self._writer.busy_s()
+
     @property
     def latest_position(self) -> int:
         """Return the position of the last transaction that was committed, without asking the file."""

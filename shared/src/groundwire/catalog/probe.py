@@ -1,6 +1,7 @@
 """Asks the catalog file whether it can be read and written, without taking a connection from those who work."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,21 @@ from groundwire.kernel.errors import StoreUnavailableError
 
 _BUSY_MS = 500
 _STUCK_S = 3.0
-"""A transaction may keep others from writing for so long; the large ones commit in parts of less than a second."""
+"""Somebody else's transaction may keep others from writing for so long, and ours without using the processor."""
 
 
 class CatalogProbe:
-    """Connections of its own, used by one thread at a time."""
+    """Connections of its own, used by one thread at a time.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: of the file.
+        writer_busy_s: how long the writer of this process has used the processor, None outside of its transactions.
+    """
+
+    def __init__(self, path: Path, writer_busy_s: Callable[[], float | None] = lambda: None) -> None:
         self._path = path
+        self._writer_busy_s = writer_busy_s
+        self._seen_busy_s: float | None = None
         self._connection: Any = None
         self._inode = 0
         self._version = -1
@@ -32,15 +40,18 @@ class CatalogProbe:
         self._run("SELECT count(*) FROM sqlite_schema")
 
     def check_writable(self) -> None:
-        """Return if a transaction could write now, or others have been writing lately; writes nothing.
+        """Return if a transaction could write now, or others get on with writing; writes nothing.
 
         Raises:
-            StoreUnavailableError: somebody has held the lock for seconds and committed nothing, or the file fails.
+            StoreUnavailableError: somebody has held the lock for seconds and committed nothing, and it is not our
+                writer at work; or the file fails.
         """
         # Of the commits of other connections; its own do not count.
         version = self._run("PRAGMA data_version")
-        if version != self._version:
-            self._version, self._written_at = version, time.monotonic()
+        busy_s = self._writer_busy_s()
+        # A long transaction of ours is no fault: calls wait for it, and it ends. One that does nothing may never end.
+        if version != self._version or (busy_s is not None and busy_s != self._seen_busy_s):
+            self._version, self._seen_busy_s, self._written_at = version, busy_s, time.monotonic()
         try:
             self._run("BEGIN IMMEDIATE", then="ROLLBACK", busy_ms=0)
             self._written_at = time.monotonic()

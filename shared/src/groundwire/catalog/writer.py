@@ -65,6 +65,8 @@ class Writer:
         self._inside = threading.local()
         self._waiting: deque[_Unit] = deque()
         self._taking = threading.Lock()
+        self._clock: int | None = None
+        """That of the processor time of the thread, while it is inside a transaction."""
 
     def run(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
         """Run `work` in a transaction; when it returns the changes survive SIGKILL and power loss.
@@ -93,6 +95,11 @@ class Writer:
             if self._withdrawn(unit):
                 raise DrainingError("the catalog is closed") from error
         return cast("T", self._outcome(unit, current_budget()))
+
+    def busy_s(self) -> float | None:
+        """Return how long the thread has used the processor, None unless it is inside a transaction."""
+        clock = self._clock
+        return None if clock is None else time.clock_gettime(clock)
 
     def checkpoint(self) -> bool:
         """Fold the write-ahead log into the file and empty it; False while readers need what is in it.
@@ -159,6 +166,7 @@ class Writer:
         self._inside.active = True
         try:
             with translated_failures(), self._engine.begin() as connection:
+                self._clock = time.pthread_getcpuclockid(threading.get_ident())
                 self._at_begin(connection)
                 self._run_group(connection, group)
                 position = self._read_position(connection)
@@ -167,6 +175,7 @@ class Writer:
             for unit in group:
                 unit.outcome, unit.failed = (unit.outcome if unit.failed else error), True
         finally:
+            self._clock = None
             self._inside.active = False
         for unit in group:
             unit.tell()

@@ -106,7 +106,8 @@ def dependencies_of(engines: Engines, stack: ExitStack) -> list[Dependency]:
     """
     searching, writing = frozenset({INGEST, RETRIEVE, ANSWER}), frozenset({INGEST, COLLECTIONS, ANSWER})
     every = frozenset({INGEST, COLLECTIONS, MAINTENANCE, RETRIEVE, LIBRARY, ANSWER})
-    reads, writes = CatalogProbe(engines.catalog.path), CatalogProbe(engines.catalog.path)
+    reads = CatalogProbe(engines.catalog.path)
+    writes = CatalogProbe(engines.catalog.path, engines.catalog.writer_busy_s)
     stack.callback(reads.close)
     stack.callback(writes.close)
 
