@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -162,3 +163,32 @@ async def test_clients_with_two_servers_do_not_notice_that_one_stops() -> None:
         assert await stop == 0
         ended.set()
         assert min(await asyncio.gather(*askers)) > 0
+
+
+async def test_clients_that_call_again_at_once_are_told_why_every_call_failed() -> None:
+    """Some of their calls are on the way at every moment, also at the one when the server stops."""
+    refused: Counter[tuple[str, bool]] = Counter()
+    async with AsyncExitStack() as stack:
+        server, port = await stack.enter_async_context(serving(fake_ingest()))
+        own = [("grpc.use_local_subchannel_pool", 1)]
+        channels = [grpc.aio.insecure_channel(f"127.0.0.1:{port}", own) for _ in range(8)]
+        stubs = [FakeStub(await stack.enter_async_context(channel)) for channel in channels]
+        ended = asyncio.Event()
+
+        async def call_again_and_again(stub: FakeStub) -> None:
+            while not ended.is_set():
+                try:
+                    await stub.GetDocument(library_pb.GetDocumentRequest(collection="fine"), timeout=5)
+                except grpc.aio.AioRpcError as error:
+                    is_told = any(key == "grpc-status-details-bin" for key, _ in error.trailing_metadata() or ())
+                    refused[error.code().name, is_told] += 1
+                    await asyncio.sleep(0)
+
+        callers = [asyncio.create_task(call_again_and_again(stub)) for stub in stubs for _ in range(4)]
+        await asyncio.sleep(0.3)
+        await server.stop(2)
+        ended.set()
+        await asyncio.gather(*callers)
+    assert refused["UNAVAILABLE", True] >= len(callers)
+    # Without details it only says that nobody listens there any more.
+    assert set(refused) <= {("UNAVAILABLE", True), ("UNAVAILABLE", False)}

@@ -203,10 +203,11 @@ async def test_calls_that_begin_after_the_end_of_the_notice_are_told_so() -> Non
     async with connected(fake_ingest(), drain_notice_s=0.0) as (server, stub):
         await stub.GetDocument(library_pb.GetDocumentRequest())
         stopping = asyncio.create_task(server.stop(5))
-        errors = []
+        calls = []
         for _ in range(5):
             await asyncio.sleep(0.02)
-            errors.append(await ending(stub.GetDocument(library_pb.GetDocumentRequest())))
+            calls.append(asyncio.create_task(ending(stub.GetDocument(library_pb.GetDocumentRequest()))))
+        errors = await asyncio.gather(*calls)
         await stopping
 
     assert [type(error) for error in errors] == [DrainingError] * 5

@@ -29,10 +29,11 @@ MAX_RECEIVE_BYTES = 4 * 1024 * 1024 + 64 * 1024
 _MAX_PENDING = 10_000
 # How long answers that are already made may take to leave.
 _FLUSH_S = 0.5
-# A server that stops while calls still arrive cancels them without a word; so it refuses calls until this long none
-# came, but not for ever.
+# The library cancels calls that arrive while it stops, without a word; so it stops when none came for so long, or has
+# been waited for so long. Clients hear of it before the refusals that were kept back meanwhile.
 _QUIET_S = 0.1
-_REFUSING_S = 1.0
+_HOLDING_S = 1.0
+_NEWS_S = 0.05
 
 _log = structlog.get_logger(__name__)
 
@@ -160,8 +161,10 @@ class GrpcServer:
             _log.warning("calls cut off", count=cut)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.admission.idle(), _FLUSH_S)
-        await self.admission.quiet(_QUIET_S, min(_REFUSING_S, limit_s))
+        await self.admission.hold(_QUIET_S, min(_HOLDING_S, limit_s))
+        asyncio.get_running_loop().call_later(min(_NEWS_S, limit_s), self.admission.release)
         await self._server.stop(min(_FLUSH_S, limit_s))
+        self.admission.release()
         await self.lag.stop()
         return cut
 

@@ -66,6 +66,8 @@ class Admission:
         self._draining = False
         self._cutting = False
         self._refused = 0
+        self._may_refuse = asyncio.Event()
+        self._may_refuse.set()
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -84,13 +86,21 @@ class Admission:
         """Return once no call is being worked on."""
         await self._idle.wait()
 
-    async def quiet(self, quiet_s: float, limit_s: float) -> None:
-        """Return once no call was refused for `quiet_s`, at the latest after `limit_s`."""
+    async def hold(self, quiet_s: float, limit_s: float) -> None:
+        """Keep the refusals of new calls back from now on; return once none came for `quiet_s`, at most `limit_s`.
+
+        Clients that call again as soon as they are refused would never leave a moment without a call; so they wait.
+        """
+        self._may_refuse.clear()
         ends_at = time.monotonic() + limit_s
         seen = -1
         while seen != self._refused and time.monotonic() < ends_at:
             seen = self._refused
             await asyncio.sleep(min(quiet_s, limit_s))
+
+    def release(self) -> None:
+        """Let the refusals go."""
+        self._may_refuse.set()
 
     def cut(self) -> int:
         """End the calls that are still being worked on, as refused; return their number."""
@@ -101,9 +111,9 @@ class Admission:
 
     async def __call__(self, call: Call, proceed: Proceed) -> Any:
         """Run the call when its first message is here, or refuse it."""
-        self._refuse_while_draining(call)
+        await self._refuse_while_draining(call)
         await self._first_message(call)
-        self._refuse_while_draining(call)
+        await self._refuse_while_draining(call)
         self._enter(call)
         try:
             return await proceed()
@@ -114,9 +124,10 @@ class Admission:
         finally:
             self._expire_untaken(call)
 
-    def _refuse_while_draining(self, call: Call) -> None:
+    async def _refuse_while_draining(self, call: Call) -> None:
         if self._draining and not call.is_infrastructure:
             self._refused += 1
+            await self._may_refuse.wait()
             raise DrainingError("the server is stopping")
 
     async def _first_message(self, call: Call) -> None:
@@ -132,7 +143,7 @@ class Admission:
                 self._waiting[limit] = None
                 await call.receive()
         except TimeoutError:
-            self._refuse_while_draining(call)
+            await self._refuse_while_draining(call)
             raise StreamIdleError("the call came without a message", limit_s=self._first_message_s) from None
         finally:
             self._waiting.pop(limit, None)
