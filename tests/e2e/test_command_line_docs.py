@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.cli.retrieval import filter_message
 from groundwire.client import GroundwireClient
+from groundwire.client.values import filter_message
 from groundwire.kernel.errors import InvalidFilterError
 from tests.e2e.server import ServerProcess, groundwire
 

@@ -1,25 +1,52 @@
-"""docs/client.md says what the client does."""
+"""docs/client.md and the docstrings of the client say what it does: every example runs against a real server."""
 
 import ast
+import asyncio
+import inspect
 import re
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from groundwire.client import AsyncGroundwireClient, Collection, GroundwireClient
 from groundwire.client.calls import StreamCall, UnaryCall
 from groundwire.client.contract import Contract
+from groundwire.client.operations import Operation, StreamOperation
+from tests.e2e.server import ServerProcess
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "client.md"
-pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="needs the sources")
+TEXT = PAGE.read_text(encoding="utf-8")
+SPANS = "# Spans\n\nA span is a range of a text. It has a start and an end, which is not part of it.\n"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    running = ServerProcess(tmp_path_factory.mktemp("documented") / "data")
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "spans.md").write_text(SPANS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(code: str, names: dict[str, Any]) -> None:
+    """Run an example, which may await."""
+    compiled = compile(code, "example", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    if compiled.co_flags & inspect.CO_COROUTINE:
+        asyncio.run(eval(compiled, names))  # noqa: S307 - our own documentation
+    else:
+        exec(compiled, names)  # noqa: S102 - the same
 
 
 def test_every_call_is_listed() -> None:
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    rows = [line for line in TEXT.partition("## The calls of the contract")[2].splitlines() if line.startswith("| ")]
     listed = set(re.findall(r"`(\w+)", "".join(rows)))
 
     assert listed == {name for name, call in vars(Contract).items() if isinstance(call, UnaryCall | StreamCall)} | {
@@ -27,12 +54,60 @@ def test_every_call_is_listed() -> None:
     }
 
 
-def test_the_examples_name_calls_and_fields_that_exist() -> None:
-    nodes = [node for block in blocks("python") for node in ast.walk(ast.parse(block))]
-    made = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
-    named = [(node.func.attr, node.keywords) for node in made if isinstance(node.func, ast.Attribute)]
+def operations(kind: type) -> dict[str, Any]:
+    found = {name: inspect.getattr_static(kind, name) for name in dir(kind) if not name.startswith("_")}
+    return {name: each for name, each in found.items() if isinstance(each, Operation | StreamOperation)}
 
-    assert [name for name, _ in named if name not in {"answer", *vars(Contract)}] == []
-    for name, keywords in named:
-        request: Any = vars(Contract)[name].request
-        assert {keyword.arg for keyword in keywords} <= set(request.DESCRIPTOR.fields_by_name), name
+
+def test_every_method_is_listed() -> None:
+    rows = [line for line in TEXT.partition("## The calls")[0].splitlines() if line.startswith("| ")]
+    listed = set(re.findall(r"`(?:client\.)?(\w+)\(", "".join(row.split("|")[1] for row in rows)))
+
+    assert listed == {*operations(Collection), *operations(GroundwireClient), "collection"} - {"upload_document"}
+
+
+def test_the_page_runs_as_it_stands(server: ServerProcess, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+    assert len(blocks) >= 4
+    names: dict[str, Any] = {}
+    for block in blocks:
+        run(block.replace("127.0.0.1:50051", server.address), names)
+    printed = capsys.readouterr().out
+    assert "created 1" in printed
+    assert "A span is a range of a text." in printed
+    assert "tides.md 1" in printed
+
+
+EXAMPLES = {
+    f"{kind.__name__}.{name}": each.awaited.__doc__ or ""
+    for kind in (Collection, GroundwireClient)
+    for name, each in operations(kind).items()
+} | {
+    "AsyncGroundwireClient": AsyncGroundwireClient.__doc__ or "",
+    "GroundwireClient": GroundwireClient.__doc__ or "",
+    "collection": GroundwireClient.collection.__doc__ or "",
+}
+
+
+@pytest.fixture(scope="module")
+def client(server: ServerProcess) -> Iterator[GroundwireClient]:
+    with GroundwireClient(server.address) as made:
+        handbook = made.collection("handbook")
+        handbook.create()
+        handbook.ingest_text(SPANS, source="spans.md", metadata={"year": 2024})
+        yield made
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_of_a_docstring_runs(
+    name: str, server: ServerProcess, client: GroundwireClient, folder: Path
+) -> None:
+    _, found, example = EXAMPLES[name].partition("Example:\n")
+    assert found, f"{name} has no example"
+    code = textwrap.dedent(example).replace("127.0.0.1:50051", server.address)
+    run(code, {"client": client, "GroundwireClient": GroundwireClient, "AsyncGroundwireClient": AsyncGroundwireClient})
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    assert operations(GroundwireClient) == operations(AsyncGroundwireClient)
+    assert len(operations(Collection)) > 10

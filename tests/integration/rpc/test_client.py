@@ -18,7 +18,13 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.client import AsyncGroundwireClient, GroundwireClient
 from groundwire.client.calls import StreamCall, UnaryCall, with_request_id
 from groundwire.client.contract import Contract
-from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, StoreUnavailableError, UnavailableError
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    DeadlineError,
+    DocumentNotFoundError,
+    StoreUnavailableError,
+    UnavailableError,
+)
 from tests.integration.rpc.fake_ingest import FakeIngest, fake_ingest, serving
 
 TABLE = {name: call for name, call in vars(Contract).items() if isinstance(call, UnaryCall | StreamCall)}
@@ -207,3 +213,92 @@ def test_a_line_of_the_table_is_as_the_contract_says(
     assert call.response.DESCRIPTOR is declared.output_type
     assert declared.server_streaming == isinstance(call, StreamCall)
     assert not declared.client_streaming
+
+
+async def test_metadata_go_out_with_every_call_and_a_function_is_asked_anew() -> None:
+    servicer = fake_ingest()
+    asked = iter(range(10))
+
+    def calls(client: GroundwireClient) -> None:
+        client.ingest_document(collection="fine", text="t")
+        client.collection("fine").ingest_text("t", source="a.md")
+        list(client.document_text(collection="fine"))
+
+    async with serving(servicer) as (_, port):
+        with GroundwireClient(f"127.0.0.1:{port}", metadata={"X-Request-ID": "fixed"}) as fixed:
+            await asyncio.to_thread(calls, fixed)
+        with GroundwireClient(f"127.0.0.1:{port}", metadata=lambda: {"x-request-id": f"n{next(asked)}"}) as counting:
+            await asyncio.to_thread(calls, counting)
+        async with AsyncGroundwireClient(f"127.0.0.1:{port}", metadata={"x-request-id": "awaited"}) as awaited:
+            await awaited.collection("fine").ingest_text("t", source="a.md")
+
+    assert [seen.request_id for seen in servicer.seen] == ["fixed"] * 3 + ["n0", "n1", "n2"] + ["awaited"]
+
+
+async def test_an_upload_carries_metadata_too(tmp_path: Path) -> None:
+    servicer = fake_ingest()
+    (tmp_path / "a.md").write_text("text", encoding="utf-8")
+    async with serving(servicer) as (_, port):
+        client = AsyncGroundwireClient(f"127.0.0.1:{port}", metadata={"x-request-id": "upload"})
+        async with client:
+            await client.collection("fine").ingest(tmp_path / "a.md", on_progress=print)
+    assert {seen.request_id for seen in servicer.seen} == {"upload"}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("ingest_document", {"collection": "fine", "text": "t"}),
+        ("document_text", {"collection": "fine"}),
+        ("verify", {"answer": []}),
+        ("collections", {}),
+    ],
+)
+async def test_a_closed_client_says_so(subject: Subject, name: str, fields: dict[str, Any]) -> None:
+    closing = subject.client.close()
+    if closing is not None:
+        await closing
+    with pytest.raises(CallCancelledError, match="the client is closed"):
+        await subject.call(name, **fields)
+
+
+async def test_an_upload_of_a_closed_client_says_so(subject: Subject, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("text", encoding="utf-8")
+    closing = subject.client.close()
+    if closing is not None:
+        await closing
+    with pytest.raises(CallCancelledError, match="the client is closed"):
+        await subject.call("upload_document", tmp_path / "a.md", pb.UploadHeader(collection="fine"))
+
+
+async def test_a_call_under_way_when_its_client_is_closed_is_cancelled(subject: Subject) -> None:
+    call = asyncio.ensure_future(subject.call("ingest_document", collection="slow", text="t"))
+    await subject.servicer.entered.wait()
+    closing = subject.client.close()
+    if closing is not None:
+        await closing
+    with pytest.raises(CallCancelledError):
+        await call
+
+
+async def test_a_task_that_is_cancelled_is_cancelled() -> None:
+    servicer = fake_ingest()
+    async with serving(servicer) as (_, port), AsyncGroundwireClient(f"127.0.0.1:{port}") as client:
+        call = asyncio.ensure_future(client.ingest_document(collection="slow", text="t"))
+        await servicer.entered.wait()
+        call.cancel()
+        await client.close()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+
+async def test_a_blocking_client_works_in_the_thread_of_an_event_loop() -> None:
+    servicer = fake_ingest()
+    async with serving(servicer) as (_, port):
+
+        async def ask() -> None:
+            with GroundwireClient(f"127.0.0.1:{port}") as client:
+                client.collection("fine").ingest_text("t", source="a.md")
+
+        await asyncio.to_thread(asyncio.run, ask())
+    assert len(servicer.requests) == 1

@@ -92,7 +92,7 @@ def test_settings_are_named_by_their_paths() -> None:
         ("chunking.chunker=foo", "one of structure, sentence, hierarchy, fixed"),
         ("chunking.chunker=unspecified", "one of structure"),
         ("retrieval.top_k=1.5", "whole number"),
-        ("chunking.target_size=-1", "between 0 and 4294967295"),
+        ("chunking.target_size=3000000000", "between -2147483648 and 2147483647"),
         ("retrieval.min_relevance=high", "must be a number"),
         ("limits.require_url=maybe", "true or false"),
         ("generation_retention=30", "with a unit"),

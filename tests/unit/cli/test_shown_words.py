@@ -10,7 +10,7 @@ from groundwire.cli.ingest_files import reason_of
 from groundwire.cli.messages import applied_json
 from groundwire.cli.output import page_place
 from groundwire.cli.plan_files import FilePlan, plan_dict, show_plan
-from groundwire.cli.retrieval import filter_message
+from groundwire.client.values import filter_message
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotFoundError
 

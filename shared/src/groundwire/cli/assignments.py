@@ -124,8 +124,7 @@ def _unknown(message: Any, path: str) -> Sequence[FieldViolation]:
 
 
 def _put(leaf: _Leaf, path: str, text: str, *, is_first: bool) -> None:
-    from groundwire.cli.field_values import read_list, read_value  # noqa: PLC0415 - --help stays fast
-    from groundwire.cli.metadata_values import parse_value  # noqa: PLC0415 - the same
+    from groundwire.cli.field_values import parse_value, read_list, read_value  # noqa: PLC0415 - --help stays fast
 
     if not is_first and not leaf.field.is_repeated:
         raise InvalidRequestError.of(path, "is set twice")

@@ -8,7 +8,7 @@ from groundwire.cli.assignments import assign, set_option, unset_option
 from groundwire.cli.options import address_option, collection_option, connect, json_option
 from groundwire.cli.output import print_fields, print_json, print_line, print_table, print_text
 from groundwire.cli.paging import PAGE_SIZE, all_items
-from groundwire.cli.retrieval import filter_message, filter_option
+from groundwire.cli.retrieval import filter_option
 from groundwire.kernel.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ def list_chunks(collection: str, document: str, filter_json: str | None, address
     """List the chunks of a document in the order of the text, or those of a collection by number."""
     from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
+    from groundwire.client.values import filter_message  # noqa: PLC0415 - the same
 
     condition = filter_message(filter_json)
     with connect(address) as client:
-        document_id = document_id_of(client, collection, document) if document else ""
+        document_id = document_id_of(client.collection(collection), document) if document else ""
 
         def fetch(token: str) -> "tuple[Sequence[chunk_pb2.Chunk], str]":
             page = client.list_chunks(

@@ -9,11 +9,8 @@ from groundwire.cli.document_changes import show_receipt
 from groundwire.cli.ingest import PROFILES
 from groundwire.cli.options import address_option, check_consent, connect, json_option
 from groundwire.cli.output import confirm, counted, print_fields, print_json, print_line, print_table, short_model
-from groundwire.cli.paging import PAGE_SIZE, all_items
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from groundwire.api.ingest.v1 import collection_pb2
 
 COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model")
@@ -31,12 +28,7 @@ def list_collections(address: str, as_json: bool) -> None:
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
     with connect(address) as client:
-
-        def fetch(token: str) -> "tuple[Sequence[collection_pb2.Collection], str]":
-            page = client.list_collections(page_size=PAGE_SIZE, page_token=token)
-            return page.collections, page.next_page_token
-
-        found = list(all_items(fetch))
+        found = [info.message for info in client.collections()]
     if as_json:
         print_json([message_json(collection) for collection in found])
     else:

@@ -7,12 +7,9 @@ import click
 from groundwire.cli import document_changes
 from groundwire.cli.options import address_option, collection_option, connect, document_argument, json_option
 from groundwire.cli.output import print_exactly, print_fields, print_json, print_table
-from groundwire.cli.paging import PAGE_SIZE, all_items
-from groundwire.cli.retrieval import filter_message, filter_option
+from groundwire.cli.retrieval import filter_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from groundwire.api.common.v1 import document_pb2
 
 COLUMNS = ("document", "chunks", "characters", "source")
@@ -33,21 +30,11 @@ def list_documents(
     """List the documents in the order of their sources; with a filter those that have a chunk it matches."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
-    condition = filter_message(filter_json)
     with connect(address) as client:
-
-        def fetch(token: str) -> "tuple[Sequence[document_pb2.Document], str]":
-            page = client.list_documents(
-                collection=collection,
-                filter=condition,
-                source_prefix=prefix,
-                include_deleted=deleted,
-                page_size=PAGE_SIZE,
-                page_token=token,
-            )
-            return page.documents, page.next_page_token
-
-        documents = list(all_items(fetch))
+        listed = client.collection(collection).documents(
+            filter=filter_json, source_prefix=prefix, include_deleted=deleted
+        )
+        documents = [document.message for document in listed]
     if as_json:
         print_json([message_json(document) for document in documents])
     else:
@@ -62,11 +49,10 @@ def list_documents(
 @json_option
 def get_document(document: str, collection: str, address: str, as_json: bool) -> None:
     """Show what is known about a document."""
-    from groundwire.cli.document_reference import find_document  # noqa: PLC0415 - --help stays fast
-    from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
     with connect(address) as client:
-        found = find_document(client, collection, document)
+        found = client.collection(collection).document(document).message
     if as_json:
         print_json(message_json(found))
     else:
@@ -84,7 +70,7 @@ def document_text(document: str, collection: str, generation: int, address: str,
     from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
 
     with connect(address) as client:
-        document_id = document_id_of(client, collection, document)
+        document_id = document_id_of(client.collection(collection), document)
         parts = client.document_text(collection=collection, document_id=document_id, generation=generation)
         if as_json:
             print_json({"document_id": document_id, "text": "".join(part.text for part in parts)})

@@ -44,7 +44,7 @@ def update_document(
     request.fields.SetInParent()
     request.update_mask.CopyFrom(assign(request.fields, assignments, cleared, ALIASES))
     with connect(address) as client:
-        request.document_id = document_id_of(client, collection, document)
+        request.document_id = document_id_of(client.collection(collection), document)
         changed = client.update_document.send(request).document
     if as_json:
         print_json(message_json(changed))
@@ -64,7 +64,7 @@ def delete_document(document: str, collection: str, permanent: bool | None, addr
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
     with connect(address) as client:
-        document_id = document_id_of(client, collection, document)
+        document_id = document_id_of(client.collection(collection), document)
         receipt = client.delete_document(collection=collection, document_id=document_id, permanent=permanent).receipt
     if as_json:
         print_json(message_json(receipt))
@@ -85,7 +85,7 @@ def restore_document(document: str, collection: str, address: str, as_json: bool
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
     with connect(address) as client:
-        document_id = deleted_document_id(client, collection, document)
+        document_id = deleted_document_id(client.collection(collection), document)
         restored = client.restore_document(collection=collection, document_id=document_id).document
     if as_json:
         print_json(message_json(restored))

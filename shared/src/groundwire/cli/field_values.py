@@ -1,8 +1,8 @@
-"""Reads the values of a message's fields from what people write."""
+"""Reads the values of a message's fields and of metadata from what people write."""
 
 import json
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import EnumDescriptor
@@ -10,6 +10,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
+from groundwire.client.values import value_message
 from groundwire.kernel.errors import InvalidRequestError
 
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -49,6 +51,23 @@ def read_list(field: Any, text: str, place: str) -> list[Any]:
         raise InvalidRequestError.of(place, "must be a JSON list of objects")
     parts = text.split(",") if field.name == "tags" else [text]
     return [read_value(field, part.strip(), place) for part in parts]
+
+
+def parse_value(text: str, place: str) -> MetadataValue:
+    """Return the value a text stands for: JSON where it is a number, truth value, list or quoted text, else the text.
+
+    Raises:
+        InvalidRequestError: naming `place`, the value is of no kind that metadata may have.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        value = text
+    return value_message(value, place)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
 
 
 def _value(field: Any, text: str) -> Any:

@@ -13,7 +13,7 @@ from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy
 from groundwire.cli.assignments import assign
 from groundwire.cli.field_values import read_list, read_value
-from groundwire.cli.metadata_values import value_message
+from groundwire.client.values import value_message
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filter_fields import ALIASES
 

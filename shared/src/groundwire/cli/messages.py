@@ -112,7 +112,7 @@ def message_json(message: "Message", *, short_names: bool = False) -> dict[str, 
 
 def _plain(field: Any, value: Any, short_names: bool) -> Any:
     from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue  # noqa: PLC0415 - --help stays fast
-    from groundwire.cli.metadata_values import plain_value  # noqa: PLC0415 - the same
+    from groundwire.client.values import plain_value  # noqa: PLC0415 - the same
 
     if field.message_type:
         if isinstance(value, MetadataValue):
@@ -141,7 +141,7 @@ def milliseconds(duration: "Duration") -> float:
 
 
 def _hit(hit: "hit_pb2.Hit") -> dict[str, Any]:
-    from groundwire.cli.metadata_values import plain_value  # noqa: PLC0415 - --help stays fast
+    from groundwire.client.values import plain_value  # noqa: PLC0415 - --help stays fast
 
     return {
         "rank": hit.rank,

@@ -1,12 +1,10 @@
 """Finds the documents of a collection whose files are gone, and deletes them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from groundwire.api.common.v1 import document_pb2
-from groundwire.cli.paging import PAGE_SIZE, all_items
 from groundwire.cli.source_files import SourceFile, find_source_files, shown_path
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DocumentNotFoundError, FieldViolation, InvalidRequestError
@@ -51,11 +49,11 @@ def find_missing(
     """
     known = {file.source_uri for file in files}
     return [
-        MissingFile(document.source_uri, document.document_id, document.chunk_count)
-        for document in _documents(client, collection)
-        if document.source_uri not in known
-        and is_below_a_root(document.source_uri)
-        and all(_is_gone(root / document.source_uri) for root in roots)
+        MissingFile(document.source, document.document_id, document.chunk_count)
+        for document in client.collection(collection).documents()
+        if document.source not in known
+        and is_below_a_root(document.source)
+        and all(_is_gone(root / document.source) for root in roots)
     ]
 
 
@@ -88,11 +86,3 @@ def delete_missing(client: GroundwireClient, collection: str, missing: Sequence[
 def as_list(missing: Sequence[MissingFile]) -> list[dict[str, Any]]:
     """Return the documents as `--json` prints them."""
     return [{"source": each.source, "document_id": each.document_id, "chunks": each.chunks} for each in missing]
-
-
-def _documents(client: GroundwireClient, collection: str) -> Iterator[document_pb2.Document]:
-    def fetch(token: str) -> tuple[Sequence[document_pb2.Document], str]:
-        page = client.list_documents(collection=collection, page_size=PAGE_SIZE, page_token=token)
-        return page.documents, page.next_page_token
-
-    return all_items(fetch)

@@ -7,7 +7,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from groundwire.api.common.v1 import metadata_filter_pb2, retrieval_options_pb2
+    from groundwire.api.common.v1 import retrieval_options_pb2
 
 
 top_k_option = click.option("-k", "--top-k", type=int, help="Number of chunks; the collection's default.")
@@ -40,6 +40,7 @@ def retrieval_options(
         InvalidFilterError: the filter is no JSON or no filter.
     """
     from groundwire.api.common.v1 import retrieval_options_pb2, search_mode_pb2  # noqa: PLC0415 - --help stays fast
+    from groundwire.client.values import filter_message  # noqa: PLC0415 - the same
 
     return retrieval_options_pb2.RetrievalOptions(
         top_k=top_k,
@@ -64,15 +65,3 @@ def ask_more(
     options.self_query = self_query
     if top_down:
         options.strategy = search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN
-
-
-def filter_message(filter_json: str | None) -> "metadata_filter_pb2.MetadataFilter | None":
-    """Return the message of a filter in JSON, None when none is given.
-
-    Raises:
-        InvalidFilterError: the filter is no JSON or no filter.
-    """
-    from groundwire.kernel.filter_json import parse_filter_text  # noqa: PLC0415 - --help stays fast
-    from groundwire.rpc.filter_messages import to_filter_message  # noqa: PLC0415 - the same
-
-    return None if filter_json is None else to_filter_message(parse_filter_text(filter_json))

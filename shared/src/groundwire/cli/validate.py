@@ -28,7 +28,7 @@ def validate(kind: str, metadata: Path, address: str, as_json: bool) -> None:
 
     Exits with 1 if it breaks a rule, naming every field that does.
     """
-    from groundwire.cli.metadata_values import plain_value, value_message  # noqa: PLC0415 - --help stays fast
+    from groundwire.client.values import plain_value, value_message  # noqa: PLC0415 - --help stays fast
 
     given = _read(metadata)
     with connect(address) as client:

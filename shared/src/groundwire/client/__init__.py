@@ -1,6 +1,45 @@
 """The typed Python client, synchronous and asynchronous; importing it loads gRPC."""
 
-from groundwire.client.async_client import AsyncGroundwireClient
-from groundwire.client.sync_client import GroundwireClient
+from groundwire.client.clients import AsyncGroundwireClient, GroundwireClient
+from groundwire.client.collection import AsyncCollection, Collection
+from groundwire.client.results import (
+    Answer,
+    AnswerEvent,
+    CheckedCitation,
+    Citation,
+    CollectionInfo,
+    Deletion,
+    Document,
+    Hit,
+    IngestResult,
+    Progress,
+    SearchResults,
+    Session,
+    Sources,
+    Span,
+    TextDelta,
+    Verification,
+)
 
-__all__ = ["AsyncGroundwireClient", "GroundwireClient"]
+__all__ = [
+    "Answer",
+    "AnswerEvent",
+    "AsyncCollection",
+    "AsyncGroundwireClient",
+    "CheckedCitation",
+    "Citation",
+    "Collection",
+    "CollectionInfo",
+    "Deletion",
+    "Document",
+    "GroundwireClient",
+    "Hit",
+    "IngestResult",
+    "Progress",
+    "SearchResults",
+    "Session",
+    "Sources",
+    "Span",
+    "TextDelta",
+    "Verification",
+]

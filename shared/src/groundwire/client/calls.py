@@ -8,45 +8,19 @@ returns the response message (or an iterator of them, or an awaitable, as the cl
 import uuid
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Self, overload
 
-import grpc
-from google.protobuf.message import Message
-
-from groundwire.rpc.error_status import from_rpc_error
-from groundwire.rpc.methods import DeadlineTable
+from groundwire.client.transport import (
+    AsyncCaller,
+    AsyncTransport,
+    RequestT,
+    ResponseT,
+    SyncCaller,
+    SyncTransport,
+    Transport,
+)
 
 Params = ParamSpec("Params")
-RequestT = TypeVar("RequestT", bound=Message)
-ResponseT = TypeVar("ResponseT", bound=Message)
-
-
-@dataclass(frozen=True, slots=True)
-class SyncTransport:
-    """Where a synchronous client sends its calls; `timeout_s` replaces the time limit of every call."""
-
-    channel: grpc.Channel
-    timeout_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AsyncTransport:
-    """Where an asynchronous client sends its calls; `timeout_s` replaces the time limit of every call."""
-
-    channel: grpc.aio.Channel
-    timeout_s: float | None = None
-
-
-class SyncCaller:
-    """A client that blocks."""
-
-    _transport: SyncTransport
-
-
-class AsyncCaller:
-    """A client that awaits."""
-
-    _transport: AsyncTransport
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +30,15 @@ class _Bound(Generic[Params, RequestT]):
     make: Callable[Params, RequestT]
     invoke: Callable[..., Any]
     limit_s: float | None
+    transport: Transport
 
     def start(self, request: RequestT, timeout_s: float | None) -> Any:
         """Send a copy of the request with a request id, if it can have one and has none."""
-        return self.invoke(with_request_id(request), timeout=self.limit_s if timeout_s is None else timeout_s)
+        return self.invoke(
+            with_request_id(request),
+            timeout=self.limit_s if timeout_s is None else timeout_s,
+            metadata=self.transport.sent_metadata(),
+        )
 
 
 class SyncUnary(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT]):
@@ -73,10 +52,8 @@ class SyncUnary(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT]):
 
     def send(self, request: RequestT, *, timeout_s: float | None = None) -> ResponseT:
         """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
-        try:
+        with self.transport.typed_errors():
             response: ResponseT = self.start(request, timeout_s)
-        except grpc.RpcError as error:
-            raise from_rpc_error(error) from error
         return response
 
 
@@ -91,10 +68,8 @@ class AsyncUnary(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT])
 
     async def send(self, request: RequestT, *, timeout_s: float | None = None) -> ResponseT:
         """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
-        try:
+        with self.transport.typed_errors():
             response: ResponseT = await self.start(request, timeout_s)
-        except grpc.RpcError as error:
-            raise from_rpc_error(error) from error
         return response
 
 
@@ -109,13 +84,12 @@ class SyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT])
 
     def send(self, request: RequestT, *, timeout_s: float | None = None) -> Generator[ResponseT, None, None]:
         """Send a request and yield the responses; errors are those of `groundwire.kernel.errors`."""
-        call = self.start(request, timeout_s)
-        try:
-            yield from call
-        except grpc.RpcError as error:
-            raise from_rpc_error(error) from error
-        finally:
-            call.cancel()
+        with self.transport.typed_errors():
+            call = self.start(request, timeout_s)
+            try:
+                yield from call
+            finally:
+                call.cancel()
 
 
 class AsyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT]):
@@ -129,14 +103,13 @@ class AsyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT]
 
     async def send(self, request: RequestT, *, timeout_s: float | None = None) -> AsyncGenerator[ResponseT, None]:
         """Send a request and yield the responses; errors are those of `groundwire.kernel.errors`."""
-        call = self.start(request, timeout_s)
-        try:
-            async for response in call:
-                yield response
-        except grpc.RpcError as error:
-            raise from_rpc_error(error) from error
-        finally:
-            call.cancel()
+        with self.transport.typed_errors():
+            call = self.start(request, timeout_s)
+            try:
+                async for response in call:
+                    yield response
+            finally:
+                call.cancel()
 
 
 class _Call(Generic[Params, RequestT, ResponseT]):
@@ -146,21 +119,17 @@ class _Call(Generic[Params, RequestT, ResponseT]):
         self.path = path
         self.request = request
         self.response = response
-        self._name = ""
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def _bind(self, client: SyncCaller | AsyncCaller, kind: Callable[..., Any], open_method: str) -> Any:
-        transport = client._transport  # noqa: SLF001 - the descriptor is part of the client
-        invoke = getattr(transport.channel, open_method)(
-            self.path,
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=self.response.FromString,
-        )
-        limit_s = DeadlineTable().limit_s(self.path) if transport.timeout_s is None else transport.timeout_s
-        bound = kind(self.request, invoke, limit_s)
-        client.__dict__[self._name] = bound  # found before this descriptor from now on
+    def _bind(self, transport: Transport, kind: Callable[..., Any], open_method: str) -> Any:
+        bound = transport.bound_calls.get(self.path)
+        if bound is None:
+            invoke = getattr(transport.channel, open_method)(
+                self.path,
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=self.response.FromString,
+            )
+            bound = kind(self.request, invoke, transport.limit_s(self.path), transport)
+            transport.bound_calls[self.path] = bound
         return bound
 
 
@@ -168,24 +137,54 @@ class UnaryCall(_Call[Params, RequestT, ResponseT]):
     """A method with one request and one response."""
 
     @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
     def __get__(self, client: SyncCaller, owner: type) -> SyncUnary[Params, RequestT, ResponseT]: ...
     @overload
     def __get__(self, client: AsyncCaller, owner: type) -> AsyncUnary[Params, RequestT, ResponseT]: ...
-    def __get__(self, client: SyncCaller | AsyncCaller, owner: type) -> Any:
-        """Return the call on the client's channel."""
-        return self._bind(client, SyncUnary if isinstance(client, SyncCaller) else AsyncUnary, "unary_unary")
+    def __get__(self, client: Any, owner: type) -> Any:
+        """Return the call on the client's channel, or asked of the class this line of the table."""
+        if client is None:
+            return self
+        transport = client._transport  # noqa: SLF001 - the descriptor is part of the client
+        return self.blocking(transport) if isinstance(client, SyncCaller) else self.awaited(transport)
+
+    def blocking(self, transport: SyncTransport) -> SyncUnary[Params, RequestT, ResponseT]:
+        """Return the call as one that blocks."""
+        bound: SyncUnary[Params, RequestT, ResponseT] = self._bind(transport, SyncUnary, "unary_unary")
+        return bound
+
+    def awaited(self, transport: AsyncTransport) -> AsyncUnary[Params, RequestT, ResponseT]:
+        """Return the call as one to await."""
+        bound: AsyncUnary[Params, RequestT, ResponseT] = self._bind(transport, AsyncUnary, "unary_unary")
+        return bound
 
 
 class StreamCall(_Call[Params, RequestT, ResponseT]):
     """A method with one request and a stream of responses."""
 
     @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
     def __get__(self, client: SyncCaller, owner: type) -> SyncStream[Params, RequestT, ResponseT]: ...
     @overload
     def __get__(self, client: AsyncCaller, owner: type) -> AsyncStream[Params, RequestT, ResponseT]: ...
-    def __get__(self, client: SyncCaller | AsyncCaller, owner: type) -> Any:
-        """Return the call on the client's channel."""
-        return self._bind(client, SyncStream if isinstance(client, SyncCaller) else AsyncStream, "unary_stream")
+    def __get__(self, client: Any, owner: type) -> Any:
+        """Return the call on the client's channel, or asked of the class this line of the table."""
+        if client is None:
+            return self
+        transport = client._transport  # noqa: SLF001 - the descriptor is part of the client
+        return self.blocking(transport) if isinstance(client, SyncCaller) else self.awaited(transport)
+
+    def blocking(self, transport: SyncTransport) -> SyncStream[Params, RequestT, ResponseT]:
+        """Return the call as one to iterate over."""
+        bound: SyncStream[Params, RequestT, ResponseT] = self._bind(transport, SyncStream, "unary_stream")
+        return bound
+
+    def awaited(self, transport: AsyncTransport) -> AsyncStream[Params, RequestT, ResponseT]:
+        """Return the call as one to iterate over with `async for`."""
+        bound: AsyncStream[Params, RequestT, ResponseT] = self._bind(transport, AsyncStream, "unary_stream")
+        return bound
 
 
 def with_request_id(request: RequestT) -> RequestT:

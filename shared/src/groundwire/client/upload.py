@@ -1,4 +1,4 @@
-"""What an upload sends and how it goes on after a broken connection; shared by both clients."""
+"""An upload: what it sends, and how it goes on after a broken connection."""
 
 import hashlib
 import random
@@ -9,9 +9,9 @@ from typing import BinaryIO, Final, TypeAlias
 
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import GroundwireError, InternalError, NotFoundError, UnavailableError
+from groundwire.client.transport import Transport
+from groundwire.kernel.errors import DataLossError, GroundwireError, InternalError, NotFoundError, UnavailableError
 
-UPLOAD_PATH: Final = "/groundwire.api.ingest.v1.IngestService/UploadDocument"
 OnProgress: TypeAlias = Callable[[pb.UploadProgress], None]
 
 _PART_BYTES: Final = 1024 * 1024
@@ -91,6 +91,24 @@ class Upload:
         if durable_bytes > self._durable_bytes:
             self._durable_bytes = durable_bytes
             self._attempts = 1  # this one got further, so the others before it do not count
+
+
+async def upload(
+    transport: Transport, path: Path, header: pb.UploadHeader, on_progress: OnProgress | None
+) -> ingest_result_pb2.IngestResult:
+    """Ingest a file; goes on where it was after a broken connection, unless the client is closed."""
+    state = Upload(path, header, on_progress)
+    await transport.off_loop(state.prepare)
+    while state.result is None:
+        try:
+            await transport.exchange(state)
+            if state.result is None:
+                raise DataLossError("the server ended the upload without a result", what="upload stream")
+        except GroundwireError as error:
+            pause_s = state.pause_s(error)
+            if pause_s is None or not await transport.pause(pause_s):
+                raise
+    return state.result
 
 
 def _is_broken_connection(error: GroundwireError) -> bool:

@@ -1,0 +1,473 @@
+"""A collection as Python callers see it: plain values in, plain values out.
+
+Every method is written once and is blocking in `Collection`, awaited in `AsyncCollection`.
+"""
+
+import uuid
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Unpack
+
+from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
+from groundwire.api.common.v1 import document_pb2, retrieval_options_pb2, search_mode_pb2
+from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
+from groundwire.client.contract import Contract
+from groundwire.client.operations import Operation, StreamOperation
+from groundwire.client.results import (
+    Answer,
+    AnswerEvent,
+    Citation,
+    CollectionInfo,
+    Deletion,
+    Document,
+    IngestResult,
+    Progress,
+    SearchResults,
+    Session,
+    Verification,
+    answer_event,
+)
+from groundwire.client.transport import AsyncCaller, Caller, SyncCaller, Transport
+from groundwire.client.upload import upload
+from groundwire.client.values import Fields, FilterJson, fields_message, filter_message
+from groundwire.kernel.errors import DataLossError, DocumentNotFoundError, InvalidRequestError
+
+UNARY_BYTES: Final = 1024 * 1024
+"""Larger files are uploaded as a stream, which goes on after a broken connection."""
+_PAGE_SIZE: Final = 200
+
+
+class CollectionOperations(Caller):
+    """The methods of a collection."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        self._transport = transport
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @Operation
+    async def create(self, *, profile: str = "documents") -> CollectionInfo:
+        """Create the collection; one with the same profile is left as it is.
+
+        Args:
+            profile: documents, conversations, memory, web or book.
+
+        Raises:
+            AlreadyExistsError: it exists with another profile.
+
+        Example:
+            info = client.collection("handbook").create()
+            print(info.embedding_model)
+        """
+        request = collections_pb.CreateCollectionRequest(
+            collection=self.name, profile=_enum("profile", collection_pb2.Profile, profile)
+        )
+        return CollectionInfo.of((await self._transport.send(Contract.create_collection, request)).collection)
+
+    @Operation
+    async def info(self) -> CollectionInfo:
+        """Return what is known about the collection.
+
+        Raises:
+            CollectionNotFoundError: there is none of this name.
+
+        Example:
+            print(client.collection("handbook").info().document_count)
+        """
+        request = collections_pb.GetCollectionRequest(collection=self.name)
+        return CollectionInfo.of((await self._transport.send(Contract.get_collection, request)).collection)
+
+    @Operation
+    async def delete(self) -> Deletion:
+        """Delete the collection with everything in it, for good.
+
+        Example:
+            drafts = client.collection("drafts")
+            drafts.create()
+            drafts.delete()
+        """
+        request = collections_pb.DeleteCollectionRequest(collection=self.name)
+        return Deletion.of((await self._transport.send(Contract.delete_collection, request)).receipt)
+
+    @Operation
+    async def ingest(
+        self,
+        path: str | PathLike[str],
+        *,
+        source: str = "",
+        document_id: str = "",
+        on_progress: Callable[[Progress], None] | None = None,
+        **fields: Unpack[Fields],
+    ) -> IngestResult:
+        """Ingest a file of any size; the same bytes again cost nothing.
+
+        Args:
+            path: the file, which must not change meanwhile.
+            source: what the document is known and cited by; the name of the file if not given.
+            document_id: id of a new document; made by the server if not given.
+            on_progress: called with each report of the server, in a blocking client in the thread that waits.
+            fields: what is said about the document, such as `title` and `metadata`; see `Fields`.
+
+        Raises:
+            InvalidRequestError: the file cannot be read as a document; its subclasses say why.
+            OSError: the file cannot be opened.
+
+        Example:
+            handbook = client.collection("handbook")
+            result = handbook.ingest("spans.md", metadata={"year": 2024}, on_progress=print)
+            print(result.outcome, result.document.document_id)
+        """
+        file = Path(path)
+        size = await self._transport.off_loop(lambda: file.stat().st_size)
+        said: dict[str, Any] = {
+            "collection": self.name,
+            "source_uri": source or file.name,
+            "document_id": document_id,
+            "fields": fields_message(fields),
+        }
+        if on_progress is None and size <= UNARY_BYTES:
+            content = await self._transport.off_loop(file.read_bytes)
+            request = pb.IngestDocumentRequest(content=content, **said)
+            return IngestResult.of((await self._transport.send(Contract.ingest_document, request)).result)
+
+        def report(progress: pb.UploadProgress) -> None:
+            if on_progress is not None:
+                on_progress(Progress.of(progress.progress))
+
+        return IngestResult.of(await upload(self._transport, file, pb.UploadHeader(**said), report))
+
+    @Operation
+    async def ingest_text(
+        self, text: str, *, source: str, document_id: str = "", **fields: Unpack[Fields]
+    ) -> IngestResult:
+        r"""Ingest a text, in Markdown or plain; `source` is what it is known and cited by.
+
+        Example:
+            handbook = client.collection("handbook")
+            handbook.ingest_text("# Tides\n\nThe moon causes the tides.", source="tides.md", tags=["sea"])
+        """
+        request = pb.IngestDocumentRequest(
+            collection=self.name,
+            source_uri=source,
+            text=text,
+            document_id=document_id,
+            fields=fields_message(fields),
+        )
+        return IngestResult.of((await self._transport.send(Contract.ingest_document, request)).result)
+
+    @Operation
+    async def search(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
+        mode: str = "",
+        min_relevance: float | None = None,
+    ) -> SearchResults:
+        """Return the chunks that match a query best.
+
+        Args:
+            query: what to look for.
+            k: most results; the collection's default if not given.
+            filter: which chunks may be found, in the JSON form of filters.
+            mode: hybrid, vector or lexical; the collection's default if not given.
+            min_relevance: lowest score of a result, 0 to 1; the collection's default if not given.
+
+        Raises:
+            CollectionNotFoundError: there is no collection of this name.
+            InvalidFilterError: the filter names an unknown field or operator.
+
+        Example:
+            for hit in client.collection("handbook").search("spans", k=5, filter={"year": {"$gte": 2024}}):
+                print(hit.rank, hit.score, hit.source, hit.text)
+        """
+        options = _options(k, filter, mode, min_relevance)
+        request = retrieve_pb.RetrieveRequest(collection=self.name, query=query, options=options)
+        return SearchResults.of(await self._transport.send(Contract.retrieve, request))
+
+    @Operation
+    async def start_session(self) -> Session:
+        """Start a conversation, which ends by itself when nothing is asked for a while.
+
+        Example:
+            handbook = client.collection("handbook")
+            session = handbook.start_session()
+            handbook.ask("What is a span?", session=session)
+            print(handbook.ask("And what is it of?", session=session).text)
+        """
+        request = answer_pb.CreateSessionRequest(collection=self.name)
+        return Session.of((await self._transport.send(Contract.create_session, request)).session)
+
+    @Operation
+    async def ask(
+        self,
+        question: str,
+        *,
+        session: Session | str | None = None,
+        k: int | None = None,
+        filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
+        mode: str = "",
+        min_relevance: float | None = None,
+    ) -> Answer:
+        """Answer a question with citations, or say why not (`refusal`).
+
+        Args:
+            question: the question.
+            session: conversation it belongs to, or its id; without one the question stands alone.
+            k: most chunks to answer from; the collection's default if not given.
+            filter: which chunks may be used, in the JSON form of filters.
+            mode: hybrid, vector or lexical; the collection's default if not given.
+            min_relevance: lowest score of a chunk, 0 to 1; the collection's default if not given.
+
+        Raises:
+            SessionNotFoundError: there is no such session; `SessionExpiredError` if it ended.
+
+        Example:
+            answer = client.collection("handbook").ask("What is a span?")
+            print(answer.text)
+            for citation in answer.citations:
+                print(citation.marker, citation.source, citation.quote)
+        """
+        request = self._question(question, session, _options(k, filter, mode, min_relevance))
+        return Answer.of((await self._transport.send(Contract.ask, request)).answer)
+
+    @StreamOperation
+    async def ask_stream(
+        self,
+        question: str,
+        *,
+        session: Session | str | None = None,
+        k: int | None = None,
+        filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
+        mode: str = "",
+        min_relevance: float | None = None,
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """Answer a question as `ask` does and yield what becomes known meanwhile; the last event is the `Answer`.
+
+        Raises:
+            DataLossError: the stream ended without an answer.
+
+        Example:
+            from groundwire.client import Answer, TextDelta
+
+            for event in client.collection("handbook").ask_stream("What is a span?"):
+                match event:
+                    case TextDelta(text):
+                        print(text, end="")
+                    case Answer(citations=citations):
+                        print(len(citations))
+        """
+        asked = self._question(question, session, _options(k, filter, mode, min_relevance))
+        async with aclosing(
+            self._transport.receive(Contract.ask_stream, answer_pb.AskStreamRequest(ask=asked))
+        ) as responses:
+            async for response in responses:
+                event = answer_event(response.event)
+                if event is not None:
+                    yield event
+                if isinstance(event, Answer):
+                    return
+        raise DataLossError("the stream ended without an answer", what="answer stream")
+
+    @Operation
+    async def document(self, reference: str) -> Document:
+        """Return what is known about a document, which is named by its id or its source.
+
+        Raises:
+            DocumentNotFoundError: the collection has neither.
+
+        Example:
+            document = client.collection("handbook").document("spans.md")
+            print(document.title, document.metadata)
+        """
+        return Document.of(await self._find(reference))
+
+    @StreamOperation
+    async def documents(
+        self,
+        *,
+        filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
+        source_prefix: str = "",
+        include_deleted: bool = False,
+    ) -> AsyncGenerator[Document, None]:
+        """Yield the documents in the order of their sources; with a filter those that have a chunk it matches.
+
+        Example:
+            for document in client.collection("handbook").documents(filter={"year": 2024}):
+                print(document.source, document.chunk_count)
+        """
+        request = library_pb.ListDocumentsRequest(
+            collection=self.name,
+            filter=filter_message(filter),
+            source_prefix=source_prefix,
+            include_deleted=include_deleted,
+            page_size=_PAGE_SIZE,
+        )
+        while True:
+            page = await self._transport.send(Contract.list_documents, request)
+            for message in page.documents:
+                yield Document.of(message)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    @Operation
+    async def text(self, reference: str) -> str:
+        """Return the text of a document that citations point into; the document is named by its id or its source.
+
+        Example:
+            handbook = client.collection("handbook")
+            citation = handbook.ask("What is a span?").citations[0]
+            text = handbook.text(citation.document_id)
+            assert text[citation.span.start : citation.span.end] == citation.quote
+        """
+        document_id = (await self._find(reference)).document_id
+        request = library_pb.GetDocumentTextRequest(collection=self.name, document_id=document_id)
+        async with aclosing(self._transport.receive(Contract.document_text, request)) as parts:
+            return "".join([part.text async for part in parts])
+
+    @Operation
+    async def delete_document(self, reference: str, *, permanent: bool | None = None) -> Deletion:
+        """Delete a document, which is named by its id or its source.
+
+        Args:
+            reference: its id or its source.
+            permanent: for good, or so that it can be restored; the way of the collection's profile if not given.
+
+        Raises:
+            DocumentNotFoundError: the collection has neither.
+
+        Example:
+            handbook = client.collection("handbook")
+            handbook.ingest_text("To be forgotten.", source="old.md")
+            print(handbook.delete_document("old.md").document_count)
+        """
+        document_id = (await self._find(reference)).document_id
+        request = pb.DeleteDocumentRequest(collection=self.name, document_id=document_id, permanent=permanent)
+        return Deletion.of((await self._transport.send(Contract.delete_document, request)).receipt)
+
+    async def _find(self, reference: str) -> document_pb2.Document:
+        try:
+            request = library_pb.GetDocumentRequest(collection=self.name, document_id=reference)
+            return (await self._transport.send(Contract.get_document, request)).document
+        except (DocumentNotFoundError, InvalidRequestError) as error:  # what is no valid id may still be a source
+            try:
+                request = library_pb.GetDocumentRequest(collection=self.name, source_uri=reference)
+                return (await self._transport.send(Contract.get_document, request)).document
+            except (DocumentNotFoundError, InvalidRequestError):
+                raise error from None
+
+    def _question(
+        self,
+        question: str,
+        session: Session | str | None,
+        options: retrieval_options_pb2.RetrievalOptions,
+    ) -> answer_pb.AskRequest:
+        session_id = session.session_id if isinstance(session, Session) else session or ""
+        return answer_pb.AskRequest(
+            question=question,
+            collection=self.name,
+            session_id=session_id,
+            message_id=str(uuid.uuid4()),
+            options=options,
+        )
+
+
+class Collection(CollectionOperations, SyncCaller):
+    """A collection of a `GroundwireClient`; making one asks the server nothing."""
+
+
+class AsyncCollection(CollectionOperations, AsyncCaller):
+    """A collection of an `AsyncGroundwireClient`: the methods of `Collection`, awaited or iterated with `async for`."""
+
+
+class ClientOperations(Caller):
+    """The methods of a client that belong to no collection."""
+
+    @StreamOperation
+    async def collections(self) -> AsyncGenerator[CollectionInfo, None]:
+        """Yield the collections by name.
+
+        Example:
+            for info in client.collections():
+                print(info.name, info.document_count)
+        """
+        request = collections_pb.ListCollectionsRequest(page_size=_PAGE_SIZE)
+        while True:
+            page = await self._transport.send(Contract.list_collections, request)
+            for message in page.collections:
+                yield CollectionInfo.of(message)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    @Operation
+    async def verify(self, answer: Answer | Sequence[Citation]) -> Verification:
+        """Compare the citations of an answer with the stored texts, character for character, at any later time.
+
+        Example:
+            answer = client.collection("handbook").ask("What is a span?")
+            assert client.verify(answer).verified
+        """
+        citations = answer.citations if isinstance(answer, Answer) else tuple(answer)
+        request = answer_pb.VerifyCitationsRequest(citations=[citation.to_message() for citation in citations])
+        return Verification.of(await self._transport.send(Contract.verify_citations, request), citations)
+
+    @Operation
+    async def upload_document(
+        self,
+        path: Path,
+        header: pb.UploadHeader,
+        on_progress: Callable[[pb.UploadProgress], None] | None = None,
+    ) -> ingest_result_pb2.IngestResult:
+        """Ingest a file of any size with the messages of the contract; `Collection.ingest` does it without.
+
+        Goes on where it was after a broken connection. A file that the server has already is not sent.
+
+        Args:
+            path: the file; must not change meanwhile.
+            header: collection, source_uri and options; size, hash and request id are filled in.
+            on_progress: called with each report of the server.
+
+        Example:
+            from pathlib import Path
+
+            from groundwire.api.ingest.v1.ingest_service_pb2 import UploadHeader
+
+            client.upload_document(Path("spans.md"), UploadHeader(collection="handbook", source_uri="spans.md"))
+        """
+        return await upload(self._transport, path, header, on_progress)
+
+
+def _options(
+    k: int | None, condition: FilterJson | None, mode: str, min_relevance: float | None
+) -> retrieval_options_pb2.RetrievalOptions:
+    return retrieval_options_pb2.RetrievalOptions(
+        top_k=k,
+        filter=filter_message(condition),
+        mode=_enum("mode", search_mode_pb2.SearchMode, mode) if mode else search_mode_pb2.SEARCH_MODE_UNSPECIFIED,
+        min_relevance=min_relevance,
+    )
+
+
+def _enum(place: str, kind: Any, name: str) -> Any:
+    """Return the value of an enum that people call `name`.
+
+    Raises:
+        InvalidRequestError: naming `place`, there is none.
+    """
+    prefix = kind.DESCRIPTOR.values[0].name.removesuffix("UNSPECIFIED")
+    found = kind.DESCRIPTOR.values_by_name.get(f"{prefix}{name.upper()}")
+    if found is None or found.number == 0:
+        names = [value.name.removeprefix(prefix).lower() for value in kind.DESCRIPTOR.values[1:]]
+        raise InvalidRequestError.of(place, f"must be one of {', '.join(names)}, not {name!r}")
+    return found.number

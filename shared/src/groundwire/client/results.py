@@ -1,0 +1,408 @@
+"""What the methods of a collection return: plain values, each with the message of the contract behind it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeAlias, overload
+
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2, session_pb2
+from groundwire.api.common.v1 import document_pb2, hit_pb2, span_pb2
+from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, ingest_result_pb2, progress_pb2
+from groundwire.api.retrieve.v1 import retrieve_service_pb2
+from groundwire.client.values import MetadataValue, plain_metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open range of the text of a document, in code points and in bytes of UTF-8."""
+
+    start: int
+    end: int
+    start_byte: int
+    end_byte: int
+
+    @classmethod
+    def of(cls, message: span_pb2.Span) -> "Span":
+        """Return the span of a message."""
+        return cls(message.start, message.end, message.start_byte, message.end_byte)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that a search found; `score` is its relevance from 0 to 1, `rank` counts from 1."""
+
+    rank: int
+    score: float
+    text: str
+    source: str
+    chunk_id: str
+    document_id: str
+    generation: int
+    title: str
+    path: tuple[str, ...]
+    """Headings above the text, the outermost first."""
+    pages: tuple[int, ...]
+    span: Span
+    metadata: Mapping[str, MetadataValue]
+    message: hit_pb2.Hit = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: hit_pb2.Hit) -> "Hit":
+        """Return the hit of a message."""
+        return cls(
+            rank=message.rank,
+            score=message.relevance_score,
+            text=message.content,
+            source=message.source_uri,
+            chunk_id=message.chunk_id,
+            document_id=message.document_id,
+            generation=message.generation,
+            title=message.title,
+            path=tuple(message.hierarchy_path),
+            pages=tuple(message.page_numbers),
+            span=Span.of(message.span),
+            metadata=plain_metadata(message.metadata),
+            message=message,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults(Sequence[Hit]):
+    """The hits of a search, best first; `len`, indexes and loops are those of the hits."""
+
+    hits: tuple[Hit, ...]
+    message: retrieve_service_pb2.RetrieveResponse = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: retrieve_service_pb2.RetrieveResponse) -> "SearchResults":
+        """Return the results of a message."""
+        return cls(tuple(map(Hit.of, message.results)), message)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Hit]: ...
+    def __getitem__(self, index: int | slice) -> Hit | Sequence[Hit]:
+        """Return the hit, or the hits, at an index that counts from 0."""
+        return self.hits[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A passage of a stored text: `quote` is exactly its characters at `span`.
+
+    What `verify` needs are `document_id`, `generation`, `quote` and `span`, so that a citation can be kept as plain
+    data and made again.
+    """
+
+    document_id: str
+    generation: int
+    quote: str
+    span: Span
+    marker: int = 0
+    source: str = ""
+    chunk_id: str = ""
+    title: str = ""
+    heading: str = ""
+    pages: tuple[int, ...] = ()
+    collection: str = ""
+    message: citation_pb2.Citation | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: citation_pb2.Citation) -> "Citation":
+        """Return the citation of a message."""
+        return cls(
+            document_id=message.document_id,
+            generation=message.generation,
+            quote=message.quote,
+            span=Span.of(message.span),
+            marker=message.marker,
+            source=message.source_uri,
+            chunk_id=message.chunk_id,
+            title=message.title,
+            heading=message.section_heading or message.chapter,
+            pages=tuple(message.page_numbers),
+            collection=message.collection,
+            message=message,
+        )
+
+    def to_message(self) -> citation_pb2.Citation:
+        """Return the message it was made from, else one of what can be verified."""
+        if self.message is not None:
+            return self.message
+        span = span_pb2.Span(
+            start=self.span.start, end=self.span.end, start_byte=self.span.start_byte, end_byte=self.span.end_byte
+        )
+        return citation_pb2.Citation(
+            document_id=self.document_id,
+            generation=self.generation,
+            quote=self.quote,
+            span=span,
+            marker=self.marker,
+            chunk_id=self.chunk_id,
+            collection=self.collection,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with its citations; `str` of it is its text.
+
+    `grounded` says that every statement is supported; `refusal` why there is no answer, such as `no_results`, and is
+    empty where there is one. `confidence` is from 0 to 1. `session_id` is empty outside of sessions.
+    """
+
+    text: str
+    citations: tuple[Citation, ...]
+    grounded: bool
+    confidence: float
+    refusal: str
+    session_id: str
+    message_id: str
+    message: answer_pb2.Answer = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: answer_pb2.Answer) -> "Answer":
+        """Return the answer of a message."""
+        return cls(
+            text=message.content,
+            citations=tuple(map(Citation.of, message.citations)),
+            grounded=message.grounded,
+            confidence=message.confidence,
+            refusal=short_name(answer_pb2.RefusalReason, message.refusal_reason),
+            session_id=message.session_id,
+            message_id=message.message_id,
+            message=message,
+        )
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of the text of an answer that is being made."""
+
+    text: str
+    message: answer_service_pb2.AnswerEvent = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What was found for an answer that is being made."""
+
+    hits: tuple[Hit, ...]
+    message: answer_service_pb2.AnswerEvent = field(repr=False, compare=False)
+
+
+AnswerEvent: TypeAlias = Sources | TextDelta | Citation | Answer
+"""What `ask_stream` yields: what was found, pieces of the text and citations as they come, and the whole answer."""
+
+
+def answer_event(message: answer_service_pb2.AnswerEvent) -> AnswerEvent | None:
+    """Return the event of a message; None for one of a later version."""
+    match message.WhichOneof("event"):
+        case "retrieved":
+            return Sources(tuple(map(Hit.of, message.retrieved.hits)), message)
+        case "text_delta":
+            return TextDelta(message.text_delta.text, message)
+        case "citation":
+            return Citation.of(message.citation.citation)
+        case "final":
+            return Answer.of(message.final.answer)
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCitation:
+    """What became of a citation: `verified` says that the stored text has its quote at its place.
+
+    `failure` is why not, such as `text_differs`. `is_current` says that the generation it cites is the live one.
+    """
+
+    citation: Citation
+    verified: bool
+    failure: str
+    is_current: bool
+    message: citation_pb2.CitationVerification = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The citations of an answer compared with the stored texts; `verified` says that all of them are exact."""
+
+    verified: bool
+    citations: tuple[CheckedCitation, ...]
+    message: answer_service_pb2.VerifyCitationsResponse = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: answer_service_pb2.VerifyCitationsResponse, citations: Sequence[Citation]) -> "Verification":
+        """Return the verification of a message for the citations that were sent."""
+        checked = tuple(
+            CheckedCitation(
+                citation,
+                verified=each.verdict
+                in {citation_pb2.CITATION_VERDICT_EXACT, citation_pb2.CITATION_VERDICT_NORMALIZED},
+                failure=short_name(citation_pb2.VerificationFailure, each.failure),
+                is_current=each.generation_live,
+                message=each,
+            )
+            for citation, each in zip(citations, message.verifications, strict=True)
+        )
+        return cls(message.all_verified, checked, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A stored document; `generation` counts its versions from 1, times are in UTC."""
+
+    document_id: str
+    source: str
+    title: str
+    creators: tuple[str, ...]
+    tags: tuple[str, ...]
+    metadata: Mapping[str, MetadataValue]
+    generation: int
+    chunk_count: int
+    char_count: int
+    update_time: datetime | None
+    delete_time: datetime | None
+    message: document_pb2.Document = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: document_pb2.Document) -> "Document":
+        """Return the document of a message."""
+        return cls(
+            document_id=message.document_id,
+            source=message.source_uri,
+            title=message.fields.title or message.display_title,
+            creators=tuple(message.fields.creators),
+            tags=tuple(message.fields.tags),
+            metadata=plain_metadata(message.fields.metadata),
+            generation=message.generation,
+            chunk_count=message.chunk_count,
+            char_count=message.total_chars,
+            update_time=_time(message, "update_time"),
+            delete_time=_time(message, "delete_time"),
+            message=message,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an ingest is: `stage` such as `embedding`, and how much of `total` is done; `total` 0 is not known."""
+
+    stage: str
+    done: int
+    total: int
+    message: progress_pb2.Progress = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: progress_pb2.Progress) -> "Progress":
+        """Return the progress of a message."""
+        stage = short_name(progress_pb2.ProgressStage, message.stage)
+        return cls(stage, message.done_count, message.total_count, message)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """What an ingest did: `outcome` is created, replaced, unchanged or reused.
+
+    `chunk_count` is the size of the live generation and `embedded_count` the number of texts embedded for it.
+    """
+
+    outcome: str
+    document: Document
+    chunk_count: int
+    embedded_count: int
+    warnings: tuple[str, ...]
+    message: ingest_result_pb2.IngestResult = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: ingest_result_pb2.IngestResult) -> "IngestResult":
+        """Return the result of a message."""
+        return cls(
+            outcome=short_name(ingest_result_pb2.IngestOutcome, message.outcome),
+            document=Document.of(message.document),
+            chunk_count=message.counts.chunk_count,
+            embedded_count=message.counts.embedded_count,
+            warnings=tuple(warning.message for warning in message.warnings),
+            message=message,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What a deletion did; `permanent` says that it cannot be taken back."""
+
+    permanent: bool
+    document_count: int
+    chunk_count: int
+    message: deletion_pb2.DeletionReceipt = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: deletion_pb2.DeletionReceipt) -> "Deletion":
+        """Return the deletion of a receipt."""
+        return cls(message.permanent, message.document_count, message.chunk_count, message)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionInfo:
+    """What is known about a collection; `profile` is documents, conversations, memory, web or book."""
+
+    name: str
+    profile: str
+    document_count: int
+    chunk_count: int
+    embedding_model: str
+    message: collection_pb2.Collection = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: collection_pb2.Collection) -> "CollectionInfo":
+        """Return the facts of a message."""
+        return cls(
+            name=message.name,
+            profile=short_name(collection_pb2.Profile, message.profile),
+            document_count=message.document_count,
+            chunk_count=message.chunk_count,
+            embedding_model=message.embedding.model_name,
+            message=message,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation: questions asked in it are understood from those before."""
+
+    session_id: str
+    collection: str
+    message: session_pb2.Session = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: session_pb2.Session) -> "Session":
+        """Return the session of a message."""
+        return cls(message.session_id, message.collection, message)
+
+
+def short_name(kind: Any, value: int) -> str:
+    """Return the name of an enum value without its prefix, such as `no_results`; empty for the one not given."""
+    if value == 0:
+        return ""
+    known = kind.DESCRIPTOR.values_by_number.get(value)  # a later version of the server may have more
+    prefix = kind.DESCRIPTOR.values[0].name.removesuffix("UNSPECIFIED")
+    return str(value) if known is None else str(known.name.removeprefix(prefix).lower())
+
+
+def _time(message: Message, name: str) -> datetime | None:
+    held: Timestamp = getattr(message, name)
+    return held.ToDatetime(UTC) if message.HasField(name) else None

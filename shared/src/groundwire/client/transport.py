@@ -1,0 +1,227 @@
+"""Where the clients send their calls, and the two ways to wait for what comes back.
+
+What a client does is written once, as coroutines (see `groundwire.client.operations`): with `AsyncTransport` they wait
+in the event loop, with `SyncTransport` in the thread.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
+from contextlib import aclosing, closing, contextmanager
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.kernel.errors import CallCancelledError
+from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.methods import DeadlineTable
+
+if TYPE_CHECKING:
+    from groundwire.client.calls import StreamCall, UnaryCall
+    from groundwire.client.upload import Upload
+
+RequestT = TypeVar("RequestT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
+ResultT = TypeVar("ResultT")
+UPLOAD_PATH: Final = "/groundwire.api.ingest.v1.IngestService/UploadDocument"
+CallMetadata: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
+"""Metadata of calls by their keys, such as `{"authorization": "Bearer …"}`, or a function that returns them."""
+
+
+class Transport:
+    """A channel, and what is true of every call on it.
+
+    Coroutines that are written for both kinds of client await its methods.
+
+    Args:
+        channel: of gRPC, blocking or asynchronous as the subclass is.
+        timeout_s: time limit of every call instead of those of `groundwire.rpc.methods`.
+        metadata: goes out with each call; a function is asked anew each time, as tokens that expire need it.
+    """
+
+    def __init__(self, channel: Any, timeout_s: float | None = None, metadata: CallMetadata | None = None) -> None:
+        self.channel = channel
+        self.closed = threading.Event()
+        self.bound_calls: dict[str, Any] = {}
+        self._timeout_s = timeout_s
+        self._metadata = metadata
+
+    def limit_s(self, path: str) -> float | None:
+        """Return the time limit of a method."""
+        return DeadlineTable().limit_s(path) if self._timeout_s is None else self._timeout_s
+
+    def sent_metadata(self) -> tuple[tuple[str, str], ...] | None:
+        """Return the metadata of a call that begins now."""
+        given = self._metadata() if callable(self._metadata) else self._metadata
+        return tuple((key.lower(), value) for key, value in given.items()) if given else None
+
+    @contextmanager
+    def typed_errors(self) -> Iterator[None]:
+        """Raise the error that the server raised, or CallCancelledError where the client was closed."""
+        try:
+            yield
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from error
+        except (ValueError, grpc.aio.UsageError) as error:  # what the library says of a channel that is closed
+            if not self.closed.is_set():
+                raise
+            raise CallCancelledError("the client is closed") from error
+        except asyncio.CancelledError as error:  # the library cancels calls under way as if their task had been
+            task = asyncio.current_task()
+            if not self.closed.is_set() or (task is not None and task.cancelling()):
+                raise
+            raise CallCancelledError("the client was closed") from error
+
+    async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
+        """Send a request and return the response; errors are those of `groundwire.kernel.errors`."""
+        raise NotImplementedError
+
+    def receive(
+        self, call: "StreamCall[..., RequestT, ResponseT]", request: RequestT
+    ) -> AsyncGenerator[ResponseT, None]:
+        """Send a request and yield the responses; errors are those of `groundwire.kernel.errors`."""
+        raise NotImplementedError
+
+    async def exchange(self, upload: "Upload") -> None:
+        """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
+        raise NotImplementedError
+
+    async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
+        """Return what blocking work returns; no event loop waits for it."""
+        raise NotImplementedError
+
+    async def pause(self, pause_s: float) -> bool:
+        """Wait; return False if the client was closed meanwhile."""
+        raise NotImplementedError
+
+    def open_exchange(self, messages: Any) -> Any:
+        """Begin an upload and return the call."""
+        method = self.channel.stream_stream(
+            UPLOAD_PATH,
+            request_serializer=pb.UploadDocumentRequest.SerializeToString,
+            response_deserializer=pb.UploadDocumentResponse.FromString,
+        )
+        return method(messages, timeout=self.limit_s(UPLOAD_PATH), metadata=self.sent_metadata())
+
+
+class SyncTransport(Transport):
+    """Waits in the thread, so that its coroutines never give control away."""
+
+    async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
+        """Send a request and return the response."""
+        return call.blocking(self).send(request)
+
+    async def receive(
+        self, call: "StreamCall[..., RequestT, ResponseT]", request: RequestT
+    ) -> AsyncGenerator[ResponseT, None]:
+        """Send a request and yield the responses."""
+        with closing(call.blocking(self).send(request)) as responses:
+            for response in responses:
+                yield response
+
+    async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
+        """Return what the work returns."""
+        return work()
+
+    async def pause(self, pause_s: float) -> bool:
+        """Wait; return False as soon as the client is closed."""
+        return not self.closed.wait(pause_s)
+
+    async def exchange(self, upload: "Upload") -> None:
+        """Make one attempt of an upload."""
+        offsets: SimpleQueue[int | None] = SimpleQueue()
+        try:
+            with self.typed_errors():
+                for response in self.open_exchange(_parts(upload, offsets)):
+                    offset = upload.take(response)
+                    if offset is not None:
+                        offsets.put(offset)
+        finally:
+            offsets.put(None)
+
+
+class AsyncTransport(Transport):
+    """Waits in the event loop."""
+
+    async def send(self, call: "UnaryCall[..., RequestT, ResponseT]", request: RequestT) -> ResponseT:
+        """Send a request and return the response."""
+        return await call.awaited(self).send(request)
+
+    async def receive(
+        self, call: "StreamCall[..., RequestT, ResponseT]", request: RequestT
+    ) -> AsyncGenerator[ResponseT, None]:
+        """Send a request and yield the responses."""
+        async with aclosing(call.awaited(self).send(request)) as responses:
+            async for response in responses:
+                yield response
+
+    async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
+        """Return what the work returns, which is done in a thread."""
+        return await asyncio.to_thread(work)
+
+    async def pause(self, pause_s: float) -> bool:
+        """Wait; return False if the client was closed meanwhile."""
+        await asyncio.sleep(pause_s)
+        return not self.closed.is_set()
+
+    async def exchange(self, upload: "Upload") -> None:
+        """Make one attempt of an upload."""
+        offsets: asyncio.Queue[int | None] = asyncio.Queue()
+        try:
+            with self.typed_errors():
+                async for response in self.open_exchange(_awaited_parts(upload, offsets)):
+                    offset = upload.take(response)
+                    if offset is not None:
+                        offsets.put_nowait(offset)
+        finally:
+            offsets.put_nowait(None)
+
+
+class Caller:
+    """A client, or a part of one."""
+
+    _transport: Transport
+
+
+class SyncCaller(Caller):
+    """A client whose methods block until they are done."""
+
+    _transport: SyncTransport
+
+
+class AsyncCaller(Caller):
+    """A client whose methods are awaited or iterated with `async for`."""
+
+    _transport: AsyncTransport
+
+
+def _parts(upload: "Upload", offsets: "SimpleQueue[int | None]") -> Generator[pb.UploadDocumentRequest, None, None]:
+    """Yield the header and, once the server said from where, the parts; runs in a thread of the library."""
+    yield upload.first_message()
+    offset = offsets.get()
+    if offset is None:
+        return
+    with upload.path.open("rb") as file:
+        while (message := upload.next_part(file, offset)) is not None:
+            yield message
+            offset += len(message.part.data)
+
+
+async def _awaited_parts(
+    upload: "Upload", offsets: "asyncio.Queue[int | None]"
+) -> AsyncIterator[pb.UploadDocumentRequest]:
+    """Yield the header and, once the server said from where, the parts."""
+    yield upload.first_message()
+    offset = await offsets.get()
+    if offset is None:
+        return
+    file = await asyncio.to_thread(upload.path.open, "rb")
+    try:
+        while (message := await asyncio.to_thread(upload.next_part, file, offset)) is not None:
+            yield message
+            offset += len(message.part.data)
+    finally:
+        file.close()

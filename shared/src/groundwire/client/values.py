@@ -1,0 +1,135 @@
+"""Plain Python values in requests and responses: metadata, fields of documents, filters."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from typing import Any, TypeAlias, TypedDict
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from groundwire.api.common.v1 import metadata_filter_pb2
+from groundwire.api.common.v1 import metadata_value_pb2 as pb
+from groundwire.api.common.v1.document_pb2 import DocumentFields
+from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.filter_json import parse_filter, parse_filter_text
+from groundwire.rpc.filter_messages import to_filter_message
+
+MetadataValue: TypeAlias = str | int | float | bool | datetime | Sequence[str] | Sequence[int] | Sequence[float]
+"""A value of metadata. Times come back as ISO 8601 texts, sequences as lists."""
+FilterJson: TypeAlias = Mapping[str, Any] | str
+"""A filter in its JSON form, such as `{"year": {"$gte": 2024}}`, or the text of it."""
+
+_LISTS = ((bool, "bool_list"), (int, "int64_list"), (float, "double_list"), (str, "string_list"))
+
+
+class Fields(TypedDict, total=False):
+    """What a caller says about a document; what is left out the document says itself, or it stays as it was.
+
+    A date is its first moment in UTC, a time has a time zone.
+    """
+
+    title: str
+    creators: Sequence[str]
+    subjects: Sequence[str]
+    description: str
+    date_created: date
+    language: str
+    category: str
+    tags: Sequence[str]
+    project: str
+    metadata: Mapping[str, MetadataValue]
+
+
+def fields_message(fields: Fields) -> DocumentFields | None:
+    """Return the message of what is said about a document, None when nothing is.
+
+    Raises:
+        InvalidRequestError: naming each field whose value no message can hold.
+    """
+    if not fields:
+        return None
+    said: dict[str, Any] = dict(fields)
+    message = DocumentFields()
+    for key, value in said.pop("metadata", {}).items():
+        message.metadata[key].CopyFrom(value_message(value, f"metadata[{key!r}]"))
+    if (created := said.pop("date_created", None)) is not None:
+        message.date_created.CopyFrom(_timestamp(created, "date_created"))
+    for name, value in said.items():
+        try:
+            message.MergeFrom(DocumentFields(**{name: value}))
+        except (TypeError, ValueError) as error:
+            raise InvalidRequestError.of(name, f"is no value of this field: {error}") from error
+    return message
+
+
+def filter_message(condition: FilterJson | None) -> metadata_filter_pb2.MetadataFilter | None:
+    """Return the message of a filter.
+
+    Raises:
+        InvalidFilterError: it is no filter.
+    """
+    if condition is None:
+        return None
+    return to_filter_message(parse_filter_text(condition) if isinstance(condition, str) else parse_filter(condition))
+
+
+def value_message(value: Any, place: str) -> pb.MetadataValue:
+    """Return the message of one value.
+
+    Raises:
+        InvalidRequestError: naming `place`, it is null, an object, a list of several kinds or a number too large.
+    """
+    try:
+        match value:
+            case bool():
+                return pb.MetadataValue(bool_value=value)
+            case int():
+                return pb.MetadataValue(int64_value=value)
+            case float():
+                return pb.MetadataValue(double_value=value)
+            case str():
+                return pb.MetadataValue(string_value=value)
+            case datetime():
+                return pb.MetadataValue(timestamp_value=_timestamp(value, place))
+            case [*items]:
+                return _list_message(items, place)
+    except ValueError as error:
+        raise InvalidRequestError.of(place, f"cannot be stored: {error}") from error
+    raise InvalidRequestError.of(place, "must be a text, a number, true, false, or a list of one kind of these")
+
+
+def plain_metadata(metadata: Mapping[str, pb.MetadataValue]) -> dict[str, MetadataValue]:
+    """Return metadata as plain values by their keys, in the order of the keys."""
+    return {key: plain_value(metadata[key]) for key in sorted(metadata)}
+
+
+def plain_value(message: pb.MetadataValue) -> Any:
+    """Return the value as JSON holds it; times as ISO 8601 texts."""
+    kind = message.WhichOneof("value")
+    if kind is None:
+        return None
+    if kind == "timestamp_value":
+        return message.timestamp_value.ToJsonString()
+    held: Any = getattr(message, kind)
+    return list(held.values) if kind.endswith("_list") else held
+
+
+def _list_message(items: list[Any], place: str) -> pb.MetadataValue:
+    kinds = {type(item) for item in items}
+    if kinds == {int, float}:
+        kinds = {float}
+    for kind, name in _LISTS:
+        if kinds == {kind}:
+            message = pb.MetadataValue()
+            getattr(message, name).values.extend(items)
+            return message
+    raise InvalidRequestError.of(place, "must be a list of texts, of numbers, or of truth values, and not empty")
+
+
+def _timestamp(moment: date, place: str) -> Timestamp:
+    if not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time(), UTC)
+    if moment.tzinfo is None:
+        raise InvalidRequestError.of(place, "must have a time zone")
+    message = Timestamp()
+    message.FromDatetime(moment)
+    return message

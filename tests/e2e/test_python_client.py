@@ -1,0 +1,160 @@
+"""The main job with the Python client, blocking and asynchronous, against a real server."""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groundwire.client import (
+    Answer,
+    AsyncGroundwireClient,
+    Citation,
+    Collection,
+    GroundwireClient,
+    Progress,
+    Sources,
+    TextDelta,
+)
+from groundwire.kernel.errors import (
+    CollectionNotFoundError,
+    DocumentNotFoundError,
+    InvalidFilterError,
+    InvalidRequestError,
+    SessionNotFoundError,
+)
+from tests.e2e.server import ServerProcess
+
+TIDES = "# Tides\n\nThe moon causes the tides of the sea. A spring tide is the highest tide.\n"
+BREAD = "# Bread\n\nSourdough rises because of wild yeast. It needs flour, water and salt.\n"
+
+
+@pytest.fixture(scope="module")
+def client(server: ServerProcess) -> Iterator[GroundwireClient]:
+    with GroundwireClient(server.address) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def notes(client: GroundwireClient, tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    folder = tmp_path_factory.mktemp("notes")
+    (folder / "tides.md").write_text(TIDES, encoding="utf-8")
+    notes = client.collection("notes")
+    assert notes.create().profile == "documents"
+    done = notes.ingest(folder / "tides.md", metadata={"year": 2024}, tags=["sea"], creators=["Doe, Jane"])
+    assert (done.outcome, done.chunk_count, done.document.source) == ("created", 1, "tides.md")
+    notes.ingest_text(BREAD, source="bread.md", metadata={"year": 1999}, title="On bread")
+    return notes
+
+
+def test_a_filtered_search(notes: Collection) -> None:
+    found = notes.search("tides of the sea", k=5, filter={"year": {"$gte": 2024}})
+    assert [hit.source for hit in found] == ["tides.md"]
+    assert (len(found), found[0].rank, found[0].metadata) == (1, 1, {"year": 2024})
+    assert found[0].text == notes.text("tides.md")[found[0].span.start : found[0].span.end]
+    assert found.message.results[0].chunk_id == found[0].chunk_id
+    assert len(notes.search("anything", k=1, mode="vector")) == 1
+
+
+def test_an_answer_is_cited_and_verified(client: GroundwireClient, notes: Collection) -> None:
+    answer = notes.ask("What causes the tides of the sea?")
+    assert answer.grounded
+    assert answer.refusal == ""
+    assert answer.citations[0].source == "tides.md"
+    checked = client.verify(answer)
+    assert checked.verified
+    assert [each.citation for each in checked.citations] == list(answer.citations)
+    plain = dataclasses.asdict(dataclasses.replace(answer.citations[0], message=None))
+    again = Citation(**plain | {"span": answer.citations[0].span})
+    assert client.verify([again]).verified
+    forged = dataclasses.replace(again, quote=again.quote.replace("moon", "king"))
+    (failed,) = client.verify([forged]).citations
+    assert (failed.verified, failed.failure, failed.is_current) == (False, "text_differs", True)
+
+
+def test_an_answer_that_the_material_does_not_give_is_refused(notes: Collection) -> None:
+    answer = notes.ask("Who won the chess championship of 1972?", filter={"year": 1800})
+    assert (answer.grounded, answer.citations, answer.refusal) == (False, (), "no_results")
+
+
+def test_a_session_is_continued(client: GroundwireClient, notes: Collection) -> None:
+    session = notes.start_session()
+    first = notes.ask("What causes the tides of the sea?", session=session)
+    second = notes.ask("And which is the highest?", session=session.session_id)
+    assert first.session_id == second.session_id == session.session_id
+    stored = client.get_session(session_id=session.session_id).session
+    assert stored.message_count == 4
+
+
+def test_a_streamed_answer_ends_with_the_whole_of_it(notes: Collection) -> None:
+    events = list(notes.ask_stream("What causes the tides of the sea?"))
+    answer = events[-1]
+    assert isinstance(answer, Answer)
+    assert isinstance(events[0], Sources)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer.text
+    assert [event for event in events if isinstance(event, Citation)] == list(answer.citations)
+
+
+def test_documents_are_listed_found_and_deleted(client: GroundwireClient, notes: Collection) -> None:
+    assert [each.source for each in notes.documents()] == ["bread.md", "tides.md"]
+    assert [each.source for each in notes.documents(filter={"year": 2024})] == ["tides.md"]
+    document = notes.document("tides.md")
+    assert (document.creators, document.tags, document.metadata) == (("Doe, Jane",), ("sea",), {"year": 2024})
+    assert notes.document(document.document_id) == document
+    assert notes.document("bread.md").title == "On bread"
+    notes.ingest_text("To be forgotten.", source="old.md")
+    assert notes.delete_document("old.md", permanent=True).document_count == 1
+    with pytest.raises(DocumentNotFoundError):
+        notes.document("old.md")
+    assert "notes" in [info.name for info in client.collections()]
+    drafts = client.collection("drafts")
+    drafts.create(profile="book")
+    assert drafts.info().profile == "book"
+    drafts.delete()
+    with pytest.raises(CollectionNotFoundError):
+        drafts.info()
+
+
+def test_a_large_file_is_uploaded_and_reported(client: GroundwireClient, tmp_path: Path) -> None:
+    (tmp_path / "large.txt").write_text("The moon causes the tides of the sea. " * 200, encoding="utf-8")
+    large = client.collection("large")
+    large.create()
+    reports: list[Progress] = []
+    done = large.ingest(tmp_path / "large.txt", source="books/large.txt", on_progress=reports.append)
+    assert (done.outcome, done.document.source) == ("created", "books/large.txt")
+    assert {"receiving", "embedding"} <= {report.stage for report in reports}
+    assert large.ingest(tmp_path / "large.txt", source="books/large.txt").outcome == "unchanged"
+
+
+def test_mistakes_are_typed(client: GroundwireClient, notes: Collection, tmp_path: Path) -> None:
+    with pytest.raises(CollectionNotFoundError):
+        client.collection("nope").search("x")
+    with pytest.raises(InvalidFilterError, match="did you mean 'year'"):
+        notes.search("x", filter={"yaer": 1})
+    with pytest.raises(InvalidRequestError, match="hybrid, vector, lexical"):
+        notes.search("x", mode="fuzzy")
+    with pytest.raises(SessionNotFoundError):
+        notes.ask("Why?", session="00000000-0000-4000-8000-000000000000")
+    with pytest.raises(FileNotFoundError):
+        notes.ingest(tmp_path / "none.md")
+
+
+async def test_the_asynchronous_client_does_the_same(server: ServerProcess, notes: Collection, tmp_path: Path) -> None:
+    async with AsyncGroundwireClient(server.address) as client:
+        same = client.collection("notes")
+        assert repr(same) == "AsyncCollection('notes')"
+        question, where = "What causes the tides of the sea?", {"year": {"$gte": 2024}}
+        assert (await same.search(question, filter=where)).hits == notes.search(question, filter=where).hits
+        answer = await same.ask(question)
+        assert answer.text == notes.ask(question).text
+        assert (await client.verify(answer)).verified
+        events = [event async for event in same.ask_stream(question)]
+        assert [type(event) for event in events] == [type(event) for event in notes.ask_stream(question)]
+        assert [each.source async for each in same.documents()] == [each.source for each in notes.documents()]
+        (tmp_path / "a.md").write_text(BREAD, encoding="utf-8")
+        asynchronous = client.collection("asynchronous")
+        await asynchronous.create()
+        reports: list[Progress] = []
+        assert (await asynchronous.ingest(tmp_path / "a.md", on_progress=reports.append)).outcome == "created"
+        assert reports
+        assert await asynchronous.text("a.md") == BREAD

@@ -1,0 +1,81 @@
+"""Plain Python values become the messages of the contract, and come back."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from groundwire.api.answer.v1 import answer_pb2
+from groundwire.client import Answer, Citation, Span
+from groundwire.client.results import short_name
+from groundwire.client.values import Fields, fields_message, filter_message, plain_metadata
+from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"a": "x", "b": 1, "c": 1.5, "d": True},
+        {"texts": ["x", "y"], "numbers": [1, 2], "mixed": [1.0, 2.5], "truths": [True]},
+    ],
+)
+def test_metadata_come_back_as_they_went(metadata: dict[str, Any]) -> None:
+    message = fields_message({"metadata": metadata})
+    assert message is not None
+    found = plain_metadata(message.metadata)
+    assert found == dict(sorted(metadata.items()))
+    assert [type(value) for value in found.values()] == [type(metadata[key]) for key in sorted(metadata)]
+
+
+def test_a_date_is_its_first_moment_in_utc() -> None:
+    for given in (date(2024, 5, 1), datetime(2024, 5, 1, tzinfo=UTC)):
+        message = fields_message({"date_created": given, "metadata": {"at": datetime(2024, 5, 1, tzinfo=UTC)}})
+        assert message is not None
+        assert message.date_created.ToJsonString() == "2024-05-01T00:00:00Z"
+        assert plain_metadata(message.metadata) == {"at": "2024-05-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"metadata": {"a": None}}, "metadata['a']"),
+        ({"metadata": {"a": {"b": 1}}}, "metadata['a']"),
+        ({"metadata": {"a": 2**63}}, "metadata['a']"),
+        ({"date_created": datetime(2024, 5, 1)}, "date_created"),  # noqa: DTZ001 - it lacks a zone on purpose
+        ({"title": 7}, "title"),
+        ({"titel": "x"}, "titel"),
+        ({"tags": [1]}, "tags"),
+    ],
+)
+def test_what_no_message_can_hold_is_named(fields: Any, place: str) -> None:
+    given: Fields = fields
+    with pytest.raises(InvalidRequestError) as refused:
+        fields_message(given)
+    assert [violation.field for violation in refused.value.violations] == [place]
+
+
+def test_nothing_said_is_no_message() -> None:
+    assert fields_message({}) is None
+    assert filter_message(None) is None
+    assert filter_message({"year": 2024}) == filter_message('{"year": 2024}')
+    with pytest.raises(InvalidFilterError):
+        filter_message({"year": {"$more": 1}})
+
+
+def test_a_result_shows_its_values_and_not_its_message() -> None:
+    message = answer_pb2.Answer(content="Yes.", grounded=True, refusal_reason=answer_pb2.REFUSAL_REASON_NO_RESULTS)
+    answer = Answer.of(message)
+    assert str(answer) == "Yes."
+    assert repr(answer).startswith("Answer(text='Yes.', citations=(), grounded=True, ")
+    assert "message=" not in repr(answer)
+    assert (answer.refusal, answer.message) == ("no_results", message)
+    assert answer == Answer.of(answer_pb2.Answer.FromString(message.SerializeToString()))
+    assert short_name(answer_pb2.RefusalReason, 0) == ""
+    assert short_name(answer_pb2.RefusalReason, 99) == "99"
+
+
+def test_a_citation_can_be_made_from_plain_data() -> None:
+    citation = Citation("doc_1", 2, "quote", Span(3, 8, 3, 8))
+    message = citation.to_message()
+    assert Citation.of(message) == citation
+    assert (message.document_id, message.generation, message.span.end_byte) == ("doc_1", 2, 8)
