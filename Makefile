@@ -18,7 +18,7 @@ DELIVERED ?= \
 	R12 R26
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-slow test-faults test-limits test-node requirements check format protos wheel-test clean
+.PHONY: help demo serve test test-slow test-faults test-limits test-clients requirements check format protos wheel-test clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -36,7 +36,7 @@ serve: $(STAMP) ## Run all services in one process on 127.0.0.1:50051, data in g
 	$(BIN)/groundwire serve --data groundwire-data
 
 test: $(STAMP) ## Run the tests
-	$(BIN)/pytest -m "not slow and not faults and not node"
+	$(BIN)/pytest -m "not slow and not faults and not clients"
 
 test-slow: $(STAMP) ## Run the tests that take minutes
 	$(BIN)/pytest -m "slow and not limits" --timeout 1800
@@ -47,8 +47,8 @@ test-faults: $(STAMP) ## Run the tests that kill processes
 test-limits: $(STAMP) ## Run the tests with more load than there are workers
 	$(BIN)/pytest -m limits --timeout 1800
 
-test-node: $(STAMP) ## Run the client written in another language (needs Node.js and npm)
-	$(BIN)/pytest -m node --timeout 600
+test-clients: $(STAMP) ## Run the clients in other languages (needs Go, Node.js, a JDK and apt-get)
+	$(BIN)/pytest -m clients --timeout 900
 
 requirements: $(STAMP) ## Print which row of the source designs is shown by which tests
 	$(BIN)/python scripts/requirements_table.py $(DELIVERED:%=--require %)

@@ -94,7 +94,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--require", action="append", default=[], help="rows that must be shown: S1-05, S1-01..S1-93, or C01..C07"
     )
-    parser.add_argument("--markers", default="not slow and not faults and not node", help="which tests to run")
+    parser.add_argument("--markers", default="not slow and not faults and not clients", help="which tests to run")
     return parser.parse_args()
 
 
