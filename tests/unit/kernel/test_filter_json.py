@@ -1,6 +1,7 @@
 """The JSON form of filters means what it says, and says what is wrong."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.kernel.errors import InvalidFilterError
-from groundwire.kernel.filter_json import filter_to_json, parse_filter, parse_filter_text
+from groundwire.kernel.filter_json import JsonFilter, filter_to_json, parse_filter, parse_filter_text
 from groundwire.kernel.filters import (
     And,
     Comparator,
@@ -143,11 +144,21 @@ def test_deep_nesting_is_refused_before_it_can_exhaust_the_stack() -> None:
         parse_filter(document)
 
 
-def test_eight_levels_are_accepted() -> None:
-    document: dict[str, Any] = {"a": 1}
-    for _ in range(8):
-        document = {"$not": document}
-    assert isinstance(parse_filter(document), Not)
+@pytest.mark.parametrize(
+    ("wrap", "levels"),
+    [
+        pytest.param(lambda inner: {"$not": inner}, 8, id="not"),
+        pytest.param(lambda inner: {"$or": [inner]}, 8, id="or"),
+        pytest.param(lambda inner: {"$and": [inner]}, 9, id="and, of which the one at the top is no level"),
+    ],
+)
+def test_eight_levels_are_accepted_and_no_more(wrap: Callable[[JsonFilter], JsonFilter], levels: int) -> None:
+    document: JsonFilter = {"a": {"$eq": 1}}
+    for _ in range(levels):
+        document = wrap(document)
+    assert filter_to_json(parse_filter(document)) == document
+    with pytest.raises(InvalidFilterError, match="nested deeper than 8"):
+        parse_filter(wrap(document))
 
 
 @pytest.mark.parametrize(
