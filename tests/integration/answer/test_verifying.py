@@ -126,6 +126,8 @@ async def test_citations_of_a_deleted_document_fail(rig: Rig) -> None:
     rig.library.documents.delete(DEFAULT_TENANT, "docs", document.document_id)
     found = (await _verify(rig, citation)).verifications[0]
     assert _FAILURE(found.failure) == "VERIFICATION_FAILURE_DOCUMENT_NOT_FOUND"
+    assert (found.current_generation, found.generation_live, found.stored_text) == (0, False, "")
+    assert not found.HasField("current_span")
 
 
 async def test_an_answer_that_cites_nothing_verifies(rig: Rig) -> None:
