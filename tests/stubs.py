@@ -17,6 +17,7 @@ from groundwire.api.retrieve.v1 import (
     retrieve_service_pb2,
     retrieve_service_pb2_grpc,
 )
+from groundwire.api.server.v1 import server_service_pb2, server_service_pb2_grpc
 
 SERVICES = {
     service.name: service
@@ -27,6 +28,7 @@ SERVICES = {
         retrieve_service_pb2,
         library_service_pb2,
         answer_service_pb2,
+        server_service_pb2,
     )
     for service in file.DESCRIPTOR.services_by_name.values()
 }
@@ -49,6 +51,7 @@ class Stubs:
             retrieve_service_pb2_grpc.RetrieveServiceStub,
             library_service_pb2_grpc.LibraryServiceStub,
             answer_service_pb2_grpc.AnswerServiceStub,
+            server_service_pb2_grpc.ServerServiceStub,
         ):
             vars(self).update(vars(stub(channel)))
 

@@ -34,6 +34,7 @@ CALLS = {
     "LibraryService": """
         GetDocument ListDocuments GetDocumentText GetChunk ListChunks GetSchema ValidateMetadata GetStats ListQueryLogs
         GetPipelineStats""",
+    "ServerService": "GetServerInfo",
     "AnswerService": "CreateSession GetSession ListSessions EndSession Ask AskStream VerifyCitations",
 }
 STREAMED_REQUESTS = {"UploadDocument"}

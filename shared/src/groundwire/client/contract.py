@@ -8,6 +8,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
+from groundwire.api.server.v1 import server_service_pb2 as server_pb
 from groundwire.client.calls import StreamCall, UnaryCall
 
 _INGEST = "/groundwire.api.ingest.v1.IngestService/"
@@ -15,6 +16,7 @@ _COLLECTION = "/groundwire.api.ingest.v1.CollectionService/"
 _MAINTENANCE = "/groundwire.api.ingest.v1.MaintenanceService/"
 _LIBRARY = "/groundwire.api.retrieve.v1.LibraryService/"
 _RETRIEVE = "/groundwire.api.retrieve.v1.RetrieveService/"
+_SERVER = "/groundwire.api.server.v1.ServerService/"
 _ANSWER = "/groundwire.api.answer.v1.AnswerService/"
 
 
@@ -107,4 +109,5 @@ class Contract:
         _ANSWER + "VerifyCitations", answer_pb.VerifyCitationsRequest, answer_pb.VerifyCitationsResponse
     )
 
+    server_info = UnaryCall(_SERVER + "GetServerInfo", server_pb.GetServerInfoRequest, server_pb.GetServerInfoResponse)
     health = UnaryCall("/grpc.health.v1.Health/Check", health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse)

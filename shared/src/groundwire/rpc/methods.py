@@ -63,6 +63,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "ValidateMetadata": Method(Work.READ),
         "GetStats": Method(Work.READ),
         "GetHousekeeping": Method(Work.READ),
+        "GetServerInfo": Method(Work.READ),
         "GetSession": Method(Work.READ),
         "ListSessions": Method(Work.READ),
         "VerifyCitations": Method(Work.READ),

@@ -10,7 +10,7 @@ import secrets
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import structlog
 from google.protobuf.message import Message
@@ -19,6 +19,11 @@ from groundwire.kernel.errors import FieldViolation, InvalidPageTokenError, Inva
 
 Position: TypeAlias = tuple[str | int, ...]
 """Where the next page begins: the sort key of the last row of this one."""
+
+MAX_PAGE_SIZE: Final = 1000
+"""Most entries of a page."""
+MAX_PAGE_BYTES: Final = 3 << 20
+"""Bytes after which a page ends: below the 4 MiB that clients take unless they are told otherwise."""
 
 _KEY_BYTES = 32
 _MAC_BYTES = 16
@@ -74,7 +79,7 @@ class PageTokens:
         return digest.digest()[:_MAC_BYTES]
 
 
-def page_size(requested: int, *, default: int = 50, maximum: int = 1000, field: str = "page_size") -> int:
+def page_size(requested: int, *, default: int = 50, maximum: int = MAX_PAGE_SIZE, field: str = "page_size") -> int:
     """Return the size of a page: `default` for 0, at most `maximum`.
 
     Raises:

@@ -21,6 +21,7 @@ from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.standalone.readiness import Dependency
+from groundwire.standalone.server_info import server_service
 from groundwire.standalone.settings import ProcessSettings, ServerSettings
 
 CATALOG_FILE = "catalog.db"
@@ -96,6 +97,7 @@ def build_services(
         part.start()
         stack.callback(part.close)
     services = [*ingest.services(), *retrieve.services(), *answer.services()]
+    services.append(server_service(settings, engines.vectors, engines.embedder, services))
     return services, dependencies_of(engines, stack)
 
 
