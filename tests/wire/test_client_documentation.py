@@ -36,6 +36,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def no_handbook(server: ServerProcess) -> None:
+    """What a page does first is to create the collection."""
+    with GroundwireClient(server.address) as client:
+        if "handbook" in [info.name for info in client.collections()]:
+            client.collection("handbook").delete()
+
+
 def run(code: str, names: dict[str, Any]) -> None:
     """Run an example, which may await."""
     compiled = compile(code, "example", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -66,7 +74,17 @@ def test_every_method_is_listed() -> None:
     assert listed == {*operations(Collection), *operations(GroundwireClient), "collection"} - {"upload_document"}
 
 
-def test_the_page_runs_as_it_stands(server: ServerProcess, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_the_first_page_runs(
+    server: ServerProcess, no_handbook: None, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (PAGE.parents[1] / "README.md").read_text("utf-8"), flags=re.DOTALL)
+    run(block.replace("127.0.0.1:50051", server.address), {})
+    assert "A span is a range of a text." in capsys.readouterr().out
+
+
+def test_the_page_runs_as_it_stands(
+    server: ServerProcess, no_handbook: None, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     blocks = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
     assert len(blocks) >= 4
     names: dict[str, Any] = {}

@@ -38,6 +38,7 @@ class FakeIngest(pb_grpc.IngestServiceServicer, library_grpc.LibraryServiceServi
         self.entered = asyncio.Event()
         self.cancelled = asyncio.Event()
         self.release = asyncio.Event()
+        self.upload_ended = asyncio.Event()
 
     async def behave(self, collection: str, context: Any) -> None:
         self.seen.append(request_context.current())
@@ -89,13 +90,16 @@ class FakeIngest(pb_grpc.IngestServiceServicer, library_grpc.LibraryServiceServi
     async def UploadDocument(
         self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any
     ) -> AsyncIterator[pb.UploadDocumentResponse]:
-        async for request in request_iterator:
-            self.requests.append(request)
-            if request.HasField("header"):
-                yield pb.UploadDocumentResponse(accepted=pb.UploadAccepted(upload_id="u1"))
-                await self.behave(request.header.collection, context)
-            else:
-                yield pb.UploadDocumentResponse(progress=pb.UploadProgress(durable_offset=len(request.part.data)))
+        try:
+            async for request in request_iterator:
+                self.requests.append(request)
+                if request.HasField("header"):
+                    yield pb.UploadDocumentResponse(accepted=pb.UploadAccepted(upload_id="u1"))
+                    await self.behave(request.header.collection, context)
+                else:
+                    yield pb.UploadDocumentResponse(progress=pb.UploadProgress(durable_offset=len(request.part.data)))
+        finally:
+            self.upload_ended.set()
         yield pb.UploadDocumentResponse(result=ingest_result_pb2.IngestResult())
 
 

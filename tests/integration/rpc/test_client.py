@@ -302,3 +302,15 @@ async def test_a_blocking_client_works_in_the_thread_of_an_event_loop() -> None:
 
         await asyncio.to_thread(asyncio.run, ask())
     assert len(servicer.requests) == 1
+
+
+async def test_an_upload_whose_report_fails_ends_on_the_server_too(subject: Subject, tmp_path: Path) -> None:
+    (tmp_path / "book.md").write_bytes(b"tides " * 8_000_000)
+
+    def report(_: pb.UploadProgress) -> None:
+        raise RuntimeError("no room on the screen")
+
+    with pytest.raises(RuntimeError, match="no room"):
+        await subject.call("upload_document", tmp_path / "book.md", pb.UploadHeader(collection="fine"), report)
+    await asyncio.wait_for(subject.servicer.upload_ended.wait(), 20)
+    assert 1 < len(subject.servicer.requests) < 40, "46 parts and a header are the whole file"

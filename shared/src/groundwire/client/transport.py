@@ -133,14 +133,16 @@ class SyncTransport(Transport):
     async def exchange(self, upload: "Upload") -> None:
         """Make one attempt of an upload."""
         offsets: SimpleQueue[int | None] = SimpleQueue()
-        try:
-            with self.typed_errors():
-                for response in self.open_exchange(_parts(upload, offsets)):
+        with self.typed_errors():
+            call = self.open_exchange(_parts(upload, offsets))
+            try:
+                for response in call:
                     offset = upload.take(response)
                     if offset is not None:
                         offsets.put(offset)
-        finally:
-            offsets.put(None)
+            finally:
+                offsets.put(None)
+                call.cancel()  # a report may have raised while parts were still on their way
 
 
 class AsyncTransport(Transport):
@@ -170,14 +172,16 @@ class AsyncTransport(Transport):
     async def exchange(self, upload: "Upload") -> None:
         """Make one attempt of an upload."""
         offsets: asyncio.Queue[int | None] = asyncio.Queue()
-        try:
-            with self.typed_errors():
-                async for response in self.open_exchange(_awaited_parts(upload, offsets)):
+        with self.typed_errors():
+            call = self.open_exchange(_awaited_parts(upload, offsets))
+            try:
+                async for response in call:
                     offset = upload.take(response)
                     if offset is not None:
                         offsets.put_nowait(offset)
-        finally:
-            offsets.put_nowait(None)
+            finally:
+                offsets.put_nowait(None)
+                call.cancel()
 
 
 class Caller:
