@@ -94,3 +94,21 @@ def test_a_cancelled_call_stops_waiting_for_a_lock() -> None:
         budget.cancel()
         with pytest.raises(CallCancelledError):
             waiting.result(10)
+
+
+def test_a_part_has_a_share_of_the_time_and_ends_with_the_whole() -> None:
+    budget = Budget(10)
+    part = budget.part(0.5)
+    assert 4.0 < (part.remaining_s() or 0.0) <= 5.0
+    assert Budget().part(0.5).remaining_s() is None
+    budget.cancel()
+    with pytest.raises(CallCancelledError):
+        part.check()
+    with pytest.raises(CallCancelledError):
+        budget.part(0.5).check()
+
+
+def test_a_cancelled_part_leaves_the_whole_alone() -> None:
+    budget = Budget(10)
+    budget.part(0.5).cancel()
+    budget.check()

@@ -26,16 +26,28 @@ class Budget:
         self._cancelled = False
         self._lock = threading.Lock()
         self._waited_on: list[threading.Condition] = []
+        self._parts: list[Budget] = []
+
+    def part(self, share: float) -> "Budget":
+        """Return a budget with a share of the time that is left, in (0, 1]; it is cancelled with this one."""
+        remaining_s = self.remaining_s()
+        part = Budget(None if remaining_s is None else share * remaining_s)
+        with self._lock:
+            self._parts.append(part)
+            part._cancelled = self._cancelled
+        return part
 
     def cancel(self) -> None:
         """Make every later `check()` fail and end every `wait_for`; idempotent."""
         with self._lock:
             self._cancelled = True
-            waited_on = list(self._waited_on)
+            waited_on, parts = list(self._waited_on), list(self._parts)
         # Without the lock: a waiter takes it while it holds its condition.
         for condition in waited_on:
             with condition:
                 condition.notify_all()
+        for part in parts:
+            part.cancel()
 
     def remaining_s(self) -> float | None:
         """Return the seconds left, at least 0, or None without a deadline."""

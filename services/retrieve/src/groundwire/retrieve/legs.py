@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import DeadlineError, UnavailableError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
 from groundwire.retrieve.companion import Companion
@@ -42,6 +43,7 @@ class Legs:
         where: the filter that candidates match.
         dense: the leg of the vectors.
         lexical: the leg of the words, None when it does not run.
+        budget: of the search, of which the leg of the vectors has a part.
         runs_dense: whether the vectors may find chunks; they score those that words find anyhow.
         is_last: no further attempt follows, so that a result which may miss something is better than none.
     """
@@ -52,6 +54,7 @@ class Legs:
         where: Filter | None,
         dense: SearchVectors,
         lexical: SearchWords | None,
+        budget: Budget,
         *,
         runs_dense: bool,
         is_last: bool,
@@ -61,7 +64,10 @@ class Legs:
         self._is_last = is_last
         self._dense = dense
         self._lexical = lexical
+        self._budget = budget
         self._runs_dense = runs_dense
+        self.lacks_dense = False
+        """Whether the words alone had to find the results, because the engine does not answer."""
         self._matched: tuple[int, WordsFound] | None = None
         self._near: tuple[int, DenseFound] | None = None
         self.trace: dict[StageKind, StageTrace] = {}
@@ -81,10 +87,11 @@ class Legs:
         """Find the nearest chunks while the words may still be looked up.
 
         Raises:
-            StoreUnavailableError: the engine failed.
+            StoreUnavailableError: the engine failed, and there are no words to look for.
         """
         if self._runs_dense:
-            self._near = (depth, self._timed_vectors(vector, depth))
+            with self._words_instead():
+                self._near = (depth, self._timed_vectors(vector, depth))
 
     def candidates(self, plan: SearchPlan, depth: int) -> Candidates:
         """Return the best `depth` candidates of each leg; some may not be live any more.
@@ -169,9 +176,24 @@ class Legs:
         if not self._runs_dense:
             return {}, True
         if self._near is None or self._near[0] != limit:
-            self._near = (limit, self._timed_vectors(_known(plan.vector), limit))
+            self._near = None
+            with self._words_instead():
+                self._near = (limit, self._timed_vectors(_known(plan.vector), limit))
+        if self._near is None:
+            return {}, True
         found = self._near[1]
         return {point.number: point.similarity for point in found.points}, found.is_all
+
+    @contextmanager
+    def _words_instead(self) -> Iterator[None]:
+        """Go on with the words alone when the engine fails, or takes so long that no time would be left for them."""
+        try:
+            yield
+        except (UnavailableError, DeadlineError):
+            self._budget.check()
+            if self._lexical is None or not self._runs_dense:
+                raise
+            self._runs_dense, self.lacks_dense = False, True
 
     def _complete(
         self, plan: SearchPlan, points: dict[int, float], matches: dict[int, float], *, exhausted: bool
@@ -183,8 +205,13 @@ class Legs:
         if plan.vector is None:
             return Candidates(dict.fromkeys(matches, 0.0), 0, matches, exhausted)
         missing = [number for number in matches if number not in points]
-        # Words alone are looked for without the engine, so that such a search does not need it.
-        known = self._dense.similarities(plan.vector, missing, asks_engine=self._runs_dense)
+        known: dict[int, float] = {}
+        with self._words_instead():
+            # Words alone are looked for without the engine, so that such a search does not need it.
+            known = self._dense.similarities(plan.vector, missing, asks_engine=self._runs_dense)
+        if self.lacks_dense:
+            missing = list(matches)
+            known, points = self._dense.similarities(plan.vector, missing, asks_engine=False), {}
         lowest = min((*points.values(), *known.values()), default=0.0)
         return Candidates(points | dict.fromkeys(missing, lowest) | known, len(points), matches, exhausted)
 

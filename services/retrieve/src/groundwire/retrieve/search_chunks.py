@@ -51,6 +51,8 @@ from groundwire.retrieve.wait_for_position import WaitForPosition
 _ATTEMPTS = 3
 """So often a search begins anew at most. A move of an index takes longer than a search; candidates that are replaced
 during three searches in a row are left out of the last one."""
+_SHARE_OF_VECTORS = 0.5
+"""Of the time of a hybrid search; the words need some milliseconds, but they may have to wait for a connection."""
 _LOST = "the engine has lost the index of this collection; `groundwire fsck --repair` builds it anew"
 
 
@@ -148,7 +150,18 @@ class SearchChunks:
             embedding_s, total_s - embedding_s, total_s, trail.reached, dense.elapsed_s if dense else None
         )
         token = self.wait_for_position.token_of(view.position, request.tenant, view.collection.uid)
-        return SearchResult(hits, plan, counts, share, times, view.position, view.changed_position, explanation, token)
+        return SearchResult(
+            hits,
+            plan,
+            counts,
+            share,
+            times,
+            view.position,
+            view.changed_position,
+            explanation,
+            token,
+            lacks_dense=vector is None or legs.lacks_dense,
+        )
 
     def _resolve(self, request: SearchRequest, view: SearchView) -> Filter | None:
         if request.where is None:
@@ -159,11 +172,14 @@ class SearchChunks:
         self, request: SearchRequest, view: SearchView, gate: FilterGate, budget: Budget, *, is_last: bool
     ) -> Legs:
         mode = self.plan_search.mode(request, view.collection)
+        # What is left then is enough for the words, which need no engine.
+        for_vectors = budget.part(_SHARE_OF_VECTORS) if mode is SearchMode.HYBRID else budget
         return Legs(
             view,
             gate.where,
-            SearchVectors(self.vectors, view, gate, budget, exact=request.exact, exact_chunks=self.exact_chunks),
+            SearchVectors(self.vectors, view, gate, for_vectors, exact=request.exact, exact_chunks=self.exact_chunks),
             None if mode is SearchMode.VECTOR else SearchWords(view, gate, self.plan_search.tuning),
+            budget,
             runs_dense=mode is not SearchMode.LEXICAL,
             is_last=is_last,
         )

@@ -25,8 +25,9 @@ class _DegradedStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Degrade
     DEGRADED_STAGE_UNSPECIFIED: _DegradedStage.ValueType  # 0
     """Never sent."""
     DEGRADED_STAGE_DENSE: _DegradedStage.ValueType  # 1
-    """Comparison of vectors, in a search by words while the model does not answer: relevance is the share of the best
-    lexical score, and the similarities are 0. Searches that find by vectors fail instead.
+    """Vectors. In a hybrid search while the vector engine does not answer: words alone found the results, whose
+    similarities and relevance are as always. In a search by words while the model does not answer: relevance is the
+    share of the best lexical score, and the similarities are 0. Other searches that need what is lost fail.
     """
     DEGRADED_STAGE_SELF_QUERY: _DegradedStage.ValueType  # 2
     """Derivation of a filter from the query."""
@@ -39,8 +40,9 @@ class DegradedStage(_DegradedStage, metaclass=_DegradedStageEnumTypeWrapper):
 DEGRADED_STAGE_UNSPECIFIED: DegradedStage.ValueType  # 0
 """Never sent."""
 DEGRADED_STAGE_DENSE: DegradedStage.ValueType  # 1
-"""Comparison of vectors, in a search by words while the model does not answer: relevance is the share of the best
-lexical score, and the similarities are 0. Searches that find by vectors fail instead.
+"""Vectors. In a hybrid search while the vector engine does not answer: words alone found the results, whose
+similarities and relevance are as always. In a search by words while the model does not answer: relevance is the
+share of the best lexical score, and the similarities are 0. Other searches that need what is lost fail.
 """
 DEGRADED_STAGE_SELF_QUERY: DegradedStage.ValueType  # 2
 """Derivation of a filter from the query."""

@@ -108,6 +108,7 @@ class SearchRequest:
     rerank: bool | None = None
     explain: bool = False
     consistency_token: str = ""
+    lacks_dense: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,8 @@ class SearchResult:
 
     `coverage` is the share of the query's distinct words that occur in the results, in [0, 1]. `position` is the
     position of the catalog that was read, `changed_position` the one at which the collection had last changed.
-    `consistency_token` stands for what was read.
+    `consistency_token` stands for what was read. `lacks_dense`: the words alone found the results of a search that was
+    to use vectors as well, because the model or the engine does not answer.
     """
 
     hits: tuple[SearchHit, ...]
@@ -252,3 +254,4 @@ class SearchResult:
     changed_position: int
     explanation: Explanation | None = None
     consistency_token: str = ""
+    lacks_dense: bool = False

@@ -9,7 +9,7 @@ def complete_response(response: pb.RetrieveResponse, retrieved: Retrieved, log_i
     """Add what was left out, the sections that were chosen, and the log id; None means that logging failed."""
     if retrieved.self_query_failed:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_SELF_QUERY)
-    if retrieved.result.plan.vector is None:
+    if retrieved.result.lacks_dense:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_DENSE)
     if log_id is None:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)

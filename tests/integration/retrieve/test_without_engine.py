@@ -1,0 +1,76 @@
+"""A hybrid search while the vector engine does not answer: the words find what they can, and the response says so."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groundwire.api.common.v1 import degraded_stage_pb2
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.collection import SearchMode
+from groundwire.kernel.errors import DeadlineError, StoreUnavailableError
+from groundwire.retrieve.domain.searching import SearchRequest, SearchResult
+from tests.conformance.processes import engine_pids
+from tests.integration.retrieve.library import Library
+
+DEADLINE_S = 3.0
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Library]:
+    pytest.importorskip("qdrant_edge")
+    library = Library(tmp_path, "qdrant-edge:vectors")
+    library.put("wolves.txt", ["Grey wolves eat deer."])
+    library.put("foxes.txt", ["Red foxes eat mice."])
+    library.put("owls.txt", ["Owls hunt at night."])
+    yield library
+    library.close()
+
+
+@pytest.fixture
+def engine(library: Library) -> Iterator[int]:
+    (pid,) = engine_pids(os.getpid())
+    yield pid
+    os.kill(pid, signal.SIGCONT)
+
+
+def search(library: Library, mode: SearchMode = SearchMode.HYBRID) -> SearchResult:
+    request = SearchRequest("default", "docs", "deer wolves", mode=mode, min_relevance=0.0)
+    return library.service.search_chunks(request, Budget(DEADLINE_S))
+
+
+def test_the_words_find_chunks_with_their_true_similarity_while_the_engine_hangs(library: Library, engine: int) -> None:
+    whole = search(library)
+    assert not whole.lacks_dense
+    best = whole.hits[0]
+    assert (best.stored.document.source_uri, len(whole.hits)) == ("wolves.txt", 3)
+    os.kill(engine, signal.SIGSTOP)
+    began_at = time.monotonic()
+    words = search(library)
+    assert time.monotonic() - began_at < DEADLINE_S
+    assert words.lacks_dense
+    (hit,) = words.hits
+    assert hit.stored.chunk_id == best.stored.chunk_id
+    assert best.score.similarity > 0.1
+    assert hit.score.similarity == pytest.approx(best.score.similarity, abs=1e-5)
+    assert hit.score.relevance == pytest.approx(best.score.relevance, abs=1e-5)
+    with pytest.raises((DeadlineError, StoreUnavailableError)):
+        search(library, SearchMode.VECTOR)
+    os.kill(engine, signal.SIGCONT)
+    again = search(library)
+    assert (again.lacks_dense, len(again.hits)) == (False, 3)
+
+
+def test_the_response_says_what_is_missing_and_is_not_remembered(library: Library, engine: int) -> None:
+    os.kill(engine, signal.SIGSTOP)
+    response = library.retrieve("deer wolves", min_relevance=0.0)
+    assert list(response.degraded_stages) == [degraded_stage_pb2.DEGRADED_STAGE_DENSE]
+    assert [hit.source_uri for hit in response.results] == ["wolves.txt"]
+    os.kill(engine, signal.SIGCONT)
+    ends_at = time.monotonic() + 30
+    while (response := library.retrieve("deer wolves", min_relevance=0.0)).degraded_stages:
+        assert time.monotonic() < ends_at
+    assert (len(response.results), response.from_cache) == (3, False)
