@@ -66,7 +66,7 @@ def test_an_answer_is_cited_and_verified(client: GroundwireClient, notes: Collec
     assert [each.citation for each in checked.citations] == list(answer.citations)
     plain = dataclasses.asdict(dataclasses.replace(answer.citations[0], message=None))
     again = Citation(**plain | {"span": answer.citations[0].span})
-    assert client.verify([again]).verified
+    assert notes.verify([again]).verified
     forged = dataclasses.replace(again, quote=again.quote.replace("moon", "king"))
     (failed,) = client.verify([forged]).citations
     assert (failed.verified, failed.failure, failed.is_current) == (False, "text_differs", True)

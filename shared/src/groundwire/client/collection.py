@@ -43,7 +43,23 @@ UNARY_BYTES: Final = 1024 * 1024
 _PAGE_SIZE: Final = 200
 
 
-class CollectionOperations(Caller):
+class Operations(Caller):
+    """The methods that clients and collections have."""
+
+    @Operation
+    async def verify(self, answer: Answer | Sequence[Citation]) -> Verification:
+        """Compare the citations of an answer with the stored texts, character for character, at any later time.
+
+        Example:
+            answer = client.collection("handbook").ask("What is a span?")
+            assert client.verify(answer).verified
+        """
+        citations = answer.citations if isinstance(answer, Answer) else tuple(answer)
+        request = answer_pb.VerifyCitationsRequest(citations=[citation.to_message() for citation in citations])
+        return Verification.of(await self._transport.send(Contract.verify_citations, request), citations)
+
+
+class CollectionOperations(Operations):
     """The methods of a collection."""
 
     def __init__(self, transport: Transport, name: str) -> None:
@@ -390,7 +406,7 @@ class AsyncCollection(CollectionOperations, AsyncCaller):
     """A collection of an `AsyncGroundwireClient`: the methods of `Collection`, awaited or iterated with `async for`."""
 
 
-class ClientOperations(Caller):
+class ClientOperations(Operations):
     """The methods of a client that belong to no collection."""
 
     @StreamOperation
@@ -409,18 +425,6 @@ class ClientOperations(Caller):
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
-
-    @Operation
-    async def verify(self, answer: Answer | Sequence[Citation]) -> Verification:
-        """Compare the citations of an answer with the stored texts, character for character, at any later time.
-
-        Example:
-            answer = client.collection("handbook").ask("What is a span?")
-            assert client.verify(answer).verified
-        """
-        citations = answer.citations if isinstance(answer, Answer) else tuple(answer)
-        request = answer_pb.VerifyCitationsRequest(citations=[citation.to_message() for citation in citations])
-        return Verification.of(await self._transport.send(Contract.verify_citations, request), citations)
 
     @Operation
     async def upload_document(
