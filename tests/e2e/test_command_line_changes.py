@@ -168,7 +168,7 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("chunks", "get", "9" * 30, "-c", "notes"), 2, "at most 9007199254740991"),
         (("collections", "create", "notes", "--profile", "book"), 1, "ALREADY_EXISTS"),
         (("collections", "create", "No Name"), 2, "1 to 63 characters"),
-        (("collections", "update", "notes", "--set", "retrieval.top_k=99"), 2, "1 to 20"),
+        (("collections", "update", "notes", "--set", "retrieval.top_k=101"), 2, "1 to 100"),
         (("collections", "delete", "nope", "--yes"), 1, "COLLECTION_NOT_FOUND"),
         (("collections", "delete", "notes"), 2, "add --yes"),
         (("stats", "-c", "nope"), 1, "COLLECTION_NOT_FOUND"),

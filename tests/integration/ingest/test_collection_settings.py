@@ -109,7 +109,7 @@ def test_settings_that_are_not_given_are_the_profiles_and_none_is_missing(harnes
         (Settings(chunking=settings_pb.ChunkingPolicy(min_chars=0)), "chunking.min_chars"),
         (Settings(chunking=settings_pb.ChunkingPolicy(window_size=11)), "chunking.window_size"),
         (Settings(chunking=settings_pb.ChunkingPolicy(chunker=99)), "chunking.chunker"),  # type: ignore[arg-type]  # no such value
-        (Settings(retrieval=settings_pb.RetrievalDefaults(top_k=21)), "retrieval.top_k"),
+        (Settings(retrieval=settings_pb.RetrievalDefaults(top_k=101)), "retrieval.top_k"),
         (Settings(retrieval=settings_pb.RetrievalDefaults(min_relevance=1.5)), "retrieval.min_relevance"),
         (Settings(retrieval=settings_pb.RetrievalDefaults(mode=77)), "retrieval.mode"),  # type: ignore[arg-type]  # no such value
         (Settings(limits=settings_pb.CollectionLimits(max_query_chars=8193)), "limits.max_query_chars"),

@@ -20,7 +20,7 @@ class RetrieveSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_RETRIEVE_", frozen=True, extra="ignore")
 
     max_query_chars: int = Field(default=8192, ge=1, le=8192)
-    max_top_k: int = Field(default=20, ge=1, le=1000)
+    max_top_k: int = Field(default=100, ge=1, le=1000)
     pool_size: int = Field(default=100, ge=1, le=10_000)
     exact_chunks: int = Field(default=1500, ge=0, le=10_000)
     max_terms: int = Field(default=12, ge=1, le=64)

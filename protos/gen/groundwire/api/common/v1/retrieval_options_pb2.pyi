@@ -44,7 +44,7 @@ class RetrievalOptions(_message.Message):
     DIVERSITY_FIELD_NUMBER: _builtins.int
     RERANK_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
-    """Optional. Most results to return, 1 to 20; unset means the collection's default (5). Otherwise
+    """Optional. Most results to return, 1 to 100; unset means the collection's default (5). Otherwise
     INVALID_ARGUMENT.
     """
     min_relevance: _builtins.float

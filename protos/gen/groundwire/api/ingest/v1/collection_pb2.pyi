@@ -436,7 +436,7 @@ class RetrievalDefaults(_message.Message):
     mode: _search_mode_pb2.SearchMode.ValueType
     """Optional. Which legs run."""
     top_k: _builtins.int
-    """Optional. Most results, 1 to 20."""
+    """Optional. Most results, 1 to 100."""
     min_relevance: _builtins.float
     """Optional. Smallest relevance, 0.0 to 1.0."""
     dense_weight: _builtins.float
