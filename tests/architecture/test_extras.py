@@ -1,0 +1,83 @@
+"""Each extra installs what its part of the package imports, and the base what the client and the command line do."""
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+sys.modules.update(dict.fromkeys({absent!r}))  # an import of them fails
+import groundwire.{part} as part
+names = [each.name for each in pkgutil.walk_packages(part.__path__, part.__name__ + ".") if "__main__" not in each.name]
+for name in names:
+    importlib.import_module(name)
+print(len(names))
+"""
+
+
+def named(requirements: list[str]) -> set[str]:
+    """Return the packages that are named, in extras of ours that are named among them too."""
+    found: set[str] = set()
+    for requirement in map(Requirement, requirements):
+        if requirement.name == "groundwire":
+            found |= {name for extra in requirement.extras for name in named(EXTRAS[extra])}
+        else:
+            found.add(canonicalize_name(requirement.name))
+    return found
+
+
+def installed_with(packages: set[str]) -> set[str]:
+    """Return the packages and all that they need."""
+    found: set[str] = set()
+    rest = set(packages)
+    while rest:
+        name = rest.pop()
+        found.add(name)
+        try:
+            needed = map(Requirement, requires(name) or ())
+        except PackageNotFoundError:  # a package for another system
+            continue
+        for requirement in needed:
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                rest |= {canonicalize_name(requirement.name)} - found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("extra", "part"),
+    [
+        ("", "client"),
+        ("", "cli"),
+        ("ingest", "ingest"),
+        ("retrieve", "retrieve"),
+        ("answer", "answer"),
+        ("standalone", "standalone"),
+    ],
+)
+def test_a_part_is_imported_with_what_its_extra_installs(extra: str, part: str) -> None:
+    installed = installed_with(named(PROJECT["dependencies"]) | named(EXTRAS[extra] if extra else [])) | {"groundwire"}
+    absent = [
+        name
+        for name, packages in packages_distributions().items()
+        if name.isidentifier() and not installed & set(map(canonicalize_name, packages))
+    ]
+    assert "pytest" in absent
+    assert ("numpy" in absent) is (extra == "")
+    code = IMPORT_ALL.format(absent=absent, part=part)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= 5
+
+
+def test_all_is_everything() -> None:
+    assert named(EXTRAS["all"]) == {name for extra in EXTRAS for name in named(EXTRAS[extra])}
+    assert len(named(EXTRAS["all"])) > 20
