@@ -7,18 +7,31 @@ from datetime import timedelta
 
 import pytest
 
-from groundwire.answer.domain.session import Message, Role, Session, SessionState, start_session
-from groundwire.answer.ports import SessionStore
+from groundwire.answer.domain.session import (
+    Message,
+    NewSession,
+    Role,
+    Session,
+    SessionFilter,
+    SessionState,
+    start_session,
+)
+from groundwire.answer.ports import Receipt, SessionStore
 from groundwire.answer.wire.sessions import parse_position, to_position
 from groundwire.kernel.errors import (
     AlreadyExistsError,
+    ConflictError,
+    RequestIdReusedError,
     SessionExpiredError,
     SessionHeadMovedError,
     SessionNotFoundError,
 )
+from groundwire.kernel.request_key import RequestKey
 from tests.integration.answer.rig import SettableClock
 
 TENANT = "default"
+ANY = SessionFilter()
+DOCS = NewSession("docs")
 
 
 class SessionStoreContract:
@@ -28,9 +41,17 @@ class SessionStoreContract:
     def clock(self) -> SettableClock:
         return SettableClock()
 
-    async def _create(self, store: SessionStore, clock: SettableClock, tenant: str = TENANT) -> Session:
-        new = start_session(str(uuid.uuid4()), "docs", timedelta(minutes=30), clock.now())
-        return await store.create(tenant, new)
+    async def _create(
+        self, store: SessionStore, clock: SettableClock, new: NewSession = DOCS, tenant: str = TENANT
+    ) -> Session:
+        return await store.create(tenant, start_session(str(uuid.uuid4()), new, timedelta(minutes=30), clock.now()))
+
+    async def _talk(self, store: SessionStore, clock: SettableClock, session: Session, exchanges: int) -> None:
+        head = ""
+        for number in range(exchanges):
+            exchange = self._exchange(clock, f"e{number}")
+            await store.append(TENANT, session.session_id, head, exchange)
+            head = exchange[1].message_id
 
     def _exchange(self, clock: SettableClock, name: str) -> tuple[Message, Message]:
         question = Message(f"{name}-q", Role.USER, f"{name}?", clock.now())
@@ -92,7 +113,7 @@ class SessionStoreContract:
         made = await self._create(store, clock)
         clock.advance(minutes=30, seconds=1)
         assert (await store.get(TENANT, made.session_id)).state is SessionState.EXPIRED
-        assert (await store.page(TENANT, None, 10))[0].state is SessionState.EXPIRED
+        assert (await store.page(TENANT, ANY, None, 10))[0].state is SessionState.EXPIRED
         with pytest.raises(SessionExpiredError):
             await store.append(TENANT, made.session_id, "", self._exchange(clock, "one"))
 
@@ -101,16 +122,20 @@ class SessionStoreContract:
         await store.append(TENANT, made.session_id, "", self._exchange(clock, "one"))
         ended = await store.end(TENANT, made.session_id)
         assert ended.state is SessionState.ENDED
-        assert await store.end(TENANT, made.session_id) == ended == await store.get(TENANT, made.session_id)
+        assert await store.end(TENANT, made.session_id) == ended
+        assert replace(await store.get(TENANT, made.session_id), messages=()) == ended
         with pytest.raises(SessionExpiredError):
             await store.append(TENANT, made.session_id, "one-a", self._exchange(clock, "two"))
 
     async def test_tenants_do_not_see_each_other(self, store: SessionStore, clock: SettableClock) -> None:
         made = await self._create(store, clock)
-        assert await store.page("other", None, 10) == []
+        assert await store.page("other", ANY, None, 10) == []
         for call in (
             store.get("other", made.session_id),
+            store.messages("other", made.session_id, 0, 10),
+            store.exchange("other", made.session_id, "one-q"),
             store.end("other", made.session_id),
+            store.delete("other", made.session_id),
             store.append("other", made.session_id, "", self._exchange(clock, "one")),
         ):
             with pytest.raises(SessionNotFoundError):
@@ -121,9 +146,9 @@ class SessionStoreContract:
         for _ in range(4):
             made.append((await self._create(store, clock)).session_id)
             clock.advance(seconds=1)
-        first = await store.page(TENANT, None, 3)
+        first = await store.page(TENANT, ANY, None, 3)
         assert [session.session_id for session in first] == made[:0:-1]
-        rest = await store.page(TENANT, (first[-1].last_activity, first[-1].session_id), 3)
+        rest = await store.page(TENANT, ANY, (first[-1].last_activity, first[-1].session_id), 3)
         assert [session.session_id for session in rest] == made[:1]
 
     async def test_sessions_of_one_millisecond_are_all_on_the_pages(
@@ -136,13 +161,102 @@ class SessionStoreContract:
             made.add((await self._create(store, clock)).session_id)
             clock.advance(microseconds=150)
         seen, after = list[str](), None
-        while page := await store.page(TENANT, after, 2):
+        while page := await store.page(TENANT, ANY, after, 2):
             seen += [session.session_id for session in page]
             after = parse_position(to_position(page[-1]))
         assert len(seen) == 5
         assert set(seen) == made
 
-    async def test_an_id_of_a_message_in_the_window_is_used_once(
+    async def test_all_messages_are_kept_and_read_in_pages(self, store: SessionStore, clock: SettableClock) -> None:
+        made = await self._create(store, clock)
+        assert await store.messages(TENANT, made.session_id, 0, 5) == []
+        await self._talk(store, clock, made, 8)
+        seen = list[str]()
+        while page := await store.messages(TENANT, made.session_id, len(seen), 5):
+            assert [each.place for each in page] == list(range(len(seen) + 1, len(seen) + len(page) + 1))
+            seen += [each.message.message_id for each in page]
+        assert seen == [f"e{number}-{role}" for number in range(8) for role in "qa"]
+
+    async def test_an_exchange_is_found_whether_or_not_it_is_in_the_window(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        made = await self._create(store, clock)
+        await self._talk(store, clock, made, 8)
+        for name in ("e0", "e7"):
+            found = await store.exchange(TENANT, made.session_id, f"{name}-q")
+            assert found is not None
+            assert found.answer is not None
+            assert (found.message.content, found.answer.content) == (f"{name}?", f"{name}!")
+            answer = await store.exchange(TENANT, made.session_id, f"{name}-a")
+            assert answer is not None
+            assert (answer.message.role, answer.answer) == (Role.ASSISTANT, None)
+        assert await store.exchange(TENANT, made.session_id, "e8-q") is None
+
+    async def test_a_session_keeps_whose_it_is(self, store: SessionStore, clock: SettableClock) -> None:
+        made = await self._create(store, clock, NewSession("docs", user_id="ann", labels={"team": "red", "n": "1"}))
+        assert (made.user_id, dict(made.labels)) == ("ann", {"team": "red", "n": "1"})
+        assert await store.get(TENANT, made.session_id) == made
+
+    async def test_the_sessions_of_a_user_are_listed(self, store: SessionStore, clock: SettableClock) -> None:
+        users = ("ann", "bob", "ann", "")
+        made = [await self._create(store, clock, NewSession("docs", user_id=user)) for user in users]
+        ann = await store.page(TENANT, SessionFilter(user_id="ann"), None, 10)
+        assert {each.session_id for each in ann} == {made[0].session_id, made[2].session_id}
+        (bob,) = await store.page(TENANT, SessionFilter(user_id="bob"), None, 10)
+        assert bob.session_id == made[1].session_id
+        assert len(await store.page(TENANT, ANY, None, 10)) == 4
+
+    async def test_a_deleted_session_is_gone_with_its_messages(self, store: SessionStore, clock: SettableClock) -> None:
+        made, other = await self._create(store, clock), await self._create(store, clock)
+        await self._talk(store, clock, made, 7)
+        assert await store.delete(TENANT, made.session_id) == 14
+        for call in (
+            store.get(TENANT, made.session_id),
+            store.messages(TENANT, made.session_id, 0, 10),
+            store.exchange(TENANT, made.session_id, "e0-q"),
+            store.append(TENANT, made.session_id, "e6-a", self._exchange(clock, "late")),
+            store.delete(TENANT, made.session_id),
+        ):
+            with pytest.raises(SessionNotFoundError):
+                await call
+        assert [each.session_id for each in await store.page(TENANT, ANY, None, 10)] == [other.session_id]
+
+    async def test_all_sessions_of_a_user_are_deleted(self, store: SessionStore, clock: SettableClock) -> None:
+        for user in ("ann", "bob", "ann"):
+            await self._create(store, clock, NewSession("docs", user_id=user))
+        await self._create(store, clock, NewSession("docs", user_id="ann"), tenant="other")
+        assert await store.delete_of_user(TENANT, "ann") == 2
+        assert [each.user_id for each in await store.page(TENANT, ANY, None, 10)] == ["bob"]
+        assert len(await store.page("other", ANY, None, 10)) == 1
+        assert await store.delete_of_user(TENANT, "ann") == 0
+
+    async def test_a_call_is_remembered_with_its_effect(self, store: SessionStore, clock: SettableClock) -> None:
+        key = RequestKey(str(uuid.uuid4()), "EndSession", "body")
+        made = await self._create(store, clock)
+        assert await store.answered(TENANT, key) is None
+        receipt = Receipt[Session](key, lambda session: session.state.value.encode())
+        await store.end(TENANT, made.session_id, receipt)
+        assert await store.answered(TENANT, key) == b"ENDED"
+        assert await store.answered("other", key) is None
+        with pytest.raises(RequestIdReusedError):
+            await store.answered(TENANT, replace(key, body_digest="another"))
+        with pytest.raises(ConflictError):
+            await store.end(TENANT, made.session_id, receipt)
+        clock.advance(hours=25)
+        assert await store.answered(TENANT, key) is None
+
+    async def test_what_is_remembered_of_a_session_goes_with_it(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        keys = [RequestKey(str(uuid.uuid4()), method, "body") for method in ("EndSession", "DeleteSession")]
+        made = await self._create(store, clock, NewSession("docs", user_id="ann"))
+        await store.end(TENANT, made.session_id, Receipt(keys[0], lambda session: session.user_id.encode()))
+        await store.delete(TENANT, made.session_id, Receipt(keys[1], lambda count: b"%d" % (count + 1)))
+        with pytest.raises(SessionNotFoundError):
+            await store.answered(TENANT, keys[0])
+        assert await store.answered(TENANT, keys[1]) == b"1"
+
+    async def test_an_id_of_a_message_of_a_session_is_used_once(
         self, store: SessionStore, clock: SettableClock
     ) -> None:
         made = await self._create(store, clock)
@@ -157,6 +271,17 @@ class SessionStoreContract:
         found = await store.get(TENANT, made.session_id)
         assert [message.message_id for message in found.messages] == ["one-q", "one-a"]
         assert found.head == "one-a"
+
+    async def test_an_id_of_a_message_outside_of_the_window_is_used_up_as_well(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        made = await self._create(store, clock)
+        await self._talk(store, clock, made, 7)
+        question, answer = self._exchange(clock, "new")
+        for taken in ("e0-q", "e0-a"):
+            with pytest.raises(AlreadyExistsError):
+                await store.append(TENANT, made.session_id, "e6-a", (replace(question, message_id=taken), answer))
+        assert (await store.get(TENANT, made.session_id)).message_count == 14
 
     @pytest.mark.parametrize("hours", [-1, 25])
     async def test_sessions_expire_by_time_that_passes_however_the_clock_is_set(

@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
+from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2
 from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
 from groundwire.catalog.session_rows import MessageRole, NewMessage
@@ -51,6 +52,23 @@ async def test_what_quotes_it_is_redacted_and_the_session_goes_on(rig: Rig) -> N
     assert "mice" in (await rig.ask("What do red foxes eat at night?", session_id=session)).content
     assert len(await rig.messages(session)) == 6
     assert BookkeepingInspection(rig.library.database).incomplete_sessions(DEFAULT_TENANT) == []
+
+
+async def test_what_quotes_it_outside_of_the_window_is_redacted_too(rig: Rig) -> None:
+    wolves = rig.library.put("wolves.txt", WOLVES)
+    session, asked = await rig.session(), str(uuid.uuid4())
+    await rig.ask("What do grey wolves eat?", session_id=session, message_id=asked)
+    for number in range(5):
+        await rig.ask(f"What do red foxes eat? {number}", session_id=session)
+    rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
+    page = await rig.stub.ListMessages(pb.ListMessagesRequest(session_id=session, page_size=2))
+    assert [(message.state, message.content) for message in page.messages] == [
+        (COMPLETE, "What do grey wolves eat?"),
+        (REDACTED, ""),
+    ]
+    with pytest.raises(AlreadyExistsError):
+        await rig.ask("What do grey wolves eat?", session_id=session, message_id=asked)
+    assert b"deer" not in stored(rig)
 
 
 async def test_an_answer_that_quotes_another_document_stays_but_not_what_was_found_beside_it(rig: Rig) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +27,7 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from tests.integration.answer.conftest import MakeRig
-from tests.integration.answer.rig import Rig, ScriptedGenerator
+from tests.integration.answer.rig import FOXES, Rig, ScriptedGenerator
 
 _QUESTION = "What do red foxes eat?"
 _STATE = session_pb2.SessionState.Name
@@ -56,7 +58,7 @@ async def test_an_exchange_is_two_messages_with_citations(rig: Rig) -> None:
     assert (replied.role, replied.content) == (role_pb2.ROLE_ASSISTANT, answer.content)
     assert replied.related_message_id == message_id
     assert list(replied.citations) == list(answer.citations)
-    assert replied.is_from_book
+    assert replied.grounded is answer.grounded is True
     assert replied.confidence == pytest.approx(answer.confidence)
     assert (session.head, session.message_count) == (answer.message_id, 2)
     assert answer.session_id == session_id
@@ -97,6 +99,49 @@ async def test_the_same_message_id_gets_the_same_answer_once(rig: Rig) -> None:
         await rig.ask("Another question?", session_id=session_id, message_id=message_id)
 
 
+@pytest.mark.requirement("S4-04")
+async def test_an_answer_outside_of_the_window_is_given_again(rig: Rig) -> None:
+    session_id, message_id = await rig.session(), str(uuid.uuid4())
+    first = await rig.ask(_QUESTION, session_id=session_id, message_id=message_id)
+    for number in range(6):
+        await rig.ask(f"{_QUESTION} {number}", session_id=session_id)
+    window = await rig.messages(session_id)
+    assert message_id not in {message.message_id for message in window}
+    rig.library.put("later.txt", ["Red foxes eat blue berries."])
+    assert await rig.ask(_QUESTION, session_id=session_id, message_id=message_id) == first
+    assert await rig.messages(session_id) == window
+    with pytest.raises(AlreadyExistsError):
+        await rig.ask("Another question?", session_id=session_id, message_id=message_id)
+    with pytest.raises(AlreadyExistsError):
+        await rig.ask(_QUESTION, session_id=session_id, message_id=first.message_id)
+    assert (await _get(rig, session_id)).message_count == 14
+
+
+async def test_a_closed_session_gives_its_answers_again(rig: Rig) -> None:
+    session_id, message_id = await rig.session(), str(uuid.uuid4())
+    first = await rig.ask(_QUESTION, session_id=session_id, message_id=message_id)
+    await rig.stub.EndSession(pb.EndSessionRequest(session_id=session_id))
+    assert await rig.ask(_QUESTION, session_id=session_id, message_id=message_id) == first
+
+
+async def test_all_messages_of_a_session_are_listed_in_pages(rig: Rig) -> None:
+    session_id = await rig.session()
+    answers = [await rig.ask(f"{_QUESTION} {number}", session_id=session_id) for number in range(7)]
+    listed: list[session_pb2.Message] = []
+    request = pb.ListMessagesRequest(session_id=session_id, page_size=4)
+    sizes: list[int] = []
+    while not sizes or request.page_token:
+        page = await rig.stub.ListMessages(request)
+        sizes.append(len(page.messages))
+        listed += page.messages
+        request.page_token = page.next_page_token
+    assert sizes == [4, 4, 4, 2]
+    assert [message.message_id for message in listed[1::2]] == [answer.message_id for answer in answers]
+    assert [message.content for message in listed[::2]] == [f"{_QUESTION} {number}" for number in range(7)]
+    assert list(listed[-10:]) == list(await rig.messages(session_id))
+    assert list(listed[1].citations) == list(answers[0].citations)
+
+
 @pytest.mark.requirement("S4-03")
 async def test_a_question_of_a_session_needs_a_message_id_that_is_a_uuid(rig: Rig) -> None:
     session_id, message_id = await rig.session(), str(uuid.uuid4())
@@ -105,7 +150,7 @@ async def test_a_question_of_a_session_needs_a_message_id_that_is_a_uuid(rig: Ri
             await rig.ask(_QUESTION, session_id=session_id, message_id=wrong)
         assert [violation.field for violation in caught.value.violations] == ["message_id"]
     assert not await rig.messages(session_id)
-    assert (await rig.ask(_QUESTION, session_id=session_id, message_id=message_id)).related_message_id == message_id
+    await rig.ask(_QUESTION, session_id=session_id, message_id=message_id)
     assert (await rig.messages(session_id))[0].message_id == message_id
 
 
@@ -246,6 +291,14 @@ async def test_the_collection_of_a_question_is_that_of_the_session(rig: Rig) -> 
         ({"idle_timeout": Duration(nanos=1)}, InvalidRequestError),
         ({"idle_timeout": Duration(seconds=31 * 86_400)}, InvalidRequestError),
         ({"request_id": "abc"}, InvalidRequestError),
+        ({"user_id": "u" * 257}, InvalidRequestError),
+        ({"user_id": "a\nb"}, InvalidRequestError),
+        ({"labels": {f"l{number}": "" for number in range(17)}}, InvalidRequestError),
+        ({"labels": {"": "x"}}, InvalidRequestError),
+        ({"labels": {"Team": "x"}}, InvalidRequestError),
+        ({"labels": {"t" * 64: "x"}}, InvalidRequestError),
+        ({"labels": {"team": "x" * 257}}, InvalidRequestError),
+        ({"labels": {"team": "\0"}}, InvalidRequestError),
     ],
 )
 async def test_sessions_that_cannot_be_made(rig: Rig, fields: dict[str, Any], error: type[Exception]) -> None:
@@ -253,13 +306,127 @@ async def test_sessions_that_cannot_be_made(rig: Rig, fields: dict[str, Any], er
         await rig.stub.CreateSession(pb.CreateSessionRequest(**({"collection": "docs"} | fields)))
 
 
-async def test_the_same_request_id_makes_one_session(rig: Rig) -> None:
-    request_id = str(uuid.uuid4())
-    first, second = [await rig.session(request_id=request_id) for _ in range(2)]
-    assert first == second
-    assert await rig.session() != first
-    with pytest.raises(RequestIdReusedError):
-        await rig.session(request_id=request_id, idle_timeout=Duration(seconds=7))
+async def test_sessions_are_deleted_with_their_messages(rig: Rig) -> None:
+    gone, kept = await rig.session(), await rig.session()
+    for session_id in (gone, kept):
+        await rig.ask(_QUESTION, session_id=session_id)
+    response = await rig.stub.DeleteSession(pb.DeleteSessionRequest(session_id=gone))
+    assert response.deleted_message_count == 2
+    for call in (
+        rig.messages(gone),
+        rig.ask(_QUESTION, session_id=gone),
+        rig.stub.ListMessages(pb.ListMessagesRequest(session_id=gone)),
+        rig.stub.EndSession(pb.EndSessionRequest(session_id=gone)),
+        rig.stub.DeleteSession(pb.DeleteSessionRequest(session_id=gone)),
+    ):
+        with pytest.raises(SessionNotFoundError):
+            await call
+    assert len(await rig.messages(kept)) == 2
+
+
+async def test_all_sessions_of_a_user_are_deleted_and_nobody_is_not_everybody(rig: Rig) -> None:
+    for user_id in ("ann", "bob", "ann", ""):
+        await rig.session(user_id=user_id)
+    with pytest.raises(InvalidRequestError) as caught:
+        await rig.stub.DeleteSessions(pb.DeleteSessionsRequest())
+    assert [violation.field for violation in caught.value.violations] == ["user_id"]
+    for count in (2, 0):
+        response = await rig.stub.DeleteSessions(pb.DeleteSessionsRequest(user_id="ann"))
+        assert response.deleted_session_count == count
+    left = await rig.stub.ListSessions(pb.ListSessionsRequest())
+    assert sorted(session.user_id for session in left.sessions) == ["", "bob"]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A call that changes sessions, and another with the same request id and another body."""
+
+    name: str
+    request: Any
+    other: Any
+
+    async def send(self, rig: Rig) -> Any:
+        return await getattr(rig.stub, self.name)(self.request)
+
+    async def assert_repeated(self, rig: Rig, answer: Any) -> None:
+        assert await self.send(rig) == answer
+        with pytest.raises(RequestIdReusedError):
+            await getattr(rig.stub, self.name)(self.other)
+
+
+_CHANGES = ["CreateSession", "EndSession", "DeleteSession", "DeleteSessions"]
+
+
+async def _change(rig: Rig, name: str) -> _Change:
+    """Return one of the calls; both bodies would have an effect."""
+    one, two = await rig.session(user_id="ann"), await rig.session(user_id="bob")
+    await rig.ask(_QUESTION, session_id=one)
+    id_ = {"request_id": str(uuid.uuid4())}
+    match name:
+        case "CreateSession":
+            request = pb.CreateSessionRequest(collection="docs", user_id="carl", labels={"c": "3", "a": "1", "b": "2"})
+            request.request_id = id_["request_id"]
+            other = pb.CreateSessionRequest(collection="docs", user_id="carl", request_id=request.request_id)
+            return _Change(name, request, other)
+        case "DeleteSessions":
+            return _Change(
+                name, pb.DeleteSessionsRequest(user_id="ann", **id_), pb.DeleteSessionsRequest(user_id="bob", **id_)
+            )
+        case _:
+            kind = getattr(pb, f"{name}Request")
+            return _Change(name, kind(session_id=one, **id_), kind(session_id=two, **id_))
+
+
+async def _listed(rig: Rig) -> list[tuple[str, str, int]]:
+    page = await rig.stub.ListSessions(pb.ListSessionsRequest())
+    return [(session.session_id, session.user_id, session.state) for session in page.sessions]
+
+
+@pytest.mark.parametrize("name", _CHANGES)
+async def test_a_repeated_change_of_sessions_has_one_effect_and_one_answer(rig: Rig, name: str) -> None:
+    change = await _change(rig, name)
+    answer = await change.send(rig)
+    assert answer.ByteSize()
+    await rig.ask(_QUESTION, session_id=await rig.session(user_id="ann"))
+    before = await _listed(rig)
+    assert before
+    await change.assert_repeated(rig, answer)
+    assert await _listed(rig) == before
+
+
+async def test_repeated_changes_at_the_same_time_have_one_effect(rig: Rig) -> None:
+    request = pb.CreateSessionRequest(collection="docs", request_id=str(uuid.uuid4()))
+    made = await asyncio.gather(*(rig.stub.CreateSession(request) for _ in range(8)))
+    assert len({response.session.session_id for response in made}) == 1
+    assert len(await _listed(rig)) == 1
+
+
+async def test_changes_and_answers_are_repeated_after_a_restart(tmp_path: Path) -> None:
+    settings = AnswerSettings(min_support=0.3, session_store=SessionStoreName.CATALOG)
+    rig = Rig(tmp_path, settings=settings)
+    rig.library.put("foxes.txt", FOXES)
+    session_id, message_id = await rig.session(), str(uuid.uuid4())
+    answer = await rig.ask(_QUESTION, session_id=session_id, message_id=message_id)
+    for number in range(5):
+        await rig.ask(f"{_QUESTION} {number}", session_id=session_id)
+    changes = [await _change(rig, name) for name in _CHANGES]
+    answers = [await change.send(rig) for change in changes[:-1]]
+    answers.append(await changes[-1].send(rig))
+    before = await _listed(rig)
+    rig.close()
+    again = Rig(tmp_path, settings=settings)
+    try:
+        assert await again.ask(_QUESTION, session_id=session_id, message_id=message_id) == answer
+        with pytest.raises(AlreadyExistsError):
+            await again.ask("Another question?", session_id=session_id, message_id=message_id)
+        # The session that was ended is one of those that were deleted with their user, and its answer with it.
+        with pytest.raises(SessionNotFoundError):
+            await changes[1].send(again)
+        for index in (0, 2, 3):
+            await changes[index].assert_repeated(again, answers[index])
+        assert await _listed(again) == before
+    finally:
+        again.close()
 
 
 async def test_unknown_and_malformed_sessions(rig: Rig) -> None:
@@ -290,3 +457,27 @@ async def test_sessions_are_listed_by_activity_in_pages(rig: Rig) -> None:
     active = pb.ListSessionsRequest(state=session_pb2.SESSION_STATE_ACTIVE)
     assert [each.session_id for each in (await rig.stub.ListSessions(active)).sessions] == [made[0]]
     assert not (await rig.stub.ListSessions(pb.ListSessionsRequest(collection="other"))).sessions
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({"user_id": "ann"}, {"red", "blue"}),
+        ({"labels": {"team": "red"}}, {"red", "bob"}),
+        ({"labels": {"team": "red"}, "user_id": "ann"}, {"red"}),
+        ({"labels": {"team": "red", "language": "de"}}, {"red"}),
+        ({"labels": {"team": "green"}}, set()),
+        ({"user_id": "an"}, set()),
+    ],
+)
+async def test_sessions_are_listed_by_user_and_labels(rig: Rig, fields: dict[str, Any], names: set[str]) -> None:
+    made = {
+        "red": await rig.session(user_id="ann", labels={"team": "red", "language": "de"}),
+        "blue": await rig.session(user_id="ann", labels={"team": "blue", "language": "de"}),
+        "bob": await rig.session(user_id="bob", labels={"team": "red"}),
+        "nobody": await rig.session(),
+    }
+    page = await rig.stub.ListSessions(pb.ListSessionsRequest(**fields))
+    assert {session.session_id for session in page.sessions} == {made[name] for name in names}
+    session = await _get(rig, made["red"])
+    assert (session.user_id, dict(session.labels)) == ("ann", {"team": "red", "language": "de"})

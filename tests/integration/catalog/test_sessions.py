@@ -123,11 +123,58 @@ def test_a_moved_head_is_a_conflict_and_changes_nothing(catalog: Catalog, sessio
 
 
 def test_a_repeated_question_finds_its_answer(catalog: Catalog, session: Session) -> None:
+    for number in range(1, 8):
+        _ask(catalog, number)
+    question, answer = catalog.sessions.exchange(TENANT, ID, "q1")
+    assert (question.message_id, answer.message_id, answer.answer) == ("q1", "a1", b"snapshot")
+    assert catalog.sessions.messages(TENANT, ID)[0].message_id == "q3"
+    assert [each.message_id for each in catalog.sessions.exchange(TENANT, ID, "a7")] == ["a7"]
+    assert catalog.sessions.exchange(TENANT, ID, "q8") == []
+
+
+def test_all_messages_are_read_in_pages(catalog: Catalog, session: Session) -> None:
+    for number in range(1, 8):
+        _ask(catalog, number)
+    seen: list[str] = []
+    while page := catalog.sessions.history(TENANT, ID, len(seen), 4):
+        seen += [message.message_id for message in page]
+    assert seen == [f"{role}{number}" for number in range(1, 8) for role in "qa"]
+
+
+def test_deleting_a_session_leaves_nothing_of_it_and_nothing_else_goes(catalog: Catalog, session: Session) -> None:
     _ask(catalog, 1)
-    found = catalog.sessions.find_answer(TENANT, ID, "q1")
-    assert found is not None
-    assert (found.message_id, found.answer) == ("a1", b"snapshot")
-    assert catalog.sessions.find_answer(TENANT, ID, "q2") is None
+    other = "22222222-2222-4222-8222-222222222222"
+    catalog.sessions.create(TENANT, other, "docs", idle_timeout=IDLE, user_id="ann")
+    assert catalog.sessions.delete(TENANT, ID) == 2
+    with catalog.database.read() as connection:
+        assert connection.exec_driver_sql("SELECT session_id FROM sessions").scalars().all() == [other]
+        assert connection.exec_driver_sql("SELECT count(*) FROM messages").scalar() == 0
+    with pytest.raises(SessionNotFoundError):
+        catalog.sessions.delete(TENANT, ID)
+
+
+def test_all_sessions_of_a_user_go_and_those_of_others_stay(catalog: Catalog) -> None:
+    for number in range(210):
+        user = "ann" if number % 2 else "bob"
+        session_id = str(uuid.UUID(int=number))
+        catalog.sessions.create(TENANT, session_id, "docs", idle_timeout=IDLE, user_id=user, labels={"n": str(number)})
+    catalog.sessions.create("other", ID, "docs", idle_timeout=IDLE, user_id="ann")
+    assert catalog.sessions.delete_of_user(TENANT, "ann") == 105
+    left = catalog.sessions.page(TENANT, None, 1000)
+    assert len(left) == 105
+    assert {each.user_id for each in left} == {"bob"}
+    assert [each.labels for each in left][-1] == {"n": "0"}
+    assert catalog.sessions.delete_of_user(TENANT, "ann") == 0
+    assert catalog.sessions.get("other", ID).user_id == "ann"
+
+
+def test_sessions_of_a_user_are_found_by_an_index(catalog: Catalog) -> None:
+    plan = """EXPLAIN QUERY PLAN SELECT * FROM sessions WHERE tenant = 't' AND user_id = 'ann'
+        ORDER BY last_activity DESC, session_id DESC LIMIT 10"""
+    with catalog.database.read() as connection:
+        steps = [row[3] for row in connection.exec_driver_sql(plan)]
+    assert len(steps) == 1, steps
+    assert "USING INDEX sessions_user (tenant=? AND user_id=?)" in steps[0]
 
 
 def test_parallel_turns_are_neither_lost_nor_swapped(catalog: Catalog, session: Session) -> None:
@@ -201,7 +248,9 @@ def test_unknown_sessions_are_not_found(catalog: Catalog) -> None:
     for call in (
         lambda: catalog.sessions.get(TENANT, ID),
         lambda: catalog.sessions.messages(TENANT, ID),
-        lambda: catalog.sessions.find_answer(TENANT, ID, "q"),
+        lambda: catalog.sessions.history(TENANT, ID, 0, 1),
+        lambda: catalog.sessions.exchange(TENANT, ID, "q"),
+        lambda: catalog.sessions.delete(TENANT, ID),
         lambda: catalog.sessions.append(TENANT, ID, "", []),
         lambda: catalog.sessions.end(TENANT, ID),
     ):

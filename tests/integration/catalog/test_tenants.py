@@ -61,7 +61,9 @@ REFUSED: dict[str, Callable[[Belongings, str], object]] = {
     "read a text": lambda my, who: my.catalog.texts.parts(who, "docs", my.document.document_id, None, 10),
     "get a session": lambda my, who: my.catalog.sessions.get(who, "s-1"),
     "read messages": lambda my, who: my.catalog.sessions.messages(who, "s-1"),
-    "find an answer": lambda my, who: my.catalog.sessions.find_answer(who, "s-1", "q"),
+    "read all messages": lambda my, who: my.catalog.sessions.history(who, "s-1", 0, 10),
+    "find an exchange": lambda my, who: my.catalog.sessions.exchange(who, "s-1", "q"),
+    "delete a session": lambda my, who: my.catalog.sessions.delete(who, "s-1"),
     "append to a session": lambda my, who: my.catalog.sessions.append(who, "s-1", "a", []),
     "end a session": lambda my, who: my.catalog.sessions.end(who, "s-1"),
 }

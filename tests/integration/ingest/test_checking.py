@@ -352,6 +352,16 @@ def test_gaps_in_sessions_are_told(library: Library) -> None:
     assert "gap" in finding.message
 
 
+def test_sessions_that_lost_their_first_messages_or_all_are_told(library: Library) -> None:
+    add_session(Sessions(library.harness.catalog), exchanges=2)
+    library.sql("DELETE FROM messages WHERE sequence <= 2")
+    (finding,) = library.assert_lasting(FindingKind.SESSION_INCOMPLETE)
+    assert "gap" in finding.message
+    library.sql("DELETE FROM messages")
+    (finding,) = library.assert_lasting(FindingKind.SESSION_INCOMPLETE)
+    assert "end" in finding.message
+
+
 def test_sessions_that_lost_their_last_message_are_told(library: Library) -> None:
     add_session(Sessions(library.harness.catalog), exchanges=2)
     library.sql("DELETE FROM messages WHERE sequence = 4")

@@ -102,9 +102,8 @@ def test_a_request_that_the_caller_keeps_is_not_changed() -> None:
 
     assert with_request_id(request).request_id
     assert request.request_id == ""
-    assert with_request_id(answer_pb.AskStreamRequest()).ask.request_id
-    reading = library_pb.GetDocumentRequest()
-    assert with_request_id(reading) is reading
+    for reading in (library_pb.GetDocumentRequest(), answer_pb.AskRequest(), answer_pb.AskStreamRequest()):
+        assert with_request_id(reading) is reading
 
 
 async def test_a_time_limit_for_one_call(subject: Subject) -> None:

@@ -7,6 +7,7 @@ import pytest
 from groundwire.answer.domain.session import (
     MAX_TRANSITIONS,
     Message,
+    NewSession,
     Role,
     Session,
     SessionState,
@@ -20,7 +21,7 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def _session(exchanges: int = 0) -> Session:
-    session = start_session("s", "docs", timedelta(minutes=30), _START)
+    session = start_session("s", NewSession("docs"), timedelta(minutes=30), _START)
     for number in range(exchanges):
         session = with_exchange(session, *_exchange(number))
     return session

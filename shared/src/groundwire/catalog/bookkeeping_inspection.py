@@ -69,14 +69,14 @@ class BookkeepingInspection:
         ]
 
     def incomplete_sessions(self, tenant: str) -> list[StoreFinding]:
-        """Return the sessions whose messages have gaps, or do not end where the session does."""
-        gap = func.max(messages.c.sequence) - func.min(messages.c.sequence) + 1 != func.count()
-        end = func.max(messages.c.sequence) != sessions.c.message_count
+        """Return the sessions that have lost messages, or whose messages do not end where the session does."""
+        gap = func.coalesce(func.max(messages.c.sequence), 0) != func.count(messages.c.sequence)
+        end = func.coalesce(func.max(messages.c.sequence), 0) != sessions.c.message_count
         statement = (
             select(
                 sessions.c.collection, sessions.c.session_id, case((gap, "have a gap"), else_="do not reach the end")
             )
-            .join(messages, messages.c.session_key == sessions.c.session_key)
+            .outerjoin(messages, messages.c.session_key == sessions.c.session_key)
             .where(sessions.c.tenant == tenant)
             .group_by(sessions.c.session_key)
             .having(or_(gap, end))

@@ -26,11 +26,11 @@ requests = Table(
     words("method"),
     words("body_digest"),
     Column("response", LargeBinary, nullable=False),
-    words("document_id", default=""),
+    words("resource_id", default=""),
     number("create_time"),
 )
-"""Answers of calls; that of a call about a document is emptied when the document is deleted for good."""
-Index("requests_document", requests.c.tenant, requests.c.document_id)
+"""Answers of calls; one that tells of a document or session is emptied when that is deleted for good."""
+Index("requests_resource", requests.c.tenant, requests.c.resource_id)
 Index("requests_create_time", requests.c.create_time)
 
 uploads = Table(

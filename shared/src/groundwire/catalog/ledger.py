@@ -12,7 +12,13 @@ from groundwire.catalog.bookkeeping_tables import requests
 from groundwire.catalog.database import Database
 from groundwire.catalog.generations import Receipt, Receipted
 from groundwire.catalog.steady_time import SteadyTime
-from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError
+from groundwire.kernel.errors import (
+    ConflictError,
+    DocumentNotFoundError,
+    NotFoundError,
+    RequestIdReusedError,
+    SessionNotFoundError,
+)
 
 T = TypeVar("T")
 
@@ -31,15 +37,15 @@ class Ledger:
 
         Raises:
             RequestIdReusedError: the id was used for another method or body.
-            DocumentNotFoundError: the answer told of a document that was deleted for good since then.
+            NotFoundError: the answer told of a document or session that was deleted for good since then.
         """
         with self._database.read() as connection:
             return _find(connection, self._database.steady, tenant, request_id, method, body_digest)
 
-    def record(self, tenant: str, receipt: Receipt, document_id: str = "") -> bytes:
+    def record(self, tenant: str, receipt: Receipt, resource_id: str = "") -> bytes:
         """Remember the answer of a call that wrote nothing else; return the answer that counts, the first one.
 
-        `document_id` names the document that the answer tells of, if any.
+        `resource_id` names the document or session that the answer tells of, if any.
 
         Raises:
             RequestIdReusedError: the id was used for another method or body.
@@ -50,7 +56,7 @@ class Ledger:
                 connection, self._database.steady, tenant, receipt.request_id, receipt.method, receipt.body_digest
             )
             if earlier is None:
-                _store(connection, self._database.steady, tenant, receipt, document_id)
+                _store(connection, self._database.steady, tenant, receipt, resource_id)
             return receipt.response if earlier is None else earlier
 
         return self._database.write(work)
@@ -67,11 +73,11 @@ class Ledger:
 
 
 def settle(
-    connection: Connection, steady: SteadyTime, tenant: str, receipt: Receipted[T], result: T, document_id: str = ""
+    connection: Connection, steady: SteadyTime, tenant: str, receipt: Receipted[T], result: T, resource_id: str = ""
 ) -> str:
     """Remember the answer in the transaction of the effect; return the request id, empty without receipt.
 
-    An answer that tells of a document names it, so that its texts go with it.
+    An answer that tells of a document or session names it, so that its texts go with it.
 
     Raises:
         ConflictError: the same call finished meanwhile; its answer is in the ledger, this effect rolls back.
@@ -82,14 +88,14 @@ def settle(
         return ""
     if _find(connection, steady, tenant, made.request_id, made.method, made.body_digest) is not None:
         raise ConflictError("the same request was completed meanwhile", request_id=made.request_id)
-    _store(connection, steady, tenant, made, document_id)
+    _store(connection, steady, tenant, made, resource_id)
     return made.request_id
 
 
-def redact_answers(connection: Connection, tenant: str, document_ids: Sequence[str]) -> None:
-    """Empty the answers that tell of documents which are being deleted; their request ids stay used."""
-    given = select(func.json_each(json.dumps(list(document_ids))).table_valued("value").c.value)
-    concerned = requests.c.tenant == tenant, requests.c.document_id.in_(given)
+def redact_answers(connection: Connection, tenant: str, ids: Sequence[str]) -> None:
+    """Empty the answers that tell of documents or sessions which are being deleted; their request ids stay used."""
+    given = select(func.json_each(json.dumps(list(ids))).table_valued("value").c.value)
+    concerned = requests.c.tenant == tenant, requests.c.resource_id.in_(given)
     connection.execute(update(requests).where(*concerned).values(response=b""))
 
 
@@ -116,8 +122,13 @@ def _find(
         return None
     _refuse_reuse(row, request_id, method, body_digest)
     if not row["response"]:
-        raise DocumentNotFoundError(row["document_id"])
+        raise _gone(row)
     return bytes(row["response"])
+
+
+def _gone(row: RowMapping) -> NotFoundError:
+    kind = SessionNotFoundError if row["method"].endswith("Session") else DocumentNotFoundError
+    return kind(row["resource_id"])
 
 
 def _refuse_reuse(row: RowMapping, request_id: str, method: str, body_digest: str) -> None:
@@ -125,12 +136,12 @@ def _refuse_reuse(row: RowMapping, request_id: str, method: str, body_digest: st
         raise RequestIdReusedError("the request id was used before with another body", request_id=request_id)
 
 
-def _store(connection: Connection, steady: SteadyTime, tenant: str, receipt: Receipt, document_id: str = "") -> None:
+def _store(connection: Connection, steady: SteadyTime, tenant: str, receipt: Receipt, resource_id: str = "") -> None:
     values = {
         "method": receipt.method,
         "body_digest": receipt.body_digest,
         "response": receipt.response,
-        "document_id": document_id,
+        "resource_id": resource_id,
         "create_time": steady.now_ms(),
     }
     statement = insert(requests).values(tenant=tenant, request_id=receipt.request_id, **values)

@@ -1,7 +1,7 @@
 """Sessions and messages, to rows and back."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -55,7 +55,7 @@ class Session:
 
     `active_steady` is `last_activity_time` as `SteadyTime.with_downtime_ms` tells it: what it expires by.
     `head` is the id of the newest message, empty before the first; `message_count` counts all messages
-    ever; `transitions` are the newest 50, oldest first.
+    ever; `transitions` are the newest 50, oldest first. `user_id` may be empty.
     """
 
     session_id: str
@@ -69,6 +69,8 @@ class Session:
     last_activity_time: datetime
     transitions: tuple[SessionTransition, ...]
     active_steady: int
+    user_id: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def expire_time(self) -> datetime:
@@ -138,6 +140,8 @@ def new_session(
     idle_timeout: timedelta,
     now: datetime,
     steady_ms: int,
+    user_id: str,
+    labels: Mapping[str, str],
 ) -> Session:
     """Make a session without messages."""
     session = Session(
@@ -152,6 +156,8 @@ def new_session(
         last_activity_time=now,
         transitions=(),
         active_steady=steady_ms,
+        user_id=user_id,
+        labels=labels,
     )
     return moved(session, SessionState.CREATED, now)
 
@@ -169,6 +175,8 @@ def session_values(session: Session) -> dict[str, Any]:
         "tenant": session.tenant,
         "session_id": session.session_id,
         "collection": session.collection,
+        "user_id": session.user_id,
+        "labels": dict(session.labels),
         "idle_timeout": int(session.idle_timeout.total_seconds() * 1000),
         "state": session.state.value,
         "head": session.head,
@@ -199,6 +207,8 @@ def to_session(row: RowMapping, steady_ms: int) -> Session:
             for before, after, time in row["transitions"]
         ),
         active_steady=row["active_steady"],
+        user_id=row["user_id"],
+        labels=row["labels"],
     )
     idle = timedelta(milliseconds=steady_ms - session.active_steady)
     if session.state is not SessionState.ENDED and idle > session.idle_timeout:

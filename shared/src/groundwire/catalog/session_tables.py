@@ -14,6 +14,8 @@ sessions = Table(
     words("tenant"),
     words("session_id"),
     words("collection"),
+    words("user_id", default=""),
+    json_text("labels"),
     number("idle_timeout"),
     words("state"),
     words("head", default=""),
@@ -28,6 +30,7 @@ sessions = Table(
     sqlite_autoincrement=True,
 )
 Index("sessions_last_activity", sessions.c.tenant, sessions.c.last_activity, sessions.c.session_id)
+Index("sessions_user", sessions.c.tenant, sessions.c.user_id, sessions.c.last_activity, sessions.c.session_id)
 
 messages = Table(
     "messages",

@@ -1,16 +1,17 @@
-"""Sessions: a window of at most ten messages each, moved by compare-and-set."""
+"""Sessions: all their messages, a window of at most ten of them, moved by compare-and-set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, insert, select, tuple_, update
+from sqlalchemy import Connection, delete, insert, select, tuple_, update
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.generations import Receipted
-from groundwire.catalog.ledger import settle
+from groundwire.catalog.ledger import redact_answers, settle
 from groundwire.catalog.quoting_messages import gone_documents, note_documents
 from groundwire.catalog.session_rows import (
+    MessageRole,
     NewMessage,
     Session,
     SessionMessage,
@@ -31,9 +32,11 @@ from groundwire.kernel.errors import (
 )
 
 WINDOW = 10
-"""Messages a session holds; the oldest pair leaves before new ones come (requirements S4-30, S4-31, T42)."""
+"""Most messages of a window; the oldest pair leaves it before new ones come (requirements S4-30, S4-31, T42)."""
 KEPT_CLOSED = timedelta(hours=24)
 """How long an expired or ended session can still be read."""
+_DELETED_AT_A_TIME = 100
+"""Sessions of a user that one transaction deletes, so that other writers do not wait for long."""
 
 
 class Sessions:
@@ -50,6 +53,8 @@ class Sessions:
         collection: str,
         *,
         idle_timeout: timedelta,
+        user_id: str = "",
+        labels: Mapping[str, str] | None = None,
         receipt: Receipted[Session] = None,
     ) -> Session:
         """Start a session.
@@ -65,6 +70,8 @@ class Sessions:
             idle_timeout,
             self._clock.now(),
             self._steady_ms(),
+            user_id,
+            labels or {},
         )
 
         def work(connection: Connection) -> Session:
@@ -72,7 +79,7 @@ class Sessions:
                 raise AlreadyExistsError(f"session {session_id!r} exists", resource=session_id)
             connection.execute(insert(sessions).values(session_values(session)))
             stored, _ = self._require(connection, tenant, session_id)
-            settle(connection, self._database.steady, tenant, receipt, stored)
+            settle(connection, self._database.steady, tenant, receipt, stored, session_id)
             return stored
 
         return self._database.write(work)
@@ -94,12 +101,33 @@ class Sessions:
         """
         with self._database.read() as connection:
             _, key = self._require(connection, tenant, session_id)
-            return [to_message(row) for row in connection.execute(_window(key)).mappings()]
+            return _window(connection, key)
 
-    def page(self, tenant: str, after: tuple[datetime, str] | None, limit: int) -> list[Session]:
-        """Return up to `limit` sessions, most recently active first, those behind `after` (last activity, id)."""
+    def history(self, tenant: str, session_id: str, after: int, limit: int) -> list[SessionMessage]:
+        """Return up to `limit` messages of a session behind the one with the sequence `after`, oldest first.
+
+        Raises:
+            SessionNotFoundError: the tenant has none of this id.
+        """
+        with self._database.read() as connection:
+            _, key = self._require(connection, tenant, session_id)
+            behind = messages.c.session_key == key, messages.c.sequence > after
+            rows = connection.execute(select(messages).where(*behind).order_by(messages.c.sequence).limit(limit))
+            return [to_message(row) for row in rows.mappings()]
+
+    def page(
+        self, tenant: str, after: tuple[datetime, str] | None, limit: int, *, collection: str = "", user_id: str = ""
+    ) -> list[Session]:
+        """Return up to `limit` sessions, most recently active first, those behind `after` (last activity, id).
+
+        Only those about `collection` and of `user_id`, unless these are empty.
+        """
         order = (sessions.c.last_activity, sessions.c.session_id)
         statement = select(sessions).where(sessions.c.tenant == tenant)
+        if collection:
+            statement = statement.where(sessions.c.collection == collection)
+        if user_id:
+            statement = statement.where(sessions.c.user_id == user_id)
         if after is not None:
             statement = statement.where(tuple_(*order) < tuple_(epoch_ms(after[0]), after[1]))
         statement = statement.order_by(*(column.desc() for column in order)).limit(limit)
@@ -114,7 +142,7 @@ class Sessions:
         new: Sequence[NewMessage],
         receipt: Receipted[Session] = None,
     ) -> Session:
-        """Add messages behind the head; the oldest pairs leave first, so that there are never more than ten.
+        """Add messages behind the head; the oldest pairs leave the window first, so that it never holds more than ten.
 
         Args:
             tenant: whose session.
@@ -126,8 +154,8 @@ class Sessions:
         Raises:
             SessionNotFoundError: the tenant has none of this id.
             SessionExpiredError: it was idle for too long or was ended.
-            SessionHeadMovedError: there are newer messages; `find_answer` tells whether this one was answered.
-            AlreadyExistsError: a message in the window, or another new one, has one of the ids.
+            SessionHeadMovedError: there are newer messages; `exchange` tells whether this one was answered.
+            AlreadyExistsError: a message of the session, or another new one, has one of the ids.
         """
 
         def work(connection: Connection) -> Session:
@@ -143,17 +171,20 @@ class Sessions:
 
         return self._database.write(work)
 
-    def find_answer(self, tenant: str, session_id: str, message_id: str) -> SessionMessage | None:
-        """Return the answer to a question of the session while it is in the window.
+    def exchange(self, tenant: str, session_id: str, message_id: str) -> list[SessionMessage]:
+        """Return the message of this id and the one behind it, which answers it if it is a question.
+
+        Empty when there is no such message.
 
         Raises:
             SessionNotFoundError: the tenant has none of this id.
         """
         with self._database.read() as connection:
             _, key = self._require(connection, tenant, session_id)
-            statement = _window(key).where(messages.c.related_message_id == message_id)
-            row = connection.execute(statement).mappings().first()
-            return None if row is None else to_message(row)
+            mine = messages.c.session_key == key
+            named = select(messages.c.sequence).where(mine, messages.c.message_id == message_id).scalar_subquery()
+            pair = select(messages).where(mine, messages.c.sequence >= named).order_by(messages.c.sequence).limit(2)
+            return [to_message(row) for row in connection.execute(pair).mappings()]
 
     def gone(self, tenant: str, document_ids: Sequence[str]) -> list[str]:
         """Return those of the documents that were deleted for good."""
@@ -172,10 +203,47 @@ class Sessions:
             if session.state is not SessionState.ENDED:
                 session = moved(session, SessionState.ENDED, self._clock.now())
                 _store(connection, key, session)
-            settle(connection, self._database.steady, tenant, receipt, session)
+            settle(connection, self._database.steady, tenant, receipt, session, session_id)
             return session
 
         return self._database.write(work)
+
+    def delete(self, tenant: str, session_id: str, receipt: Receipted[int] = None) -> int:
+        """Delete a session with all its messages, for good; return how many messages there were.
+
+        Raises:
+            SessionNotFoundError: the tenant has none of this id.
+        """
+
+        def work(connection: Connection) -> int:
+            session, key = self._require(connection, tenant, session_id)
+            connection.execute(delete(sessions).where(sessions.c.session_key == key))
+            redact_answers(connection, tenant, [session_id])
+            settle(connection, self._database.steady, tenant, receipt, session.message_count)
+            return session.message_count
+
+        return self._database.write(work)
+
+    def delete_of_user(self, tenant: str, user_id: str, receipt: Receipted[int] = None) -> int:
+        """Delete all sessions of a user with all their messages, for good, some at a time; return how many."""
+        mine = sessions.c.tenant == tenant, sessions.c.user_id == user_id
+        total, is_last = 0, False
+
+        def work(connection: Connection) -> tuple[int, bool]:
+            some = select(sessions.c.session_key, sessions.c.session_id).where(*mine).limit(_DELETED_AT_A_TIME)
+            rows = connection.execute(some).all()
+            keys = [row.session_key for row in rows]
+            connection.execute(delete(sessions).where(sessions.c.session_key.in_(keys)))
+            redact_answers(connection, tenant, [row.session_id for row in rows])
+            is_last = len(rows) < _DELETED_AT_A_TIME
+            if is_last:
+                settle(connection, self._database.steady, tenant, receipt, total + len(rows))
+            return len(rows), is_last
+
+        while not is_last:
+            count, is_last = self._database.write(work)
+            total += count
+        return total
 
     def expire(self) -> int:
         """Remove sessions that have been expired or ended for a day, of all tenants; return how many."""
@@ -203,8 +271,11 @@ def _row(connection: Connection, tenant: str, session_id: str) -> Any:
     return connection.execute(statement).mappings().first()
 
 
-def _window(key: int) -> Select[Any]:
-    return select(messages).where(messages.c.session_key == key).order_by(messages.c.sequence)
+def _window(connection: Connection, key: int) -> list[SessionMessage]:
+    """Return the newest messages of a session, oldest first: as many whole pairs as a window holds."""
+    newest = select(messages).where(messages.c.session_key == key).order_by(messages.c.sequence.desc()).limit(WINDOW)
+    window = [to_message(row) for row in connection.execute(newest).mappings()][::-1]
+    return window[1:] if window and window[0].role is MessageRole.ASSISTANT else window
 
 
 def _refuse_closed(session: Session) -> None:
@@ -218,7 +289,8 @@ def _append(
 ) -> Session:
     if session.state is not SessionState.ACTIVE:
         session = moved(session, SessionState.ACTIVE, now)
-    if _prune(connection, key, len(new)):
+    # Messages that leave the window stay: their ids must not be used again, and whoever asks again gets their answers.
+    if min(session.message_count, WINDOW) + len(new) > WINDOW:
         session = moved(moved(session, SessionState.PRUNING, now), SessionState.ACTIVE, now)
     session = session.extended(new, now, steady_ms)
     _store(connection, key, session)
@@ -237,22 +309,6 @@ def _refuse_used_ids(connection: Connection, key: int, new: Sequence[NewMessage]
     found = connection.execute(used.limit(1)).scalar()
     if found is not None or len(set(ids)) < len(ids):
         raise AlreadyExistsError("the session has a message of this id", message_id=found or ids[0])
-
-
-def _prune(connection: Connection, key: int, coming: int) -> bool:
-    """Delete the oldest pairs until `coming` more messages fit; tell whether any left."""
-    held = connection.execute(
-        select(messages.c.message_key, messages.c.role)
-        .where(messages.c.session_key == key)
-        .order_by(messages.c.sequence)
-    ).all()
-    leaving = 0
-    while len(held) - leaving + coming > WINDOW and leaving < len(held):
-        is_pair = leaving + 1 < len(held) and held[leaving + 1].role == "assistant"
-        leaving += 2 if is_pair else 1
-    keys = [row.message_key for row in held[:leaving]]
-    connection.execute(delete(messages).where(messages.c.message_key.in_(keys)))
-    return leaving > 0
 
 
 def _store(connection: Connection, key: int, session: Session) -> None:

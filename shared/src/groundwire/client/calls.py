@@ -190,18 +190,13 @@ class StreamCall(_Call[Params, RequestT, ResponseT]):
 def with_request_id(request: RequestT) -> RequestT:
     """Return the request, or, where it could have a request id and has none, a copy with a new one.
 
-    The id makes the retries of the channel safe. A streamed question carries it in its `ask` field.
+    The id makes the retries of the channel safe.
     """
-    fields = request.DESCRIPTOR.fields_by_name
-    holder: Any = request
-    if "request_id" not in fields:
-        if "ask" not in fields:
-            return request
-        holder = holder.ask
-    if holder.request_id:
+    given: Any = request
+    if "request_id" not in request.DESCRIPTOR.fields_by_name or given.request_id:
         return request
     copy: Any = type(request)()
     copy.CopyFrom(request)
-    (copy if "request_id" in fields else copy.ask).request_id = str(uuid.uuid4())
+    copy.request_id = str(uuid.uuid4())
     identified: RequestT = copy
     return identified

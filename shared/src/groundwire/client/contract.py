@@ -102,7 +102,14 @@ class Contract:
     )
     get_session = UnaryCall(_ANSWER + "GetSession", answer_pb.GetSessionRequest, answer_pb.GetSessionResponse)
     list_sessions = UnaryCall(_ANSWER + "ListSessions", answer_pb.ListSessionsRequest, answer_pb.ListSessionsResponse)
+    list_messages = UnaryCall(_ANSWER + "ListMessages", answer_pb.ListMessagesRequest, answer_pb.ListMessagesResponse)
     end_session = UnaryCall(_ANSWER + "EndSession", answer_pb.EndSessionRequest, answer_pb.EndSessionResponse)
+    delete_session = UnaryCall(
+        _ANSWER + "DeleteSession", answer_pb.DeleteSessionRequest, answer_pb.DeleteSessionResponse
+    )
+    delete_sessions = UnaryCall(
+        _ANSWER + "DeleteSessions", answer_pb.DeleteSessionsRequest, answer_pb.DeleteSessionsResponse
+    )
     ask = UnaryCall(_ANSWER + "Ask", answer_pb.AskRequest, answer_pb.AskResponse)
     ask_stream = StreamCall(_ANSWER + "AskStream", answer_pb.AskStreamRequest, answer_pb.AskStreamResponse)
     verify_citations = UnaryCall(

@@ -10,7 +10,7 @@ from groundwire.answer.ask_question import AskQuestion
 from groundwire.answer.domain.answer import Answer, AnswerEvent, Cited, Final, Retrieved, TextDelta
 from groundwire.answer.domain.asked_question import AskedQuestion
 from groundwire.answer.domain.conversation import is_topic_shift, search_text
-from groundwire.answer.domain.session import Message, Role, Session
+from groundwire.answer.domain.session import Exchange, Message, Role, Session
 from groundwire.answer.ports import SessionStore
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
@@ -47,13 +47,13 @@ class AskInSession:
             SessionNotFoundError: there is no such session.
             SessionExpiredError: it was idle for too long or was ended.
             SessionHeadMovedError: `expected_head` is not its newest message.
-            AlreadyExistsError: the message id was used in the session with another question.
+            AlreadyExistsError: the message id was used in the session with another question or is that of an answer.
             GroundwireError: what the retriever raises.
         """
         lock = self._locks.setdefault((tenant, ask.session_id), asyncio.Lock())
         async with lock:
             session = await self._sessions.get(tenant, ask.session_id)
-            stored = _stored_answer(session, ask)
+            stored = _stored_answer(await self._sessions.exchange(tenant, ask.session_id, ask.message_id), ask)
             if stored is not None:
                 for event in _replayed(stored):
                     yield event
@@ -76,7 +76,7 @@ class AskInSession:
         async with aclosing(self._ask_question(tenant, prepared)) as events:
             async for event in events:
                 if isinstance(event, Final):
-                    exchange = (asked, _reply(event.answer))
+                    exchange = (asked, _reply(ask.message_id, event.answer))
                     await self._append(tenant, session, exchange, is_strict=expected_head is not None)
                 yield event
 
@@ -96,19 +96,17 @@ class AskInSession:
                 return
 
 
-def _stored_answer(session: Session, ask: AskedQuestion) -> Answer | None:
+def _stored_answer(used: Exchange | None, ask: AskedQuestion) -> Answer | None:
     """Return the answer that the session holds for the message id, None when it was not asked."""
-    used = next((message for message in session.messages if message.message_id == ask.message_id), None)
     if used is None:
         return None
-    if used.role is not Role.USER:
+    if used.message.role is not Role.USER:
         raise AlreadyExistsError("the message id is that of an answer of the session", message_id=ask.message_id)
-    if used.content != ask.question:
+    if used.message.content != ask.question:
         raise AlreadyExistsError("the message id was used with another question", message_id=ask.message_id)
-    reply = next((each for each in session.messages if each.related_message_id == ask.message_id), None)
-    if reply is None or reply.answer is None:
+    if used.answer is None or used.answer.answer is None:
         raise AlreadyExistsError("the answer is gone with a document that it quoted", message_id=ask.message_id)
-    return reply.answer
+    return used.answer.answer
 
 
 def _refuse_unfit(session: Session, ask: AskedQuestion, expected_head: str | None) -> None:
@@ -127,12 +125,12 @@ def _replayed(answer: Answer) -> Iterator[AnswerEvent]:
     yield Final(answer)
 
 
-def _reply(answer: Answer) -> Message:
+def _reply(question_id: str, answer: Answer) -> Message:
     return Message(
         message_id=answer.message_id,
         role=Role.ASSISTANT,
         content=answer.content,
         time=answer.answer_time,
-        related_message_id=answer.related_message_id,
+        related_message_id=question_id,
         answer=answer,
     )

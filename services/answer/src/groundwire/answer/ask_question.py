@@ -135,7 +135,6 @@ class AskQuestion:
             refusal=refusal,
             finish=_finish_reason(progress),
             message_id=str(uuid.uuid4()),
-            related_message_id=ask.message_id,
             collection=ask.collection,
             answer_time=self._clock.now(),
             generator=self._generator.name,

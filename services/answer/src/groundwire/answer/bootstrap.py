@@ -13,11 +13,10 @@ from groundwire.answer.adapters.sessions_by_profile import SessionsByProfile
 from groundwire.answer.ask_in_session import AskInSession
 from groundwire.answer.ask_question import AskQuestion
 from groundwire.answer.create_session import CreateSession
-from groundwire.answer.end_session import EndSession
 from groundwire.answer.expire_sessions import ExpireSessions
-from groundwire.answer.get_session import GetSession
 from groundwire.answer.list_sessions import ListSessions
 from groundwire.answer.ports import Generator, SessionStore
+from groundwire.answer.remember_request import RememberRequest
 from groundwire.answer.servicer import AnswerServicer, UseCases
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.answer.verify_citations import VerifyCitations
@@ -96,9 +95,9 @@ def _use_cases(
             sessions=sessions, ask_question=ask_question, clock=clock, max_search_chars=settings.max_question_chars
         ),
         create_session=CreateSession(sessions=sessions, collections=texts, clock=clock, idle_timeout=idle_timeout),
-        get_session=GetSession(sessions),
         list_sessions=ListSessions(sessions),
-        end_session=EndSession(sessions),
+        sessions=sessions,
+        remember=RememberRequest(sessions),
         verify_citations=VerifyCitations(texts),
     )
 

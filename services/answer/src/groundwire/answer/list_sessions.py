@@ -20,7 +20,7 @@ class ListSessions:
         """Return up to `limit` sessions behind `after` (last activity, id), the most recently active first."""
         found: list[Session] = []
         while len(found) < limit:
-            page = await self._sessions.page(tenant, after, _READ_AHEAD)
+            page = await self._sessions.page(tenant, wanted, after, _READ_AHEAD)
             found += [session for session in page if wanted.admits(session)]
             if len(page) < _READ_AHEAD:
                 break

@@ -1,17 +1,28 @@
 """What the answer service needs from others."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from groundwire.answer.domain.answer import SearchReport
 from groundwire.answer.domain.citing import StoredChunkText
 from groundwire.answer.domain.draft import Source, Statement
 from groundwire.answer.domain.passage import Passage
-from groundwire.answer.domain.session import Message, Session
+from groundwire.answer.domain.session import Exchange, Message, Placed, Session, SessionFilter
 from groundwire.kernel.collection import ProfileName
+from groundwire.kernel.request_key import RequestKey
 from groundwire.kernel.spans import Span
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Receipt(Generic[T]):
+    """What to remember of a call, in the transaction of its effect, so that a repetition gets the same answer."""
+
+    key: RequestKey
+    encode: Callable[[T], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +138,21 @@ class SessionStore(Protocol):
     """Keeps sessions; promises are proven by tests/integration/answer/session_store_contract.py.
 
     All methods raise SessionNotFoundError for an id the tenant does not have. A session that was idle for too long
-    is EXPIRED whoever reads it, and can be read for a while.
+    is EXPIRED whoever reads it, and can be read for a while. Methods that take a receipt raise ConflictError when the
+    same call was completed meanwhile: `answered` has its answer. No message holds text of a document that was deleted
+    for good.
     """
 
-    async def create(self, tenant: str, session: Session) -> Session:
+    async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
+        """Return the answer of an earlier call, None when the request id is new or older than a day.
+
+        Raises:
+            RequestIdReusedError: the id was used for another method or body.
+            SessionNotFoundError: the answer told of a session that was deleted since then.
+        """
+        ...
+
+    async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
         """Store a new session.
 
         Raises:
@@ -139,33 +161,49 @@ class SessionStore(Protocol):
         ...
 
     async def get(self, tenant: str, session_id: str) -> Session:
-        """Return a session with the messages of its window, oldest first.
+        """Return a session with the messages of its window, oldest first."""
+        ...
 
-        No message holds text of a document that was deleted for good.
+    async def page(
+        self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
+        """Return up to `limit` sessions without messages behind `after` (last activity, id).
+
+        The most recently active come first, equal ones by falling id. Of the conditions of `wanted` it may leave all
+        but the user to its caller.
         """
         ...
 
-    async def page(self, tenant: str, after: tuple[datetime, str] | None, limit: int) -> list[Session]:
-        """Return up to `limit` sessions without messages behind `after` (last activity, id).
+    async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
+        """Return up to `limit` messages behind the place `after`, oldest first, those outside of the window too."""
+        ...
 
-        The most recently active come first, equal ones by falling id.
-        """
+    async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
+        """Return a message, also one that left the window, with its answer; None when there is none of this id."""
         ...
 
     async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
         """Add a question and its answer behind `expected_head`, both or none.
 
-        The oldest pair leaves first when there is no room.
+        The oldest pair leaves the window first when there is no room.
 
         Raises:
             SessionExpiredError: it was idle for too long or was ended.
             SessionHeadMovedError: another message is the newest.
-            AlreadyExistsError: a message in the window has one of the ids.
+            AlreadyExistsError: a message of the session has one of the ids.
         """
         ...
 
-    async def end(self, tenant: str, session_id: str) -> Session:
-        """End a session; ending it again changes nothing."""
+    async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
+        """End a session and return it without messages; ending it again changes nothing."""
+        ...
+
+    async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
+        """Delete a session for good; return how many messages went with it."""
+        ...
+
+    async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
+        """Delete all sessions of a user for good; return how many there were."""
         ...
 
 

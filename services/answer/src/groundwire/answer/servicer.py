@@ -5,20 +5,23 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf.message import Message
+
 from groundwire.answer.ask_in_session import AskInSession
 from groundwire.answer.ask_question import AskQuestion
 from groundwire.answer.create_session import CreateSession
 from groundwire.answer.domain.answer import Answer, AnswerEvent, Final
 from groundwire.answer.domain.asked_question import AskedQuestion
-from groundwire.answer.end_session import EndSession
-from groundwire.answer.get_session import GetSession
 from groundwire.answer.list_sessions import ListSessions
+from groundwire.answer.ports import SessionStore
+from groundwire.answer.remember_request import RememberRequest
 from groundwire.answer.verify_citations import VerifyCitations
 from groundwire.answer.wire import answers, citations, questions, sessions
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
+from groundwire.rpc.request_keys import request_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +31,9 @@ class UseCases:
     ask_question: AskQuestion
     ask_in_session: AskInSession
     create_session: CreateSession
-    get_session: GetSession
     list_sessions: ListSessions
-    end_session: EndSession
+    sessions: SessionStore
+    remember: RememberRequest
     verify_citations: VerifyCitations
 
 
@@ -44,12 +47,18 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
     async def CreateSession(self, request: pb.CreateSessionRequest, _context: Any) -> pb.CreateSessionResponse:  # noqa: N802 - name of the contract
         """Start a session."""
-        session = await self._use.create_session(_tenant(), sessions.parse_create_request(request))
-        return pb.CreateSessionResponse(session=sessions.to_session(session))
+        new, tenant = sessions.parse_create_request(request), _tenant()
+        answer = await self._use.remember(
+            tenant,
+            request_key("CreateSession", request),
+            lambda receipt: self._use.create_session(tenant, new, receipt),
+            lambda session: _encoded(pb.CreateSessionResponse(session=sessions.to_session(session, brief=True))),
+        )
+        return pb.CreateSessionResponse.FromString(answer)
 
     async def GetSession(self, request: pb.GetSessionRequest, _context: Any) -> pb.GetSessionResponse:  # noqa: N802 - the same
         """Return a session with its window."""
-        session = await self._use.get_session(_tenant(), sessions.parse_session_id(request))
+        session = await self._use.sessions.get(_tenant(), sessions.parse_session_id(request))
         return pb.GetSessionResponse(session=sessions.to_session(session))
 
     async def ListSessions(self, request: pb.ListSessionsRequest, _context: Any) -> pb.ListSessionsResponse:  # noqa: N802 - the same
@@ -63,10 +72,48 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
             response.next_page_token = self._page_tokens.issue(last, tenant=tenant, request=request)
         return response
 
+    async def ListMessages(self, request: pb.ListMessagesRequest, _context: Any) -> pb.ListMessagesResponse:  # noqa: N802 - the same
+        """Return a page of the messages of a session."""
+        tenant, size, session_id = _tenant(), page_size(request.page_size), sessions.parse_session_id(request)
+        position = self._page_tokens.read(request.page_token, tenant=tenant, request=request)
+        after = 0 if position is None else int(position[0])
+        found = await self._use.sessions.messages(tenant, session_id, after, size + 1)
+        messages, last = sessions.to_message_page(found, size)
+        token = self._page_tokens.next_token(None if last is None else (last,), tenant=tenant, request=request)
+        return pb.ListMessagesResponse(messages=messages, next_page_token=token)
+
     async def EndSession(self, request: pb.EndSessionRequest, _context: Any) -> pb.EndSessionResponse:  # noqa: N802 - the same
         """End a session."""
-        session = await self._use.end_session(_tenant(), sessions.parse_session_id(request))
-        return pb.EndSessionResponse(session=sessions.to_session(session))
+        session_id, tenant = sessions.parse_session_id(request), _tenant()
+        answer = await self._use.remember(
+            tenant,
+            request_key("EndSession", request),
+            lambda receipt: self._use.sessions.end(tenant, session_id, receipt),
+            lambda session: _encoded(pb.EndSessionResponse(session=sessions.to_session(session, brief=True))),
+        )
+        return pb.EndSessionResponse.FromString(answer)
+
+    async def DeleteSession(self, request: pb.DeleteSessionRequest, _context: Any) -> pb.DeleteSessionResponse:  # noqa: N802 - the same
+        """Delete a session with its messages."""
+        session_id, tenant = sessions.parse_session_id(request), _tenant()
+        answer = await self._use.remember(
+            tenant,
+            request_key("DeleteSession", request),
+            lambda receipt: self._use.sessions.delete(tenant, session_id, receipt),
+            lambda count: _encoded(pb.DeleteSessionResponse(deleted_message_count=count)),
+        )
+        return pb.DeleteSessionResponse.FromString(answer)
+
+    async def DeleteSessions(self, request: pb.DeleteSessionsRequest, _context: Any) -> pb.DeleteSessionsResponse:  # noqa: N802 - the same
+        """Delete all sessions of a user."""
+        user_id, tenant = sessions.parse_user_id(request), _tenant()
+        answer = await self._use.remember(
+            tenant,
+            request_key("DeleteSessions", request),
+            lambda receipt: self._use.sessions.delete_of_user(tenant, user_id, receipt),
+            lambda count: _encoded(pb.DeleteSessionsResponse(deleted_session_count=count)),
+        )
+        return pb.DeleteSessionsResponse.FromString(answer)
 
     async def Ask(self, request: pb.AskRequest, _context: Any) -> pb.AskResponse:  # noqa: N802 - the same
         """Answer a question."""
@@ -99,6 +146,10 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
 
 def _tenant() -> str:
     return request_context.current().tenant
+
+
+def _encoded(message: Message) -> bytes:
+    return message.SerializeToString(deterministic=True)
 
 
 async def _answer_of(events: AsyncIterator[AnswerEvent]) -> Answer:

@@ -6,9 +6,9 @@ from typing import TypeAlias, TypeVar
 
 from groundwire.catalog.generations import Receipt
 from groundwire.catalog.ledger import Ledger
-from groundwire.ingest.domain.changing import RequestKey
 from groundwire.ingest.domain.ingesting import IngestResult
 from groundwire.kernel.errors import ConflictError
+from groundwire.kernel.request_key import RequestKey
 
 T = TypeVar("T")
 MakeReceipt: TypeAlias = Callable[[T], Receipt]

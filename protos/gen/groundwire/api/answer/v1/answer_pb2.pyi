@@ -107,10 +107,8 @@ class Answer(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     CITATIONS_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
-    IS_FROM_BOOK_FIELD_NUMBER: _builtins.int
     GROUNDED_FIELD_NUMBER: _builtins.int
     MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    RELATED_MESSAGE_ID_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
     CLAIMS_FIELD_NUMBER: _builtins.int
     REFUSAL_REASON_FIELD_NUMBER: _builtins.int
@@ -133,20 +131,16 @@ class Answer(_message.Message):
     """How well the answer is backed, 0.0 to 1.0: 0.0 when refused, else 0.6 times the best plus
     0.4 times the mean relevance of what is cited.
     """
-    is_from_book: _builtins.bool
-    """Whether the answer was drawn from the collection; always equal to `grounded`."""
     grounded: _builtins.bool
-    """Whether every statement of it rests on citations that were checked; always equal to
-    `is_from_book`.
+    """Whether it is no refusal and each of `claims` rests on citations that were checked. An answer that is
+    neither grounded nor a refusal has citations, but not for all that it states.
     """
     message_id: _builtins.str
     """Id of this answer as a message, a UUID; the head of its session until the next message."""
-    related_message_id: _builtins.str
-    """Id of the question it answers: `AskRequest.message_id`."""
     session_id: _builtins.str
     """Session it belongs to; empty for a single question."""
     refusal_reason: Global___RefusalReason.ValueType
-    """Why there is no answer from the collection; unset when there is one."""
+    """Why there is no answer from the collection; unset when the answer was drawn from it."""
     finish_reason: Global___FinishReason.ValueType
     """How the text came to its end."""
     topic_shift: _builtins.bool
@@ -161,7 +155,7 @@ class Answer(_message.Message):
     """Name of the collection."""
     @_builtins.property
     def citations(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.Citation]:
-        """Evidence in order of marker, one for each marker. Not empty if `is_from_book`, else empty."""
+        """Evidence in order of marker, one for each marker; empty for a refusal."""
 
     @_builtins.property
     def claims(self) -> _containers.RepeatedCompositeFieldContainer[Global___Claim]:
@@ -193,10 +187,8 @@ class Answer(_message.Message):
         content: _builtins.str = ...,
         citations: _abc.Iterable[_citation_pb2.Citation] | None = ...,
         confidence: _builtins.float = ...,
-        is_from_book: _builtins.bool = ...,
         grounded: _builtins.bool = ...,
         message_id: _builtins.str = ...,
-        related_message_id: _builtins.str = ...,
         session_id: _builtins.str = ...,
         claims: _abc.Iterable[Global___Claim] | None = ...,
         refusal_reason: Global___RefusalReason.ValueType = ...,
@@ -214,7 +206,7 @@ class Answer(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "explain_plan", b"explain_plan", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "is_from_book", b"is_from_book", "message_id", b"message_id", "refusal_reason", b"refusal_reason", "related_message_id", b"related_message_id", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "refusal_reason", b"refusal_reason", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -30,11 +30,37 @@ class CreateSessionRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     COLLECTION_FIELD_NUMBER: _builtins.int
     IDLE_TIMEOUT_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection its questions are about."""
+    user_id: _builtins.str
+    """Optional. Whose session it is, for `ListSessions` and `DeleteSessions`: any id of yours, at most 256 code points,
+    without control characters.
+    """
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
@@ -43,16 +69,24 @@ class CreateSessionRequest(_message.Message):
         minutes).
         """
 
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Optional. At most 16 labels to find the session by. Keys have 1 to 63 characters of `a-z`, `0-9`, `_`, `.` and `-`
+        and begin with a letter; values at most 256 code points, without control characters.
+        """
+
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
         idle_timeout: _duration_pb2.Duration | None = ...,
+        user_id: _builtins.str = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["idle_timeout", b"idle_timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "idle_timeout", b"idle_timeout", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "idle_timeout", b"idle_timeout", "labels", b"labels", "request_id", b"request_id", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -134,31 +168,61 @@ class ListSessionsRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     COLLECTION_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Optional. Only sessions about this collection; empty means all."""
     state: _session_pb2.SessionState.ValueType
     """Optional. Only sessions in this state; unset means any."""
+    user_id: _builtins.str
+    """Optional. Only sessions of this user; empty means all."""
     page_size: _builtins.int
     """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
     page_token: _builtins.str
     """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
     request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
     """
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Optional. Only sessions that have all of these labels with these values."""
+
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
         state: _session_pb2.SessionState.ValueType = ...,
+        user_id: _builtins.str = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "page_size", b"page_size", "page_token", b"page_token", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "labels", b"labels", "page_size", b"page_size", "page_token", b"page_token", "state", b"state", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -191,6 +255,68 @@ class ListSessionsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListSessionsResponse: _TypeAlias = ListSessionsResponse  # noqa: Y015
+
+@_typing.final
+class ListMessagesRequest(_message.Message):
+    """Request of `AnswerService.ListMessages`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. Which session; anything but a UUID is INVALID_ARGUMENT."""
+    page_size: _builtins.int
+    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT. A page ends
+    early where it would become larger than 3 MiB.
+    """
+    page_token: _builtins.str
+    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
+    request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
+    """
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMessagesRequest: _TypeAlias = ListMessagesRequest  # noqa: Y015
+
+@_typing.final
+class ListMessagesResponse(_message.Message):
+    """Response of `AnswerService.ListMessages`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page; empty on the last."""
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.Message]:
+        """Messages, oldest first."""
+
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[_session_pb2.Message] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMessagesResponse: _TypeAlias = ListMessagesResponse  # noqa: Y015
 
 @_typing.final
 class EndSessionRequest(_message.Message):
@@ -227,7 +353,7 @@ class EndSessionResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def session(self) -> _session_pb2.Session:
-        """The session as it is now."""
+        """The session as it is now, without messages and transitions."""
 
     def __init__(
         self,
@@ -241,6 +367,102 @@ class EndSessionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___EndSessionResponse: _TypeAlias = EndSessionResponse  # noqa: Y015
+
+@_typing.final
+class DeleteSessionRequest(_message.Message):
+    """Request of `AnswerService.DeleteSession`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. Which session; anything but a UUID is INVALID_ARGUMENT."""
+    request_id: _builtins.str
+    """Optional. UUID that makes a retry safe; without one, a retry of what succeeded is NOT_FOUND."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteSessionRequest: _TypeAlias = DeleteSessionRequest  # noqa: Y015
+
+@_typing.final
+class DeleteSessionResponse(_message.Message):
+    """Response of `AnswerService.DeleteSession`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_MESSAGE_COUNT_FIELD_NUMBER: _builtins.int
+    deleted_message_count: _builtins.int
+    """Messages that were deleted with it."""
+    def __init__(
+        self,
+        *,
+        deleted_message_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_message_count", b"deleted_message_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteSessionResponse: _TypeAlias = DeleteSessionResponse  # noqa: Y015
+
+@_typing.final
+class DeleteSessionsRequest(_message.Message):
+    """Request of `AnswerService.DeleteSessions`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. `user_id` of the sessions to delete; empty is INVALID_ARGUMENT."""
+    request_id: _builtins.str
+    """Optional. UUID that makes a retry safe: it gets the counts of the first call."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteSessionsRequest: _TypeAlias = DeleteSessionsRequest  # noqa: Y015
+
+@_typing.final
+class DeleteSessionsResponse(_message.Message):
+    """Response of `AnswerService.DeleteSessions`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELETED_SESSION_COUNT_FIELD_NUMBER: _builtins.int
+    deleted_session_count: _builtins.int
+    """Sessions that were deleted."""
+    def __init__(
+        self,
+        *,
+        deleted_session_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_session_count", b"deleted_session_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteSessionsResponse: _TypeAlias = DeleteSessionsResponse  # noqa: Y015
 
 @_typing.final
 class AskRequest(_message.Message):
@@ -257,7 +479,6 @@ class AskRequest(_message.Message):
     EXPECTED_HEAD_FIELD_NUMBER: _builtins.int
     CHUNK_IDS_FIELD_NUMBER: _builtins.int
     MAX_ANSWER_CHARS_FIELD_NUMBER: _builtins.int
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
     question: _builtins.str
     """Required. The question: 1 to 500 code points, or the collection's `limits.max_query_chars`, not blank, without
     control characters except tab, newline and return.
@@ -267,7 +488,9 @@ class AskRequest(_message.Message):
     session_id: _builtins.str
     """Optional. Session to continue, a UUID; empty means a single question that leaves nothing behind."""
     message_id: _builtins.str
-    """Optional. Id of the question, a UUID; required in a session, otherwise made by the server when empty."""
+    """Optional. Id of the question, a UUID; required in a session, where it makes a retry safe: the same id gets the same
+    answer for as long as the session is kept. Without a session nothing is kept, so it has no effect.
+    """
     selected_text: _builtins.str
     """Optional. Text the reader has selected, at most 5,000 code points; empty is the same as absent. The
     answer is drawn from the chunks, sections or chapters it stands in.
@@ -278,8 +501,6 @@ class AskRequest(_message.Message):
     """
     max_answer_chars: _builtins.int
     """Optional. Longest answer in code points, 100 to 2,000; unset means 2,000. Otherwise INVALID_ARGUMENT."""
-    request_id: _builtins.str
-    """Optional. UUID that makes a retry safe."""
     @_builtins.property
     def options(self) -> _retrieval_options_pb2.RetrievalOptions:
         """Optional. How to search; `filter`, `top_k` and `min_relevance` among them."""
@@ -300,11 +521,10 @@ class AskRequest(_message.Message):
         expected_head: _builtins.str | None = ...,
         chunk_ids: _abc.Iterable[_builtins.str] | None = ...,
         max_answer_chars: _builtins.int | None = ...,
-        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "expected_head", b"expected_head", "max_answer_chars", b"max_answer_chars", "options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "options", b"options", "question", b"question", "request_id", b"request_id", "selected_text", b"selected_text", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "options", b"options", "question", b"question", "selected_text", b"selected_text", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_head: _TypeAlias = _typing.Literal["expected_head"]  # noqa: Y015
     _WhichOneofArgType__expected_head: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head"]  # noqa: Y015

@@ -29,7 +29,8 @@ class AnswerServiceStub:
     """Answers questions from a collection with citations that can be checked.
 
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
-    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer for as long
+    as the session is kept.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
@@ -58,10 +59,25 @@ class AnswerServiceStub:
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListSessionsRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListSessionsResponse.FromString,
                 _registered_method=True)
+        self.ListMessages = channel.unary_unary(
+                '/groundwire.api.answer.v1.AnswerService/ListMessages',
+                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListMessagesRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListMessagesResponse.FromString,
+                _registered_method=True)
         self.EndSession = channel.unary_unary(
                 '/groundwire.api.answer.v1.AnswerService/EndSession',
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.EndSessionRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.EndSessionResponse.FromString,
+                _registered_method=True)
+        self.DeleteSession = channel.unary_unary(
+                '/groundwire.api.answer.v1.AnswerService/DeleteSession',
+                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionResponse.FromString,
+                _registered_method=True)
+        self.DeleteSessions = channel.unary_unary(
+                '/groundwire.api.answer.v1.AnswerService/DeleteSessions',
+                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionsRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionsResponse.FromString,
                 _registered_method=True)
         self.Ask = channel.unary_unary(
                 '/groundwire.api.answer.v1.AnswerService/Ask',
@@ -84,7 +100,8 @@ class AnswerServiceServicer:
     """Answers questions from a collection with citations that can be checked.
 
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
-    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer for as long
+    as the session is kept.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
@@ -114,8 +131,31 @@ class AnswerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMessages(self, request, context):
+        """Returns all messages of a session, also those that left its window, oldest first. Safe to retry; does not count
+        as activity.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EndSession(self, request, context):
         """Ends a session; it takes no more questions. One that has ended is returned as it is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteSession(self, request, context):
+        """Deletes a session with all its messages, in whatever state it is, for good.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteSessions(self, request, context):
+        """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten. A session
+        that is created meanwhile may stay. To have none is no error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -125,7 +165,7 @@ class AnswerServiceServicer:
         """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
         Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
-        for a `message_id` that was used in the session with another question.
+        for a `message_id` that was used in the session with another question, or that is the id of an answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -168,10 +208,25 @@ def add_AnswerServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListSessionsRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListSessionsResponse.SerializeToString,
             ),
+            'ListMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMessages,
+                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListMessagesRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListMessagesResponse.SerializeToString,
+            ),
             'EndSession': grpc.unary_unary_rpc_method_handler(
                     servicer.EndSession,
                     request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.EndSessionRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.EndSessionResponse.SerializeToString,
+            ),
+            'DeleteSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteSession,
+                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionResponse.SerializeToString,
+            ),
+            'DeleteSessions': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteSessions,
+                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionsRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionsResponse.SerializeToString,
             ),
             'Ask': grpc.unary_unary_rpc_method_handler(
                     servicer.Ask,
@@ -200,7 +255,8 @@ class AnswerService:
     """Answers questions from a collection with citations that can be checked.
 
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
-    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer for as long
+    as the session is kept.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
@@ -290,6 +346,33 @@ class AnswerService:
             _registered_method=True)
 
     @staticmethod
+    def ListMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.answer.v1.AnswerService/ListMessages',
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListMessagesRequest.SerializeToString,
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def EndSession(request,
             target,
             options=(),
@@ -306,6 +389,60 @@ class AnswerService:
             '/groundwire.api.answer.v1.AnswerService/EndSession',
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.EndSessionRequest.SerializeToString,
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.EndSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.answer.v1.AnswerService/DeleteSession',
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionRequest.SerializeToString,
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.answer.v1.AnswerService/DeleteSessions',
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionsRequest.SerializeToString,
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.DeleteSessionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

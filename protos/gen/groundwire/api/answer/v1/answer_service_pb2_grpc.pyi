@@ -30,7 +30,8 @@ class AnswerServiceStub:
     """Answers questions from a collection with citations that can be checked.
 
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
-    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer for as long
+    as the session is kept.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
@@ -50,13 +51,23 @@ class AnswerServiceStub:
     """
     ListSessions: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ListSessionsRequest, _answer_service_pb2.ListSessionsResponse]
     """Returns sessions, the most recently active first, without messages. Safe to retry."""
+    ListMessages: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ListMessagesRequest, _answer_service_pb2.ListMessagesResponse]
+    """Returns all messages of a session, also those that left its window, oldest first. Safe to retry; does not count
+    as activity.
+    """
     EndSession: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.EndSessionRequest, _answer_service_pb2.EndSessionResponse]
     """Ends a session; it takes no more questions. One that has ended is returned as it is."""
+    DeleteSession: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionRequest, _answer_service_pb2.DeleteSessionResponse]
+    """Deletes a session with all its messages, in whatever state it is, for good."""
+    DeleteSessions: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionsRequest, _answer_service_pb2.DeleteSessionsResponse]
+    """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten. A session
+    that is created meanwhile may stay. To have none is no error.
+    """
     Ask: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]
     """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
     Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
-    for a `message_id` that was used in the session with another question.
+    for a `message_id` that was used in the session with another question, or that is the id of an answer.
     """
     AskStream: _grpc.UnaryStreamMultiCallable[_answer_service_pb2.AskStreamRequest, _answer_service_pb2.AskStreamResponse]
     """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation
@@ -75,7 +86,8 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     """Answers questions from a collection with citations that can be checked.
 
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
-    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer for as long
+    as the session is kept.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
@@ -92,13 +104,23 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     """
     ListSessions: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListSessionsRequest, _answer_service_pb2.ListSessionsResponse]  # type: ignore[assignment]
     """Returns sessions, the most recently active first, without messages. Safe to retry."""
+    ListMessages: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListMessagesRequest, _answer_service_pb2.ListMessagesResponse]  # type: ignore[assignment]
+    """Returns all messages of a session, also those that left its window, oldest first. Safe to retry; does not count
+    as activity.
+    """
     EndSession: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.EndSessionRequest, _answer_service_pb2.EndSessionResponse]  # type: ignore[assignment]
     """Ends a session; it takes no more questions. One that has ended is returned as it is."""
+    DeleteSession: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionRequest, _answer_service_pb2.DeleteSessionResponse]  # type: ignore[assignment]
+    """Deletes a session with all its messages, in whatever state it is, for good."""
+    DeleteSessions: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.DeleteSessionsRequest, _answer_service_pb2.DeleteSessionsResponse]  # type: ignore[assignment]
+    """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten. A session
+    that is created meanwhile may stay. To have none is no error.
+    """
     Ask: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]  # type: ignore[assignment]
     """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
     Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
-    for a `message_id` that was used in the session with another question.
+    for a `message_id` that was used in the session with another question, or that is the id of an answer.
     """
     AskStream: _aio.UnaryStreamMultiCallable[_answer_service_pb2.AskStreamRequest, _answer_service_pb2.AskStreamResponse]  # type: ignore[assignment]
     """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation
@@ -116,7 +138,8 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     """Answers questions from a collection with citations that can be checked.
 
     A citation is sent only after it was compared with the stored source. Answering is not repeatable by
-    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer.
+    nature; what makes a retry safe is `message_id`: the same id in the same session gives the same answer for as long
+    as the session is kept.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and
     DEADLINE_EXCEEDED. Questions add NOT_FOUND with COLLECTION_NOT_FOUND, UNAVAILABLE with
@@ -151,12 +174,40 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns sessions, the most recently active first, without messages. Safe to retry."""
 
     @_abc_1.abstractmethod
+    def ListMessages(
+        self,
+        request: _answer_service_pb2.ListMessagesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_answer_service_pb2.ListMessagesResponse, _abc.Awaitable[_answer_service_pb2.ListMessagesResponse]]:
+        """Returns all messages of a session, also those that left its window, oldest first. Safe to retry; does not count
+        as activity.
+        """
+
+    @_abc_1.abstractmethod
     def EndSession(
         self,
         request: _answer_service_pb2.EndSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.EndSessionResponse, _abc.Awaitable[_answer_service_pb2.EndSessionResponse]]:
         """Ends a session; it takes no more questions. One that has ended is returned as it is."""
+
+    @_abc_1.abstractmethod
+    def DeleteSession(
+        self,
+        request: _answer_service_pb2.DeleteSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_answer_service_pb2.DeleteSessionResponse, _abc.Awaitable[_answer_service_pb2.DeleteSessionResponse]]:
+        """Deletes a session with all its messages, in whatever state it is, for good."""
+
+    @_abc_1.abstractmethod
+    def DeleteSessions(
+        self,
+        request: _answer_service_pb2.DeleteSessionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_answer_service_pb2.DeleteSessionsResponse, _abc.Awaitable[_answer_service_pb2.DeleteSessionsResponse]]:
+        """Deletes all sessions of a user with all their messages, for good, as when the user asks to be forgotten. A session
+        that is created meanwhile may stay. To have none is no error.
+        """
 
     @_abc_1.abstractmethod
     def Ask(
@@ -167,7 +218,7 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
         Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
-        for a `message_id` that was used in the session with another question.
+        for a `message_id` that was used in the session with another question, or that is the id of an answer.
         """
 
     @_abc_1.abstractmethod

@@ -37,7 +37,7 @@ class _SessionStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SessionS
     SESSION_STATE_ACTIVE: _SessionState.ValueType  # 2
     """Questions are being asked."""
     SESSION_STATE_PRUNING: _SessionState.ValueType  # 3
-    """The oldest pair is leaving the window; goes back to active."""
+    """The oldest pair is leaving the window, not the session; goes back to active."""
     SESSION_STATE_IDLE: _SessionState.ValueType  # 4
     """Its stream was closed; a question makes it active again."""
     SESSION_STATE_EXPIRED: _SessionState.ValueType  # 5
@@ -55,7 +55,7 @@ SESSION_STATE_CREATED: SessionState.ValueType  # 1
 SESSION_STATE_ACTIVE: SessionState.ValueType  # 2
 """Questions are being asked."""
 SESSION_STATE_PRUNING: SessionState.ValueType  # 3
-"""The oldest pair is leaving the window; goes back to active."""
+"""The oldest pair is leaving the window, not the session; goes back to active."""
 SESSION_STATE_IDLE: SessionState.ValueType  # 4
 """Its stream was closed; a question makes it active again."""
 SESSION_STATE_EXPIRED: SessionState.ValueType  # 5
@@ -98,9 +98,31 @@ Global___MessageState: _TypeAlias = MessageState  # noqa: Y015
 
 @_typing.final
 class Session(_message.Message):
-    """An exchange of questions and answers with a window of at most 10 messages."""
+    """An exchange of questions and answers. What earlier messages add to a question comes from the window: the newest
+    messages, at most 10, in whole pairs. All messages are kept for as long as their session: `ListMessages`.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
     COLLECTION_FIELD_NUMBER: _builtins.int
@@ -113,6 +135,8 @@ class Session(_message.Message):
     TRANSITIONS_FIELD_NUMBER: _builtins.int
     MESSAGE_COUNT_FIELD_NUMBER: _builtins.int
     IDLE_TIMEOUT_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Id, a UUID."""
     collection: _builtins.str
@@ -123,6 +147,8 @@ class Session(_message.Message):
     """Id of the newest message; empty before the first. Give it as `expected_head`."""
     message_count: _builtins.int
     """Messages ever, those outside the window included."""
+    user_id: _builtins.str
+    """Whose session it is, as its creator says; may be empty."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was created."""
@@ -133,7 +159,7 @@ class Session(_message.Message):
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Message]:
-        """Messages in the window, oldest first, at most 10; left out by `ListSessions`."""
+        """Messages in the window, oldest first, at most 10; only from `GetSession`."""
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
@@ -141,11 +167,15 @@ class Session(_message.Message):
 
     @_builtins.property
     def transitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionTransition]:
-        """States it went through, oldest first, at most the last 50; left out by `ListSessions`."""
+        """States it went through, oldest first, at most the last 50; only from `GetSession`."""
 
     @_builtins.property
     def idle_timeout(self) -> _duration_pb2.Duration:
         """Idle time after which it expires."""
+
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Labels of its creator."""
 
     def __init__(
         self,
@@ -161,10 +191,12 @@ class Session(_message.Message):
         transitions: _abc.Iterable[Global___SessionTransition] | None = ...,
         message_count: _builtins.int = ...,
         idle_timeout: _duration_pb2.Duration | None = ...,
+        user_id: _builtins.str = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "idle_timeout", b"idle_timeout", "last_activity_time", b"last_activity_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "create_time", b"create_time", "expire_time", b"expire_time", "head", b"head", "idle_timeout", b"idle_timeout", "last_activity_time", b"last_activity_time", "message_count", b"message_count", "messages", b"messages", "session_id", b"session_id", "state", b"state", "transitions", b"transitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "create_time", b"create_time", "expire_time", b"expire_time", "head", b"head", "idle_timeout", b"idle_timeout", "labels", b"labels", "last_activity_time", b"last_activity_time", "message_count", b"message_count", "messages", b"messages", "session_id", b"session_id", "state", b"state", "transitions", b"transitions", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -214,7 +246,7 @@ class Message(_message.Message):
     MESSAGE_TIME_FIELD_NUMBER: _builtins.int
     CITATIONS_FIELD_NUMBER: _builtins.int
     RELATED_MESSAGE_ID_FIELD_NUMBER: _builtins.int
-    IS_FROM_BOOK_FIELD_NUMBER: _builtins.int
+    GROUNDED_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     REFUSAL_REASON_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
@@ -226,8 +258,8 @@ class Message(_message.Message):
     """What was said."""
     related_message_id: _builtins.str
     """For an answer, the id of its question."""
-    is_from_book: _builtins.bool
-    """For an answer, whether it was drawn from the collection."""
+    grounded: _builtins.bool
+    """For an answer, whether each of its claims rests on citations: `Answer.grounded`."""
     confidence: _builtins.float
     """For an answer, how well it is backed, 0.0 to 1.0."""
     refusal_reason: _answer_pb2.RefusalReason.ValueType
@@ -251,14 +283,14 @@ class Message(_message.Message):
         message_time: _timestamp_pb2.Timestamp | None = ...,
         citations: _abc.Iterable[_citation_pb2.Citation] | None = ...,
         related_message_id: _builtins.str = ...,
-        is_from_book: _builtins.bool = ...,
+        grounded: _builtins.bool = ...,
         confidence: _builtins.float | None = ...,
         refusal_reason: _answer_pb2.RefusalReason.ValueType = ...,
         state: Global___MessageState.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "message_time", b"message_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "citations", b"citations", "confidence", b"confidence", "content", b"content", "is_from_book", b"is_from_book", "message_id", b"message_id", "message_time", b"message_time", "refusal_reason", b"refusal_reason", "related_message_id", b"related_message_id", "role", b"role", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "citations", b"citations", "confidence", b"confidence", "content", b"content", "grounded", b"grounded", "message_id", b"message_id", "message_time", b"message_time", "refusal_reason", b"refusal_reason", "related_message_id", b"related_message_id", "role", b"role", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015

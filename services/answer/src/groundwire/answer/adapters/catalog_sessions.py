@@ -5,13 +5,25 @@ from dataclasses import replace
 from datetime import datetime
 from typing import ParamSpec, TypeVar
 
-from groundwire.answer.domain.session import Message, Role, Session, SessionState, Transition
+from groundwire.answer.domain.session import (
+    Exchange,
+    Message,
+    Placed,
+    Role,
+    Session,
+    SessionFilter,
+    SessionState,
+    Transition,
+)
+from groundwire.answer.ports import Receipt
 from groundwire.answer.wire.answers import parse_answer, to_answer
 from groundwire.api.answer.v1 import answer_pb2
-from groundwire.catalog import session_rows
+from groundwire.catalog import generations, session_rows
 from groundwire.catalog.database import Database
+from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.sessions import Sessions
 from groundwire.kernel.clock import Clock
+from groundwire.kernel.request_key import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 
@@ -20,16 +32,28 @@ ResultT = TypeVar("ResultT")
 
 
 class CatalogSessions:
-    """Sessions of the catalog, read and written in worker threads."""
+    """Sessions of the catalog and what is remembered of calls, read and written in worker threads."""
 
     def __init__(self, catalog: Database, workers: Workers, clock: Clock) -> None:
         self._sessions = Sessions(catalog, clock)
+        self._ledger = Ledger(catalog)
         self._workers = workers
 
-    async def create(self, tenant: str, session: Session) -> Session:
+    async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
+        """Return an earlier answer; see `groundwire.answer.ports.SessionStore`."""
+        return await self._run(self._ledger.find, tenant, key.request_id, key.method, key.body_digest)
+
+    async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
         """Store a new session; see `groundwire.answer.ports.SessionStore`."""
         row = await self._run(
-            self._sessions.create, tenant, session.session_id, session.collection, idle_timeout=session.idle_timeout
+            self._sessions.create,
+            tenant,
+            session.session_id,
+            session.collection,
+            idle_timeout=session.idle_timeout,
+            user_id=session.user_id,
+            labels=session.labels,
+            receipt=_of_rows(receipt),
         )
         return _to_session(row, ())
 
@@ -37,19 +61,44 @@ class CatalogSessions:
         """Return a session; see `groundwire.answer.ports.SessionStore`."""
         return await self._run(self._get, tenant, session_id)
 
-    async def page(self, tenant: str, after: tuple[datetime, str] | None, limit: int) -> list[Session]:
+    async def page(
+        self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
         """Return sessions; see `groundwire.answer.ports.SessionStore`."""
-        rows = await self._run(self._sessions.page, tenant, after, limit)
+        rows = await self._run(
+            self._sessions.page, tenant, after, limit, collection=wanted.collection, user_id=wanted.user_id
+        )
         return [_to_session(row, ()) for row in rows]
+
+    async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
+        """Return messages; see `groundwire.answer.ports.SessionStore`."""
+        rows = await self._run(self._sessions.history, tenant, session_id, after, limit)
+        return [Placed(row.sequence, _to_message(row)) for row in rows]
+
+    async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
+        """Return a message with its answer; see `groundwire.answer.ports.SessionStore`."""
+        found = [_to_message(row) for row in await self._run(self._sessions.exchange, tenant, session_id, message_id)]
+        if not found:
+            return None
+        answers = len(found) > 1 and found[1].related_message_id == message_id
+        return Exchange(found[0], found[1] if answers else None)
 
     async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
         """Add an exchange; see `groundwire.answer.ports.SessionStore`."""
         rows = [_to_row(message) for message in exchange]
         await self._run(self._sessions.append, tenant, session_id, expected_head, rows)
 
-    async def end(self, tenant: str, session_id: str) -> Session:
+    async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; see `groundwire.answer.ports.SessionStore`."""
-        return await self._run(self._end, tenant, session_id)
+        return _to_session(await self._run(self._sessions.end, tenant, session_id, _of_rows(receipt)), ())
+
+    async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
+        """Delete a session; see `groundwire.answer.ports.SessionStore`."""
+        return await self._run(self._sessions.delete, tenant, session_id, _of_count(receipt))
+
+    async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
+        """Delete sessions; see `groundwire.answer.ports.SessionStore`."""
+        return await self._run(self._sessions.delete_of_user, tenant, user_id, _of_count(receipt))
 
     async def gone(self, tenant: str, document_ids: Sequence[str]) -> list[str]:
         """Return those of the documents that were deleted for good."""
@@ -61,9 +110,18 @@ class CatalogSessions:
     def _get(self, tenant: str, session_id: str) -> Session:
         return _to_session(self._sessions.get(tenant, session_id), self._sessions.messages(tenant, session_id))
 
-    def _end(self, tenant: str, session_id: str) -> Session:
-        self._sessions.end(tenant, session_id)
-        return self._get(tenant, session_id)
+
+def _of_rows(receipt: Receipt[Session] | None) -> generations.Receipted[session_rows.Session]:
+    return None if receipt is None else lambda row: _receipt(receipt, _to_session(row, ()))
+
+
+def _of_count(receipt: Receipt[int] | None) -> generations.Receipted[int]:
+    return None if receipt is None else lambda count: _receipt(receipt, count)
+
+
+def _receipt(receipt: Receipt[ResultT], result: ResultT) -> generations.Receipt:
+    key = receipt.key
+    return generations.Receipt(key.request_id, key.method, key.body_digest, receipt.encode(result))
 
 
 def _to_session(row: session_rows.Session, messages: Sequence[session_rows.NewMessage]) -> Session:
@@ -78,6 +136,8 @@ def _to_session(row: session_rows.Session, messages: Sequence[session_rows.NewMe
         message_count=row.message_count,
         messages=tuple(_to_message(message) for message in messages),
         transitions=tuple(_to_transition(transition) for transition in row.transitions),
+        user_id=row.user_id,
+        labels=row.labels,
     )
 
 

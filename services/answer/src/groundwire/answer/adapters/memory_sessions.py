@@ -1,20 +1,64 @@
 """The SessionStore that forgets with the process: exactly the S4 design (requirement S4-38)."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from groundwire.answer.domain.session import Message, Session, SessionState, aged, most_recent, moved, with_exchange
+from groundwire.answer.domain.session import (
+    WINDOW_MESSAGES,
+    Exchange,
+    Message,
+    Placed,
+    Session,
+    SessionFilter,
+    SessionState,
+    aged,
+    most_recent,
+    moved,
+    with_exchange,
+)
+from groundwire.answer.ports import Receipt, T
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
     AlreadyExistsError,
+    ConflictError,
+    RequestIdReusedError,
     SessionExpiredError,
     SessionHeadMovedError,
     SessionNotFoundError,
 )
+from groundwire.kernel.request_key import RequestKey
 
-KEPT_CLOSED = timedelta(hours=24)
-"""How long an expired or ended session can still be read; the catalog keeps them as long."""
+KEPT = timedelta(hours=24)
+"""How long a closed session can still be read, and an answer is given again; the catalog keeps them as long."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """A session, all its messages in order, where each of them is, and when it was last active.
+
+    `active_s` is by the clock that never jumps.
+    """
+
+    session: Session
+    active_s: float
+    messages: list[Message] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+
+    def add(self, message: Message) -> None:
+        """Append a message."""
+        self.places[message.message_id] = len(self.messages)
+        self.messages.append(message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """What is remembered of a call; an answer that told of a session is gone with it."""
+
+    key: RequestKey
+    answer: bytes
+    session_id: str
+    time_s: float
 
 
 class MemorySessions:
@@ -28,72 +72,147 @@ class MemorySessions:
     def __init__(self, clock: Clock, gone: Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]) -> None:
         self._clock = clock
         self._gone = gone
-        self._sessions: dict[tuple[str, str], Session] = {}
-        self._active_s: dict[tuple[str, str], float] = {}
+        self._sessions: dict[tuple[str, str], _Held] = {}
+        self._answers: dict[tuple[str, str], _Answered] = {}
 
-    async def create(self, tenant: str, session: Session) -> Session:
+    async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
+        """Return an earlier answer; see `groundwire.answer.ports.SessionStore`."""
+        earlier = self._answers.get((tenant, key.request_id))
+        if earlier is None or self._clock.elapsed_s() - earlier.time_s > KEPT.total_seconds():
+            return None
+        if earlier.key != key:
+            raise RequestIdReusedError("the request id was used before with another body", request_id=key.request_id)
+        if earlier.session_id and not self.has(tenant, earlier.session_id):
+            raise SessionNotFoundError(earlier.session_id)
+        return earlier.answer
+
+    async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
         """Store a new session; see `groundwire.answer.ports.SessionStore`."""
         self._sweep()
         key = (tenant, session.session_id)
         if key in self._sessions:
             raise AlreadyExistsError(f"session {session.session_id!r} exists", resource=session.session_id)
-        self._active_s[key] = self._clock.elapsed_s()
-        return self._store(tenant, session)
+        self._settle(tenant, receipt, session, session.session_id)
+        self._sessions[key] = _Held(session, self._clock.elapsed_s())
+        return session
 
     async def get(self, tenant: str, session_id: str) -> Session:
         """Return a session; see `groundwire.answer.ports.SessionStore`."""
-        held = self._require(tenant, session_id).messages
-        documents = sorted({each for message in held for each in message.cited | message.shown})
-        gone = frozenset(await self._gone(tenant, documents)) if documents else frozenset()
-        session = self._require(tenant, session_id)  # it may have moved on meanwhile
-        messages = tuple(message.without(gone) for message in session.messages)
-        return self._store(tenant, replace(session, messages=messages))
+        first = len(self._require(tenant, session_id).messages) - WINDOW_MESSAGES
+        await self._readable(tenant, session_id, slice(max(0, first), None))
+        return self._require(tenant, session_id).session
 
     def has(self, tenant: str, session_id: str) -> bool:
         """Tell whether the session is held here."""
         return (tenant, session_id) in self._sessions
 
-    async def page(self, tenant: str, after: tuple[datetime, str] | None, limit: int) -> list[Session]:
+    async def page(
+        self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
         """Return sessions; see `groundwire.answer.ports.SessionStore`."""
-        mine = [self._require(*key) for key in self._sessions if key[0] == tenant]
-        return [session for session in most_recent(mine) if after is None or session.recency < after][:limit]
+        mine = [self._require(*key).session for key in self._sessions if key[0] == tenant]
+        admitted = [replace(session, messages=()) for session in most_recent(mine) if wanted.admits(session)]
+        return [session for session in admitted if after is None or session.recency < after][:limit]
+
+    async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
+        """Return messages; see `groundwire.answer.ports.SessionStore`."""
+        messages = await self._readable(tenant, session_id, slice(after, after + limit))
+        return [Placed(place, message) for place, message in enumerate(messages, start=after + 1)]
+
+    async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
+        """Return a message with its answer; see `groundwire.answer.ports.SessionStore`."""
+        place = self._require(tenant, session_id).places.get(message_id)
+        if place is None:
+            return None
+        message, *behind = await self._readable(tenant, session_id, slice(place, place + 2))
+        return Exchange(message, next((each for each in behind if each.related_message_id == message_id), None))
 
     async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
         """Add an exchange; see `groundwire.answer.ports.SessionStore`."""
-        session = self._require(tenant, session_id)
-        if session.is_closed:
-            raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session_id)
-        if session.head != expected_head:
+        held = self._require(tenant, session_id)
+        if held.session.is_closed:
+            raise SessionExpiredError(f"the session is {held.session.state.value.lower()}", session_id=session_id)
+        if held.session.head != expected_head:
             raise SessionHeadMovedError(
-                "the session has newer messages", expected_head=expected_head, head=session.head
+                "the session has newer messages", expected_head=expected_head, head=held.session.head
             )
-        used = {message.message_id for message in session.messages}
+        question, answer = exchange
         for message in exchange:
-            if message.message_id in used:
+            if message.message_id in held.places or question.message_id == answer.message_id:
                 raise AlreadyExistsError("the session has a message of this id", message_id=message.message_id)
-            used.add(message.message_id)
-        self._active_s[tenant, session_id] = self._clock.elapsed_s()
-        self._store(tenant, with_exchange(session, *exchange))
+        held.session = with_exchange(held.session, question, answer)
+        held.add(question)
+        held.add(answer)
+        held.active_s = self._clock.elapsed_s()
 
-    async def end(self, tenant: str, session_id: str) -> Session:
+    async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; see `groundwire.answer.ports.SessionStore`."""
-        return self._store(tenant, moved(self._require(tenant, session_id), SessionState.ENDED, self._clock.now()))
+        held = self._require(tenant, session_id)
+        ended = moved(held.session, SessionState.ENDED, self._clock.now())
+        self._settle(tenant, receipt, replace(ended, messages=()), session_id)
+        held.session = ended
+        return replace(ended, messages=())
 
-    def _require(self, tenant: str, session_id: str) -> Session:
-        session = self._sessions.get((tenant, session_id))
-        if session is None:
+    async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
+        """Delete a session; see `groundwire.answer.ports.SessionStore`."""
+        count = self._require(tenant, session_id).session.message_count
+        self._settle(tenant, receipt, count)
+        del self._sessions[tenant, session_id]
+        return count
+
+    async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
+        """Delete sessions; see `groundwire.answer.ports.SessionStore`."""
+        keys = [key for key, held in self._sessions.items() if key[0] == tenant and held.session.user_id == user_id]
+        self._settle(tenant, receipt, len(keys))
+        for key in keys:
+            del self._sessions[key]
+        return len(keys)
+
+    def _require(self, tenant: str, session_id: str) -> _Held:
+        held = self._sessions.get((tenant, session_id))
+        if held is None:
             raise SessionNotFoundError(session_id)
-        return aged(session, self._idle((tenant, session_id)))
+        held.session = aged(held.session, self._idle(held))
+        return held
 
-    def _idle(self, key: tuple[str, str]) -> timedelta:
-        return timedelta(seconds=self._clock.elapsed_s() - self._active_s[key])
+    async def _readable(self, tenant: str, session_id: str, part: slice) -> list[Message]:
+        """Return messages of a session without what documents say that were deleted for good."""
+        held = self._require(tenant, session_id)
+        messages = held.messages[part]
+        documents = sorted({each for message in messages for each in message.cited | message.shown})
+        gone = frozenset(await self._gone(tenant, documents)) if documents else frozenset()
+        if gone:
+            messages = [message.without(gone) for message in messages]
+            for message in messages:
+                held.messages[held.places[message.message_id]] = message
+            window = (message.without(gone) for message in held.session.messages)
+            held.session = replace(held.session, messages=tuple(window))
+        return messages
 
-    def _store(self, tenant: str, session: Session) -> Session:
-        self._sessions[tenant, session.session_id] = session
-        return session
+    def _settle(self, tenant: str, receipt: Receipt[T] | None, result: T, session_id: str = "") -> None:
+        """Remember the answer of a call, before its effect.
+
+        Raises:
+            ConflictError: the same call was completed meanwhile.
+        """
+        if receipt is None:
+            return
+        earlier = self._answers.get((tenant, receipt.key.request_id))
+        now_s = self._clock.elapsed_s()
+        if earlier is not None and now_s - earlier.time_s <= KEPT.total_seconds():
+            raise ConflictError("the same request was completed meanwhile", request_id=receipt.key.request_id)
+        answer = _Answered(receipt.key, receipt.encode(result), session_id, now_s)
+        self._answers[tenant, receipt.key.request_id] = answer
+
+    def _idle(self, held: _Held) -> timedelta:
+        return timedelta(seconds=self._clock.elapsed_s() - held.active_s)
 
     def _sweep(self) -> None:
-        """Forget sessions that closed long ago."""
-        kept = {key: each.idle_timeout + KEPT_CLOSED for key, each in self._sessions.items()}
-        for key in [key for key, longest in kept.items() if self._idle(key) > longest]:
-            del self._sessions[key], self._active_s[key]
+        """Forget sessions that closed long ago, and old answers."""
+        for key, held in list(self._sessions.items()):
+            if self._idle(held) > held.session.idle_timeout + KEPT:
+                del self._sessions[key]
+        oldest_s = self._clock.elapsed_s() - KEPT.total_seconds()
+        for name, answered in list(self._answers.items()):
+            if answered.time_s < oldest_s:
+                del self._answers[name]

@@ -131,7 +131,7 @@ class SearchReport:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer. `grounded` if and only if `citations` is not empty and `refusal` is None."""
+    """A whole answer; a refusal has no citations and no claims."""
 
     content: str
     citations: tuple[Citation, ...]
@@ -140,7 +140,6 @@ class Answer:
     refusal: RefusalReason | None
     finish: FinishReason
     message_id: str
-    related_message_id: str
     collection: str
     answer_time: datetime
     generator: str
@@ -151,8 +150,8 @@ class Answer:
 
     @property
     def grounded(self) -> bool:
-        """Return whether the answer was drawn from the collection."""
-        return self.refusal is None
+        """Return whether it is no refusal and every claim rests on citations."""
+        return self.refusal is None and all(claim.markers for claim in self.claims)
 
 
 @dataclass(frozen=True, slots=True)

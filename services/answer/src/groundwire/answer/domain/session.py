@@ -1,8 +1,8 @@
 """Sessions: a window of at most 10 messages, pruned in pairs, that expires when idle (requirements S4-28 to S4-39)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -83,7 +83,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session with its window, oldest message first, and all it went through."""
+    """A session with its window, oldest message first, and all it went through; `user_id` may be empty."""
 
     session_id: str
     collection: str
@@ -95,6 +95,8 @@ class Session:
     message_count: int = 0
     messages: tuple[Message, ...] = ()
     transitions: tuple[Transition, ...] = ()
+    user_id: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def expire_time(self) -> datetime:
@@ -118,19 +120,43 @@ class NewSession:
 
     collection: str
     idle_timeout: timedelta | None = None
-    request_id: str = ""
+    user_id: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Which sessions to list; empty and None mean any."""
+    """Which sessions to list; empty and None mean any, `labels` those that a session must have."""
 
     collection: str = ""
+    user_id: str = ""
     state: SessionState | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def admits(self, session: Session) -> bool:
         """Tell whether a session is to be listed."""
-        return self.collection in {"", session.collection} and self.state in {None, session.state}
+        return (
+            self.collection in {"", session.collection}
+            and self.user_id in {"", session.user_id}
+            and self.state in {None, session.state}
+            and self.labels.items() <= session.labels.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A message with its place among all of its session, from 1."""
+
+    place: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A message of a session and, when it is a question, its answer."""
+
+    message: Message
+    answer: Message | None = None
 
 
 def most_recent(sessions: Iterable[Session]) -> list[Session]:
@@ -138,15 +164,26 @@ def most_recent(sessions: Iterable[Session]) -> list[Session]:
     return sorted(sessions, key=lambda session: session.recency, reverse=True)
 
 
-def start_session(session_id: str, collection: str, idle_timeout: timedelta, now: datetime) -> Session:
-    """Make a session without messages; its times are whole milliseconds, like all that are stored and paged by."""
+def start_session(session_id: str, new: NewSession, idle_timeout: timedelta, now: datetime) -> Session:
+    """Make a session without messages; its times are whole milliseconds, like all that are stored and paged by.
+
+    `idle_timeout` is what it has unless `new` says otherwise.
+    """
     now = whole_milliseconds(now)
-    first = Transition(None, SessionState.CREATED, now)
-    return Session(session_id, collection, idle_timeout, now, now, transitions=(first,))
+    return Session(
+        session_id,
+        new.collection,
+        new.idle_timeout or idle_timeout,
+        now,
+        now,
+        transitions=(Transition(None, SessionState.CREATED, now),),
+        user_id=new.user_id,
+        labels=new.labels,
+    )
 
 
 def with_exchange(session: Session, question: Message, answer: Message) -> Session:
-    """Return the session with a question and its answer appended; the oldest pair leaves first when there is no room.
+    """Return the session with a question and its answer; the oldest pair leaves the window when there is no room.
 
     At no moment are there more than 10 messages (trap T42).
     """

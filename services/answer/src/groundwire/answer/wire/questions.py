@@ -74,8 +74,6 @@ def _id_violations(request: pb.AskRequest) -> Iterator[FieldViolation]:
         yield from _violations_of(parse_collection_name, request.collection, "collection")
     if request.message_id or request.session_id:
         yield from _violations_of(parse_uuid, request.message_id, "message_id")
-    if request.request_id:
-        yield from _violations_of(parse_uuid, request.request_id, "request_id")
 
 
 def _text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldViolation]:

@@ -1,8 +1,20 @@
 """Sessions and the requests about them."""
 
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from groundwire.answer.domain.session import Message, NewSession, Role, Session, SessionFilter, SessionState, Transition
+from groundwire.answer.domain.session import (
+    Message,
+    NewSession,
+    Placed,
+    Role,
+    Session,
+    SessionFilter,
+    SessionState,
+    Transition,
+)
 from groundwire.answer.wire.answers import to_refusal
 from groundwire.answer.wire.citations import to_citation
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
@@ -17,6 +29,12 @@ _SHORTEST_IDLE = timedelta(seconds=1)
 _LONGEST_IDLE = timedelta(days=30)
 _ROLES = {Role.USER: role_pb2.ROLE_USER, Role.ASSISTANT: role_pb2.ROLE_ASSISTANT}
 _STATE_PREFIX = "SESSION_STATE_"
+_MAX_USER_CHARS = 256
+_MAX_LABELS = 16
+_MAX_LABEL_CHARS = 256
+_LABEL_KEY = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
+MAX_PAGE_BYTES = 3 << 20
+"""Size of a page of messages: with a margin below the 4 MiB that clients take by default."""
 
 
 def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
@@ -31,18 +49,52 @@ def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
     return NewSession(
         collection=parse_collection_name(request.collection),
         idle_timeout=idle,
-        request_id=parse_uuid(request.request_id, "request_id") if request.request_id else "",
+        user_id=_parse_user_id(request.user_id),
+        labels=_parse_labels(request.labels),
     )
 
 
-def parse_session_id(request: pb.GetSessionRequest | pb.EndSessionRequest) -> str:
+def parse_user_id(request: pb.DeleteSessionsRequest) -> str:
+    """Return whose sessions a request is about.
+
+    Raises:
+        InvalidRequestError: it names nobody, so that a field left out never means everybody.
+    """
+    if not request.user_id:
+        raise InvalidRequestError.of("user_id", "must not be empty")
+    return _parse_user_id(request.user_id)
+
+
+def _parse_user_id(user_id: str) -> str:
+    _refuse_text("user_id", user_id, _MAX_USER_CHARS)
+    return user_id
+
+
+def _parse_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    if len(labels) > _MAX_LABELS:
+        raise InvalidRequestError.of("labels", f"must be at most {_MAX_LABELS}")
+    for key, value in sorted(labels.items()):
+        if _LABEL_KEY.fullmatch(key) is None:
+            raise InvalidRequestError.of("labels", "keys have 1 to 63 of a-z, 0-9, _, . and -, the first a letter")
+        _refuse_text(f"labels[{key}]", value, _MAX_LABEL_CHARS)
+    return dict(sorted(labels.items()))
+
+
+def _refuse_text(field: str, text: str, max_chars: int) -> None:
+    if len(text) > max_chars:
+        raise InvalidRequestError.of(field, f"must be at most {max_chars} characters, has {len(text)}")
+    if any(unicodedata.category(char) == "Cc" for char in text):
+        raise InvalidRequestError.of(field, "must not contain control characters")
+
+
+def parse_session_id(
+    request: pb.GetSessionRequest | pb.ListMessagesRequest | pb.EndSessionRequest | pb.DeleteSessionRequest,
+) -> str:
     """Return the id of the session that a request names.
 
     Raises:
         InvalidRequestError: it is not a UUID.
     """
-    if isinstance(request, pb.EndSessionRequest) and request.request_id:
-        parse_uuid(request.request_id, "request_id")
     return parse_uuid(request.session_id, "session_id")
 
 
@@ -56,7 +108,7 @@ def parse_list_request(request: pb.ListSessionsRequest) -> SessionFilter:
         raise InvalidRequestError.of("state", "is not a state")
     name = session_pb2.SessionState.Name(request.state).removeprefix(_STATE_PREFIX)
     state = None if request.state == session_pb2.SESSION_STATE_UNSPECIFIED else SessionState(name)
-    return SessionFilter(request.collection, state)
+    return SessionFilter(request.collection, _parse_user_id(request.user_id), state, _parse_labels(request.labels))
 
 
 def to_position(session: Session) -> tuple[int, str]:
@@ -83,6 +135,8 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
         transitions=[] if brief else [_to_transition(transition) for transition in session.transitions],
         message_count=session.message_count,
         idle_timeout=to_duration(session.idle_timeout.total_seconds()),
+        user_id=session.user_id,
+        labels=session.labels,
     )
 
 
@@ -98,6 +152,22 @@ def _to_transition(transition: Transition) -> session_pb2.SessionTransition:
     )
 
 
+def to_message_page(messages: Sequence[Placed], size: int) -> tuple[list[session_pb2.Message], int | None]:
+    """Return the first of some messages, at most `size` of them and MAX_PAGE_BYTES, but at least one.
+
+    The second value is the place of the last one, None when there are no more.
+    """
+    page: list[session_pb2.Message] = []
+    room = MAX_PAGE_BYTES
+    for placed in messages[:size]:
+        message = _to_message(placed.message)
+        room -= message.ByteSize()
+        if page and room < 0:
+            break
+        page.append(message)
+    return page, messages[len(page) - 1].place if len(page) < len(messages) else None
+
+
 def _to_message(message: Message) -> session_pb2.Message:
     answer = message.answer
     return session_pb2.Message(
@@ -107,7 +177,7 @@ def _to_message(message: Message) -> session_pb2.Message:
         message_time=to_timestamp(message.time),
         citations=[to_citation(citation) for citation in answer.citations] if answer else [],
         related_message_id=message.related_message_id,
-        is_from_book=answer.grounded if answer else False,
+        grounded=answer.grounded if answer else False,
         confidence=answer.confidence if answer else None,
         refusal_reason=to_refusal(answer.refusal if answer else None),
         state=session_pb2.MESSAGE_STATE_REDACTED if message.redacted else session_pb2.MESSAGE_STATE_COMPLETE,

@@ -14,10 +14,11 @@ from groundwire.ingest.plan_ingest import PlanIngest
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.plans import parse_plan_ingest, to_plan_response
-from groundwire.ingest.wire.requests import parse_ingest_document, request_key
+from groundwire.ingest.wire.requests import parse_ingest_document
 from groundwire.ingest.wire.responses import to_deletion_receipt, to_ingest_result
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
+from groundwire.rpc.request_keys import request_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from groundwire.ingest.changes import Changes
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.changes import parse_chunk_change, parse_document_change
-from groundwire.ingest.wire.requests import request_key
 from groundwire.kernel.document import Document
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
 from groundwire.rpc.chunk_messages import to_chunk_message
 from groundwire.rpc.document_messages import to_document_message
+from groundwire.rpc.request_keys import request_key
 
 
 @dataclass(frozen=True, slots=True)

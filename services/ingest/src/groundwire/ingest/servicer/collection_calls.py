@@ -16,12 +16,12 @@ from groundwire.ingest.update_collection import UpdateCollection
 from groundwire.ingest.wire.collection_requests import changed_settings, parse_create_collection
 from groundwire.ingest.wire.collection_settings import SettingsReader
 from groundwire.ingest.wire.collections import to_collection_message
-from groundwire.ingest.wire.requests import request_key
 from groundwire.ingest.wire.responses import to_deletion_receipt
 from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
+from groundwire.rpc.request_keys import request_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from groundwire.ingest.domain.operating import CheckEvent, IndexBuilt
 from groundwire.ingest.operations import Operations
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.wire.operations import to_finding_message, to_index_build_result, to_report_message
-from groundwire.ingest.wire.requests import request_key
 from groundwire.ingest.wire.responses import to_progress
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.store_findings import StoreFinding
 from groundwire.rpc import request_context
+from groundwire.rpc.request_keys import request_key
 from groundwire.rpc.workers import Workers
 
 ResponseT = TypeVar("ResponseT", bound=Message)

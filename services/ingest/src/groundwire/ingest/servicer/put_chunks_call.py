@@ -8,9 +8,9 @@ from groundwire.ingest.put_chunks import PutChunks
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.ready_chunks import parse_put_chunks
-from groundwire.ingest.wire.requests import request_key
 from groundwire.ingest.wire.responses import to_ingest_result
 from groundwire.rpc import request_context
+from groundwire.rpc.request_keys import request_key
 
 
 @dataclass(frozen=True, slots=True)

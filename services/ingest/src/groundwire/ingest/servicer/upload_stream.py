@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.ingest.domain.changing import RequestKey
 from groundwire.ingest.domain.ingesting import IngestRequest, IngestResult, Progress, Report, Stage
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.receive_upload import SYNC_EVERY_S, IncomingUpload, ReceiveUpload
@@ -22,6 +21,7 @@ from groundwire.ingest.wire.responses import to_ingest_result, to_progress
 from groundwire.ingest.wire.uploads import header_bytes, header_differences, upload_key
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError
+from groundwire.kernel.request_key import RequestKey
 
 Events = AsyncGenerator[pb.UploadDocumentResponse, None]
 

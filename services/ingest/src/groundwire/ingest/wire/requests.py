@@ -1,15 +1,11 @@
 """Check requests and translate them into what the use cases take."""
 
-import hashlib
 import re
 from dataclasses import replace
-
-from google.protobuf.message import Message
 
 from groundwire.api.common.v1 import document_format_pb2
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.ingest.domain.changing import RequestKey
 from groundwire.ingest.domain.decoding import check_size
 from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest
 from groundwire.ingest.ports import Original
@@ -17,7 +13,7 @@ from groundwire.ingest.wire.chunking import parse_chunking
 from groundwire.ingest.wire.fields import parse_fields
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_source_uri, parse_uuid
+from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_source_uri
 
 FORMATS: dict[int, DocumentFormat | None] = {
     document_format_pb2.DOCUMENT_FORMAT_UNSPECIFIED: None,
@@ -38,24 +34,6 @@ _POLICIES = {
 }
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _BYTE_ORDER_MARK = "\ufeff"
-
-
-def request_key(method: str, request: Message, content_hash: str = "") -> RequestKey | None:
-    """Return what a mutating request is known by, None without `request_id`.
-
-    `content_hash` stands for content that is not in the message.
-
-    Raises:
-        InvalidRequestError: the id is no UUID.
-    """
-    request_id: str = getattr(request, "request_id", "")
-    if not request_id:
-        return None
-    body = type(request)()
-    body.CopyFrom(request)
-    body.ClearField("request_id")
-    digest = hashlib.sha256(body.SerializeToString(deterministic=True) + content_hash.encode()).hexdigest()
-    return RequestKey(parse_uuid(request_id, "request_id"), method, digest)
 
 
 def parse_ingest_document(request: pb.IngestDocumentRequest, tenant: str) -> tuple[IngestRequest, Original]:

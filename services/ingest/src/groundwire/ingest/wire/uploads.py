@@ -3,8 +3,8 @@
 import hashlib
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.ingest.domain.changing import RequestKey
-from groundwire.ingest.wire.requests import request_key
+from groundwire.kernel.request_key import RequestKey
+from groundwire.rpc.request_keys import request_key
 
 _METHOD = "UploadDocument"
 

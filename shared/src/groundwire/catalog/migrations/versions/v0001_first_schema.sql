@@ -125,12 +125,12 @@ CREATE TABLE requests (
     method TEXT NOT NULL,
     body_digest TEXT NOT NULL,
     response BLOB NOT NULL,
-    document_id TEXT DEFAULT '' NOT NULL,
+    resource_id TEXT DEFAULT '' NOT NULL,
     create_time INTEGER NOT NULL,
     PRIMARY KEY (tenant, request_id)
 )
 
-CREATE INDEX requests_document ON requests (tenant, document_id)
+CREATE INDEX requests_resource ON requests (tenant, resource_id)
 
 CREATE INDEX requests_create_time ON requests (create_time)
 
@@ -139,6 +139,8 @@ CREATE TABLE sessions (
     tenant TEXT NOT NULL,
     session_id TEXT NOT NULL,
     collection TEXT NOT NULL,
+    user_id TEXT DEFAULT '' NOT NULL,
+    labels JSON NOT NULL,
     idle_timeout INTEGER NOT NULL,
     state TEXT NOT NULL,
     head TEXT DEFAULT '' NOT NULL,
@@ -153,6 +155,8 @@ CREATE TABLE sessions (
 )
 
 CREATE INDEX sessions_last_activity ON sessions (tenant, last_activity, session_id)
+
+CREATE INDEX sessions_user ON sessions (tenant, user_id, last_activity, session_id)
 
 CREATE TABLE tombstones (
     tenant TEXT NOT NULL,
