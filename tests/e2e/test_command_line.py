@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,19 @@ CITATION_KEYS = {
     "page_numbers",
     "score",
 }
-ANSWER_KEYS = {"answer", "grounded", "confidence", "citations", "session_id", "message_id", "timings_ms"}
+ANSWER_KEYS = {
+    "answer",
+    "grounded",
+    "is_from_book",
+    "refusal_reason",
+    "confidence",
+    "citations",
+    "session_id",
+    "message_id",
+    "related_message_id",
+    "timestamp",
+    "timings_ms",
+}
 QUESTION = "What causes the tides of the sea?"
 
 
@@ -81,6 +94,47 @@ def test_an_unknown_filter_field_is_an_error_of_the_request(address: str) -> Non
     assert done.returncode == 2
     assert "INVALID_FILTER" in done.stderr
     assert "colour" in done.stderr
+
+
+@pytest.mark.requirement("S4-07")
+@pytest.mark.requirement("S4-09")
+@pytest.mark.requirement("S4-10")
+@pytest.mark.requirement("S4-11")
+def test_the_json_of_an_answer_says_what_follows_from_the_contract(address: str) -> None:
+    covered = json.loads(
+        groundwire("ask", QUESTION, "-c", "notes", "--session", "new", "--json", address=address).stdout
+    )
+    assert covered["is_from_book"] is True
+    assert (covered["refusal_reason"], bool(covered["citations"])) == (None, True)
+    assert abs(datetime.fromisoformat(covered["timestamp"]) - datetime.now(UTC)) < timedelta(minutes=10)
+    listed = groundwire("sessions", "messages", covered["session_id"], "--json", address=address)
+    question, answer = json.loads(listed.stdout)
+    assert question["message_id"] == answer["related_message_id"] == covered["related_message_id"]
+    assert answer["message_id"] == covered["message_id"]
+    refused = json.loads(
+        groundwire("ask", "Who wrote the opera Tosca?", "-c", "notes", "--json", address=address).stdout
+    )
+    assert refused["is_from_book"] is False
+    assert (refused["refusal_reason"], refused["citations"]) == ("weak-support", [])
+
+
+def test_sessions_are_listed_and_deleted(address: str) -> None:
+    answer = json.loads(
+        groundwire("ask", QUESTION, "-c", "notes", "--session", "new", "--json", address=address).stdout
+    )
+    session_id = answer["session_id"]
+    listed = json.loads(groundwire("sessions", "list", "-c", "notes", "--json", address=address).stdout)
+    assert session_id in {session["session_id"] for session in listed}
+    shown = groundwire("sessions", "get", session_id, address=address).stdout
+    assert "SESSION_STATE_ACTIVE" in shown or "active" in shown
+    assert QUESTION in groundwire("sessions", "messages", session_id, address=address).stdout
+    ended = groundwire("sessions", "end", session_id, "--json", address=address)
+    assert json.loads(ended.stdout)["state"] == "SESSION_STATE_ENDED"
+    assert groundwire("sessions", "delete", session_id, address=address).stdout == f"deleted {session_id}: 2 messages\n"
+    assert groundwire("sessions", "get", session_id, address=address).returncode != 0
+    assert groundwire("sessions", "delete", address=address).returncode == 2
+    nobody = groundwire("sessions", "delete", "--user", "nobody", address=address)
+    assert nobody.stdout == "deleted 0 sessions of nobody\n"
 
 
 def test_an_answer_verifies(address: str, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def ask(
         request.session_id = session or ""
         answer = _stream(client, request, quiet=as_json) if stream else client.ask.send(request).answer
     if as_json:
-        print_json(answer_json(answer))
+        print_json(answer_json(answer, request.message_id))
     else:
         _show(answer, with_content=not stream)
 

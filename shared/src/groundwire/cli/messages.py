@@ -69,8 +69,10 @@ def _with_times(condition: Any, *, is_time: bool = False) -> Any:
     return condition
 
 
-def answer_json(answer: "answer_pb2.Answer") -> dict[str, Any]:
-    """Return an answer with the keys that docs/command-line.md names."""
+def answer_json(answer: "answer_pb2.Answer", question_id: str) -> dict[str, Any]:
+    """Return an answer with the keys that docs/command-line.md names, those that follow from others included."""
+    from groundwire.api.answer.v1 import answer_pb2  # noqa: PLC0415 - --help stays fast
+
     times = answer.timings
     timings = {
         "retrieval": milliseconds(times.retrieval_time),
@@ -81,10 +83,14 @@ def answer_json(answer: "answer_pb2.Answer") -> dict[str, Any]:
     return {
         "answer": answer.content,
         "grounded": answer.grounded,
+        "is_from_book": answer.refusal_reason == answer_pb2.REFUSAL_REASON_UNSPECIFIED,
+        "refusal_reason": enum_name(answer_pb2.RefusalReason.DESCRIPTOR, answer.refusal_reason) or None,
         "confidence": round(answer.confidence, _DECIMALS),
         "citations": [_citation(citation) for citation in answer.citations],
         "session_id": answer.session_id or None,
         "message_id": answer.message_id,
+        "related_message_id": question_id,
+        "timestamp": answer.answer_time.ToJsonString(),
         "timings_ms": timings,
     }
 
