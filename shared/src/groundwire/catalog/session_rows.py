@@ -19,7 +19,6 @@ class SessionState(StrEnum):
     CREATED = "CREATED"
     ACTIVE = "ACTIVE"
     PRUNING = "PRUNING"
-    IDLE = "IDLE"
     EXPIRED = "EXPIRED"
     ENDED = "ENDED"
 
@@ -27,9 +26,7 @@ class SessionState(StrEnum):
 class MessageState(StrEnum):
     """How far a message is."""
 
-    IN_PROGRESS = "IN_PROGRESS"
     COMPLETE = "COMPLETE"
-    INTERRUPTED = "INTERRUPTED"
     REDACTED = "REDACTED"
 
 

@@ -25,7 +25,7 @@ sessions = Table(
     number("active_steady"),
     json_text("transitions"),
     UniqueConstraint("tenant", "session_id"),
-    CheckConstraint("state IN ('CREATED', 'ACTIVE', 'IDLE', 'EXPIRED', 'ENDED')"),
+    CheckConstraint("state IN ('CREATED', 'ACTIVE', 'EXPIRED', 'ENDED')"),
     CheckConstraint("idle_timeout > 0"),
     sqlite_autoincrement=True,
 )
@@ -50,7 +50,7 @@ messages = Table(
     UniqueConstraint("session_key", "sequence"),
     UniqueConstraint("session_key", "message_id"),
     CheckConstraint("role IN ('user', 'assistant')"),
-    CheckConstraint("state IN ('IN_PROGRESS', 'COMPLETE', 'INTERRUPTED', 'REDACTED')"),
+    CheckConstraint("state IN ('COMPLETE', 'REDACTED')"),
     sqlite_autoincrement=True,
 )
 

@@ -18,7 +18,6 @@ _WORDS = {
     "WRITING": "writing vectors",
     "INDEXING": "indexing",
     "CHECKING": "comparing chunks",
-    "REPAIRING": "repairing",
 }
 
 

@@ -251,8 +251,7 @@ class Verification:
         checked = tuple(
             CheckedCitation(
                 citation,
-                verified=each.verdict
-                in {citation_pb2.CITATION_VERDICT_EXACT, citation_pb2.CITATION_VERDICT_NORMALIZED},
+                verified=each.verdict == citation_pb2.CITATION_VERDICT_EXACT,
                 failure=short_name(citation_pb2.VerificationFailure, each.failure),
                 is_current=each.generation_live,
                 message=each,

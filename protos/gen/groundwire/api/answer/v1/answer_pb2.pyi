@@ -44,8 +44,6 @@ class _RefusalReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Refusal
     """Retrieval is switched off."""
     REFUSAL_REASON_OUTSIDE_SELECTION: _RefusalReason.ValueType  # 5
     """The selected text, or the given chunks, do not cover it."""
-    REFUSAL_REASON_GENERATOR_DECLINED: _RefusalReason.ValueType  # 6
-    """The generator declined."""
 
 class RefusalReason(_RefusalReason, metaclass=_RefusalReasonEnumTypeWrapper):
     """Why there is no answer from the collection."""
@@ -62,8 +60,6 @@ REFUSAL_REASON_RETRIEVAL_DISABLED: RefusalReason.ValueType  # 4
 """Retrieval is switched off."""
 REFUSAL_REASON_OUTSIDE_SELECTION: RefusalReason.ValueType  # 5
 """The selected text, or the given chunks, do not cover it."""
-REFUSAL_REASON_GENERATOR_DECLINED: RefusalReason.ValueType  # 6
-"""The generator declined."""
 Global___RefusalReason: _TypeAlias = RefusalReason  # noqa: Y015
 
 class _FinishReason:
@@ -80,8 +76,6 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     """It was cut at the end of a sentence to fit the limit."""
     FINISH_REASON_REFUSED: _FinishReason.ValueType  # 3
     """It is a refusal."""
-    FINISH_REASON_INTERRUPTED: _FinishReason.ValueType  # 4
-    """The generator broke off; what was checked until then is sent."""
 
 class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper):
     """How a text came to its end."""
@@ -94,8 +88,6 @@ FINISH_REASON_LENGTH: FinishReason.ValueType  # 2
 """It was cut at the end of a sentence to fit the limit."""
 FINISH_REASON_REFUSED: FinishReason.ValueType  # 3
 """It is a refusal."""
-FINISH_REASON_INTERRUPTED: FinishReason.ValueType  # 4
-"""The generator broke off; what was checked until then is sent."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
 @_typing.final

@@ -31,9 +31,7 @@ class _CitationVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Citat
     """Not checked."""
     CITATION_VERDICT_EXACT: _CitationVerdict.ValueType  # 1
     """The stored text at the span equals the quote, exactly."""
-    CITATION_VERDICT_NORMALIZED: _CitationVerdict.ValueType  # 2
-    """It equals the quote up to white space, case or Unicode composition; `quote` is then the stored form."""
-    CITATION_VERDICT_FAILED: _CitationVerdict.ValueType  # 3
+    CITATION_VERDICT_FAILED: _CitationVerdict.ValueType  # 2
     """It does not."""
 
 class CitationVerdict(_CitationVerdict, metaclass=_CitationVerdictEnumTypeWrapper):
@@ -43,9 +41,7 @@ CITATION_VERDICT_UNSPECIFIED: CitationVerdict.ValueType  # 0
 """Not checked."""
 CITATION_VERDICT_EXACT: CitationVerdict.ValueType  # 1
 """The stored text at the span equals the quote, exactly."""
-CITATION_VERDICT_NORMALIZED: CitationVerdict.ValueType  # 2
-"""It equals the quote up to white space, case or Unicode composition; `quote` is then the stored form."""
-CITATION_VERDICT_FAILED: CitationVerdict.ValueType  # 3
+CITATION_VERDICT_FAILED: CitationVerdict.ValueType  # 2
 """It does not."""
 Global___CitationVerdict: _TypeAlias = CitationVerdict  # noqa: Y015
 

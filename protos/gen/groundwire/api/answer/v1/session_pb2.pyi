@@ -38,11 +38,9 @@ class _SessionStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SessionS
     """Questions are being asked."""
     SESSION_STATE_PRUNING: _SessionState.ValueType  # 3
     """The oldest pair is leaving the window, not the session; goes back to active."""
-    SESSION_STATE_IDLE: _SessionState.ValueType  # 4
-    """Its stream was closed; a question makes it active again."""
-    SESSION_STATE_EXPIRED: _SessionState.ValueType  # 5
+    SESSION_STATE_EXPIRED: _SessionState.ValueType  # 4
     """Idle for too long; takes no more questions."""
-    SESSION_STATE_ENDED: _SessionState.ValueType  # 6
+    SESSION_STATE_ENDED: _SessionState.ValueType  # 5
     """Ended by the caller; takes no more questions."""
 
 class SessionState(_SessionState, metaclass=_SessionStateEnumTypeWrapper):
@@ -56,11 +54,9 @@ SESSION_STATE_ACTIVE: SessionState.ValueType  # 2
 """Questions are being asked."""
 SESSION_STATE_PRUNING: SessionState.ValueType  # 3
 """The oldest pair is leaving the window, not the session; goes back to active."""
-SESSION_STATE_IDLE: SessionState.ValueType  # 4
-"""Its stream was closed; a question makes it active again."""
-SESSION_STATE_EXPIRED: SessionState.ValueType  # 5
+SESSION_STATE_EXPIRED: SessionState.ValueType  # 4
 """Idle for too long; takes no more questions."""
-SESSION_STATE_ENDED: SessionState.ValueType  # 6
+SESSION_STATE_ENDED: SessionState.ValueType  # 5
 """Ended by the caller; takes no more questions."""
 Global___SessionState: _TypeAlias = SessionState  # noqa: Y015
 
@@ -72,13 +68,9 @@ class _MessageStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageS
     DESCRIPTOR: _descriptor.EnumDescriptor
     MESSAGE_STATE_UNSPECIFIED: _MessageState.ValueType  # 0
     """Never sent."""
-    MESSAGE_STATE_IN_PROGRESS: _MessageState.ValueType  # 1
-    """A question whose answer is being made."""
-    MESSAGE_STATE_COMPLETE: _MessageState.ValueType  # 2
+    MESSAGE_STATE_COMPLETE: _MessageState.ValueType  # 1
     """Whole."""
-    MESSAGE_STATE_INTERRUPTED: _MessageState.ValueType  # 3
-    """An answer that broke off; `content` is what was checked until then."""
-    MESSAGE_STATE_REDACTED: _MessageState.ValueType  # 4
+    MESSAGE_STATE_REDACTED: _MessageState.ValueType  # 2
     """An answer that quoted a document which was deleted for good: without content and citations since then."""
 
 class MessageState(_MessageState, metaclass=_MessageStateEnumTypeWrapper):
@@ -86,13 +78,9 @@ class MessageState(_MessageState, metaclass=_MessageStateEnumTypeWrapper):
 
 MESSAGE_STATE_UNSPECIFIED: MessageState.ValueType  # 0
 """Never sent."""
-MESSAGE_STATE_IN_PROGRESS: MessageState.ValueType  # 1
-"""A question whose answer is being made."""
-MESSAGE_STATE_COMPLETE: MessageState.ValueType  # 2
+MESSAGE_STATE_COMPLETE: MessageState.ValueType  # 1
 """Whole."""
-MESSAGE_STATE_INTERRUPTED: MessageState.ValueType  # 3
-"""An answer that broke off; `content` is what was checked until then."""
-MESSAGE_STATE_REDACTED: MessageState.ValueType  # 4
+MESSAGE_STATE_REDACTED: MessageState.ValueType  # 2
 """An answer that quoted a document which was deleted for good: without content and citations since then."""
 Global___MessageState: _TypeAlias = MessageState  # noqa: Y015
 

@@ -39,8 +39,6 @@ class _ProgressStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Progres
     """Building an index."""
     PROGRESS_STAGE_CHECKING: _ProgressStage.ValueType  # 7
     """Comparing stores."""
-    PROGRESS_STAGE_REPAIRING: _ProgressStage.ValueType  # 8
-    """Repairing stores."""
 
 class ProgressStage(_ProgressStage, metaclass=_ProgressStageEnumTypeWrapper):
     """Stages of long calls."""
@@ -61,8 +59,6 @@ PROGRESS_STAGE_INDEXING: ProgressStage.ValueType  # 6
 """Building an index."""
 PROGRESS_STAGE_CHECKING: ProgressStage.ValueType  # 7
 """Comparing stores."""
-PROGRESS_STAGE_REPAIRING: ProgressStage.ValueType  # 8
-"""Repairing stores."""
 Global___ProgressStage: _TypeAlias = ProgressStage  # noqa: Y015
 
 @_typing.final

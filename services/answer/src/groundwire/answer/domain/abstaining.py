@@ -10,6 +10,5 @@ REFUSALS = {
     RefusalReason.UNSUPPORTED_CLAIMS: "The material does not cover this question: no statement could be traced to it.",
     RefusalReason.RETRIEVAL_DISABLED: "The material was not searched for this question: retrieval is switched off.",
     RefusalReason.OUTSIDE_SELECTION: "The selected material does not cover this question.",
-    RefusalReason.GENERATOR_DECLINED: "The material does not cover this question.",
 }
 """The fixed text of each refusal; a refusal never says anything else."""

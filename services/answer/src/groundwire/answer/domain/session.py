@@ -21,7 +21,6 @@ class SessionState(StrEnum):
     CREATED = "CREATED"
     ACTIVE = "ACTIVE"
     PRUNING = "PRUNING"
-    IDLE = "IDLE"
     EXPIRED = "EXPIRED"
     ENDED = "ENDED"
 

@@ -37,7 +37,6 @@ class Stage(StrEnum):
     WRITING = "WRITING"
     INDEXING = "INDEXING"
     CHECKING = "CHECKING"
-    REPAIRING = "REPAIRING"
 
 
 @dataclass(frozen=True, slots=True)

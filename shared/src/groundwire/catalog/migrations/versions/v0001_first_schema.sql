@@ -150,7 +150,7 @@ CREATE TABLE sessions (
     active_steady INTEGER NOT NULL,
     transitions JSON NOT NULL,
     UNIQUE (tenant, session_id),
-    CHECK (state IN ('CREATED', 'ACTIVE', 'IDLE', 'EXPIRED', 'ENDED')),
+    CHECK (state IN ('CREATED', 'ACTIVE', 'EXPIRED', 'ENDED')),
     CHECK (idle_timeout > 0)
 )
 
@@ -246,7 +246,7 @@ CREATE TABLE messages (
     UNIQUE (session_key, sequence),
     UNIQUE (session_key, message_id),
     CHECK (role IN ('user', 'assistant')),
-    CHECK (state IN ('IN_PROGRESS', 'COMPLETE', 'INTERRUPTED', 'REDACTED')),
+    CHECK (state IN ('COMPLETE', 'REDACTED')),
     FOREIGN KEY(session_key) REFERENCES sessions (session_key) ON DELETE CASCADE
 )
 
