@@ -3,6 +3,8 @@
 The model knows documents as texts and markers: words that stand in one paragraph each. After any sequence a search must
 find exactly the paragraphs of the documents that the model has visible, whatever was rebuilt, restarted, deleted or
 moved to a model of other dimensions; sessions hold what was said in them, but for what quotes deleted documents.
+
+Other sequences, and more of them: GROUNDWIRE_TEST_RANDOM=1 GROUNDWIRE_TEST_EXAMPLES=1000 make test-limits
 """
 
 import os
