@@ -364,7 +364,6 @@ async def test_metadata_of_the_document_is_on_the_citation(rig: Rig) -> None:
         ({"max_answer_chars": 2001}, "max_answer_chars"),
         ({"chunk_ids": ["c"] * 21}, "chunk_ids"),
         ({"chunk_ids": ["ok", "../no"]}, "chunk_ids[1]"),
-        ({"policy": 77}, "policy"),
     ],
 )
 async def test_requests_that_break_a_rule_name_the_field(rig: Rig, fields: dict[str, Any], violated: str) -> None:

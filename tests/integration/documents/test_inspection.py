@@ -21,13 +21,13 @@ from tests.integration.documents.store import Store, number, story, text
 KINDS = ["persona", "faq", "memory", "turn", "summary", "document", "chunk"]
 
 
-def _schemas(store: Store, doc_type: str = "") -> list[schema_pb2.SchemaEntry]:
-    request = library_pb.GetSchemaRequest(document_type=doc_type)
+def _schemas(store: Store, document_type: str = "") -> list[schema_pb2.SchemaEntry]:
+    request = library_pb.GetSchemaRequest(document_type=document_type)
     return list(store.harness.library.get_schema(request).schemas)
 
 
-def _validate(store: Store, doc_type: str, /, **metadata: MetadataValue) -> dict[str, MetadataValue]:
-    request = library_pb.ValidateMetadataRequest(document_type=doc_type, metadata=metadata)
+def _validate(store: Store, document_type: str, /, **metadata: MetadataValue) -> dict[str, MetadataValue]:
+    request = library_pb.ValidateMetadataRequest(document_type=document_type, metadata=metadata)
     return dict(store.harness.library.validate_metadata(request).metadata)
 
 
@@ -151,8 +151,8 @@ def test_every_broken_field_is_named(store: Store) -> None:
 @pytest.mark.parametrize(
     ("kind", "metadata", "field"),
     [
-        ("dream", {}, "doc_type"),
-        ("", {}, "doc_type"),
+        ("dream", {}, "document_type"),
+        ("", {}, "document_type"),
         ("memory", {"importance": MetadataValue()}, "metadata['importance']"),
         ("memory", {"importance": MetadataValue(bool_value=True)}, "metadata['importance']"),
         ("memory", {"importance": MetadataValue(double_value=4.0)}, "metadata['importance']"),

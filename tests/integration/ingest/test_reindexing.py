@@ -382,7 +382,9 @@ def test_the_vectors_of_the_old_model_are_forgotten_later(process: Callable[...,
     fill(process(store))
     harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
     reembed(harness)
-    harness.catalog.write(lambda connection: connection.exec_driver_sql("UPDATE embeddings SET create_time = 0"))
+    harness.catalog.write(
+        lambda connection: connection.exec_driver_sql("UPDATE embeddings SET create_steady = -1000000000000")
+    )
     harness.forget()
     with harness.catalog.read() as connection:
         sizes = connection.exec_driver_sql("SELECT DISTINCT length(vector) FROM embeddings").scalars().all()
