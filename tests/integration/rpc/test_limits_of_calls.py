@@ -13,8 +13,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.errors import DeadlineError, DrainingError, InvalidRequestError, OverloadedError, StreamIdleError
 from groundwire.rpc.error_status import from_rpc_error
-from groundwire.rpc.interceptors.admission import CALL_LIMITS
-from groundwire.rpc.methods import METHODS, DeadlineTable, Work
+from groundwire.rpc.methods import CALL_LIMITS, METHODS, DeadlineTable, Work
 from tests.integration.rpc.fake_ingest import STREAMS, FakeIngest, FakeStub, connected, fake_ingest, serving
 from tests.stubs import METHOD_PATHS
 

@@ -123,6 +123,31 @@ def test_a_damaged_entry_is_made_again(
     assert (entry / "manifest.json").is_file()
 
 
+@pytest.mark.parametrize("damage", ["cut", "garbled"])
+def test_what_was_compiled_is_kept_and_made_anew_when_it_is_damaged(
+    tiny: ModelFiles, cache: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = open_model(tiny, EngineName.OPENVINO, cache)
+    expected = first.embed_query("hello", Budget())
+    first.close()
+    (entry,) = entries(cache)
+    compiled = list(entry.glob("*.blob"))
+    assert compiled
+    assert all(blob.stat().st_size < (entry / "model.bin").stat().st_size for blob in compiled)
+    damaged = {}
+    for blob in compiled:
+        content = blob.read_bytes()
+        damaged[blob] = content[:1000] if damage == "cut" else content[:1000] + os.urandom(len(content) - 1000)
+        blob.unlink()
+        blob.write_bytes(damaged[blob])
+    again = open_model(tiny, EngineName.OPENVINO, cache)
+    assert float(again.embed_query("hello", Budget()) @ expected) > 0.999
+    again.close()
+    assert "converting again" not in caplog.text
+    # Only that of the precision that was chosen is read, and written.
+    assert any(blob.read_bytes() != content for blob, content in damaged.items())
+
+
 def test_what_a_dead_process_left_half_converted_is_swept(tiny: ModelFiles, tmp_path: Path) -> None:
     old, young = (tmp_path / "openvino" / f".converting-{name}" for name in ("old", "young"))
     for folder in (old, young):

@@ -1,5 +1,6 @@
 """`groundwire serve`: run the services."""
 
+import gc
 from pathlib import Path
 
 import click
@@ -35,6 +36,8 @@ def serve(
     Prints "listening on HOST:PORT" once it can serve, and on a terminal what it waits for until then. Each option has
     a variable GROUNDWIRE_<OPTION>.
     """
+    # Nothing that is made until the process serves is garbage; `run` enables it then.
+    gc.disable()
     with server_packages("serve"):
         from groundwire.standalone.process import run  # noqa: PLC0415 - the server's libraries are heavy
         from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same

@@ -33,6 +33,24 @@ class Work(StrEnum):
 INFRASTRUCTURE: Final = frozenset({Work.HEALTH, Work.WATCH, Work.REFLECTION})
 """Work that goes on while the server drains and has no time limit of its own."""
 
+CALL_LIMITS: Final[Mapping[Work, int]] = MappingProxyType(
+    {
+        Work.SEARCH: 128,
+        Work.READ: 128,
+        Work.WRITE: 64,
+        Work.UPLOAD: 64,
+        Work.STREAM: 64,
+        Work.OPERATION: 16,
+        Work.WATCH: 1024,
+        Work.REFLECTION: 16,
+    }
+)
+"""How many calls of each kind run at a time; health checks are not limited."""
+FIRST_MESSAGE_S: Final = 10.0
+"""How long a client may take from the beginning of a call to its first message."""
+STREAM_IDLE_S: Final = 60.0
+"""How long a stream may stand still because of its client."""
+
 
 @dataclass(frozen=True, slots=True)
 class Method:

@@ -15,13 +15,13 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from groundwire.kernel.errors import PreconditionError
 from groundwire.rpc.health import HealthBoard
 from groundwire.rpc.interceptors.access_log import log_access
-from groundwire.rpc.interceptors.admission import CALL_LIMITS, FIRST_MESSAGE_S, Admission
-from groundwire.rpc.interceptors.chain import STREAM_IDLE_S, Chain
+from groundwire.rpc.interceptors.admission import Admission
+from groundwire.rpc.interceptors.chain import Chain
 from groundwire.rpc.interceptors.deadline import enforce_deadline
 from groundwire.rpc.interceptors.errors import translate_errors
 from groundwire.rpc.interceptors.request_id import Identification
 from groundwire.rpc.lag import LagGauge
-from groundwire.rpc.methods import DeadlineTable, Work
+from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, DeadlineTable, Work
 
 MAX_RECEIVE_BYTES = 4 * 1024 * 1024 + 64 * 1024
 """4 MiB of content and room for the fields around it."""

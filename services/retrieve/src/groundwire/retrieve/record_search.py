@@ -4,7 +4,6 @@ import time
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 
 from groundwire.kernel.collection import Collection, ProfileName
 from groundwire.kernel.errors import GroundwireError
@@ -14,19 +13,11 @@ from groundwire.retrieve.domain.received_call import ReceivedCall
 from groundwire.retrieve.domain.searching import SearchResult
 from groundwire.retrieve.log_ports import CollectionReader
 from groundwire.retrieve.query_recorder import QueryRecorder
+from groundwire.retrieve.settings import QueryLogMode
 
 MAX_QUERY_CHARS = 8192
 _MAX_NAME_CHARS = 63
 _MAX_AGENT_CHARS = 256
-
-
-class QueryLogMode(StrEnum):
-    """What the log keeps: also the text of queries; the text unless the profile is book; no text; nothing at all."""
-
-    FULL = "full"
-    AUTO = "auto"
-    FACTS = "facts"
-    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,8 +127,7 @@ def _keep_collections_short() -> None:
 
 def server_options(settings: ServerSettings) -> "ServerOptions":
     """Return the options of the gRPC server that the settings ask for."""
-    from groundwire.rpc.interceptors.admission import CALL_LIMITS  # noqa: PLC0415 - see above
-    from groundwire.rpc.methods import DeadlineTable  # noqa: PLC0415 - see above
+    from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable  # noqa: PLC0415 - see above
     from groundwire.rpc.server import ServerOptions  # noqa: PLC0415 - see above
 
     return ServerOptions(

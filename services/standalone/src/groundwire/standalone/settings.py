@@ -11,10 +11,8 @@ from groundwire.answer.settings import AnswerSettings
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.rpc.interceptors.admission import CALL_LIMITS, FIRST_MESSAGE_S
-from groundwire.rpc.interceptors.chain import STREAM_IDLE_S
 from groundwire.rpc.logging_setup import LogFormat
-from groundwire.rpc.methods import Work
+from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, Work
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S
 
 PREFIX = "GROUNDWIRE_"

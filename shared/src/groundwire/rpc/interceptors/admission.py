@@ -5,29 +5,12 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final
 
 from groundwire.kernel.errors import DrainingError, OverloadedError, StreamIdleError
 from groundwire.rpc import request_context
-from groundwire.rpc.interceptors.chain import STREAM_IDLE_S, Call, Proceed
-from groundwire.rpc.methods import Work
-
-CALL_LIMITS: Final[Mapping[Work, int]] = MappingProxyType(
-    {
-        Work.SEARCH: 128,
-        Work.READ: 128,
-        Work.WRITE: 64,
-        Work.UPLOAD: 64,
-        Work.STREAM: 64,
-        Work.OPERATION: 16,
-        Work.WATCH: 1024,
-        Work.REFLECTION: 16,
-    }
-)
-"""How many calls of each kind run at a time; health checks are not limited."""
-FIRST_MESSAGE_S: Final = 10.0
-"""How long a client may take from the beginning of a call to its first message."""
+from groundwire.rpc.interceptors.chain import Call, Proceed
+from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, Work
 
 # A client needs one for each connection; so nobody takes them all over one.
 _WATCHES_PER_CONNECTION: Final = 8

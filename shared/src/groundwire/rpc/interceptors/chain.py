@@ -12,21 +12,18 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, Final, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError, NotAvailableError, StreamIdleError
-from groundwire.rpc.methods import INFRASTRUCTURE, Work, work_of
+from groundwire.rpc.methods import INFRASTRUCTURE, STREAM_IDLE_S, Work, work_of
 
 Proceed: TypeAlias = Callable[[], Awaitable[Any]]
 MethodHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 Handler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 """A method as a coroutine function of the request (or request iterator) and the context."""
-
-STREAM_IDLE_S: Final = 60.0
-"""How long a stream may stand still because of its client."""
 
 
 class _Layered(grpc.GenericRpcHandler):
