@@ -152,6 +152,18 @@ def test_ctrl_c_at_a_terminal_stops_every_process_quietly(tmp_path: Path) -> Non
     assert server.returncode == 0
 
 
+def test_the_settings_are_read_before_anything_heavy_is_imported() -> None:
+    """The model begins to load as soon as they are, and all that is imported before holds it up."""
+    code = (
+        "import sys, groundwire.standalone.settings; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    imported = set(done.stdout.split())
+    assert "pydantic_settings" in imported
+    assert imported.isdisjoint({"google", "grpc", "numpy", "openvino", "sqlalchemy", "tokenizers", "alembic"})
+
+
 def test_serving_imports_neither_torch_nor_transformers(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", ())
     maps = Path(f"/proc/{server.process.pid}/maps").read_text(encoding="utf-8")
