@@ -11,8 +11,16 @@ import structlog
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.kernel.errors import DeadlineError, DrainingError, InvalidRequestError, OverloadedError, StreamIdleError
+from groundwire.kernel.errors import (
+    DeadlineError,
+    DrainingError,
+    InvalidRequestError,
+    OverloadedError,
+    ResponseTooLargeError,
+    StreamIdleError,
+)
 from groundwire.rpc.error_status import from_rpc_error
+from groundwire.rpc.interceptors.chain import MAX_RESPONSE_BYTES
 from groundwire.rpc.methods import CALL_LIMITS, METHODS, DeadlineTable, Work
 from tests.integration.rpc.fake_ingest import STREAMS, FakeIngest, FakeStub, connected, fake_ingest, serving
 from tests.stubs import METHOD_PATHS
@@ -41,6 +49,25 @@ async def ending(call: Any) -> Any:
 
 def raw(channel: Any, method: str, shape: str) -> Any:
     return getattr(channel, shape)(METHOD_PATHS.get(method, f"/{STREAMS}/{method}"))
+
+
+@pytest.mark.parametrize("method", ["GetDocument", "GetDocumentText"])
+async def test_a_response_that_clients_would_not_take_is_refused_with_its_size(method: str) -> None:
+    servicer: Any = fake_ingest()
+    large = "x" * MAX_RESPONSE_BYTES
+
+    async def get(_request: Any, _context: Any) -> library_pb.GetDocumentResponse:
+        return library_pb.GetDocumentResponse(text=large)
+
+    async def get_text(_request: Any, _context: Any) -> AsyncIterator[library_pb.GetDocumentTextResponse]:
+        yield library_pb.GetDocumentTextResponse(text="little")
+        yield library_pb.GetDocumentTextResponse(text=large)
+
+    servicer.GetDocument, servicer.GetDocumentText = get, get_text
+    async with connected(servicer) as (_, stub):
+        error = await ending(getattr(stub, method)(getattr(library_pb, f"{method}Request")()))
+    assert type(error) is ResponseTooLargeError
+    assert error.metadata == {"size_bytes": str(MAX_RESPONSE_BYTES + 5), "limit_bytes": str(MAX_RESPONSE_BYTES)}
 
 
 @pytest.mark.parametrize("method", SHAPES)

@@ -6,9 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from groundwire.answer.domain.answer import Answer, Claim, FinishReason, RefusalReason, SearchReport
-from groundwire.answer.domain.session import Message, Placed, Role
 from groundwire.answer.wire.answers import parse_answer, to_answer
-from groundwire.answer.wire.sessions import MAX_PAGE_BYTES, to_message_page
 from groundwire.kernel.spans import Span
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,20 +37,3 @@ _ANSWER = Answer(
 def test_an_answer_is_grounded_when_every_claim_is(answer: Answer, grounded: bool) -> None:
     assert answer.grounded is to_answer(answer).grounded is grounded
     assert parse_answer(to_answer(answer)) == answer
-
-
-def _messages(count: int, chars: int) -> list[Placed]:
-    return [Placed(place, Message(str(place), Role.USER, "x" * chars, _NOW)) for place in range(7, 7 + count)]
-
-
-def test_a_page_of_messages_ends_before_it_is_too_large() -> None:
-    page, last = to_message_page(_messages(5, MAX_PAGE_BYTES // 3), 5)
-    assert ([message.message_id for message in page], last) == (["7", "8"], 8)
-    page, last = to_message_page(_messages(2, MAX_PAGE_BYTES + 1), 2)
-    assert ([message.message_id for message in page], last) == (["7"], 7)
-
-
-def test_the_last_page_of_messages_says_so() -> None:
-    assert to_message_page(_messages(2, 10), 2)[1] is None
-    assert to_message_page(_messages(3, 10), 2)[1] == 8
-    assert to_message_page([], 2) == ([], None)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from groundwire.api.common.v1 import document_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.kernel.errors import InvalidPageTokenError, InvalidRequestError, PreconditionError
-from groundwire.rpc.pagination import PageTokens, load_key, page_size
+from groundwire.rpc.pagination import MAX_PAGE_BYTES, PageTokens, load_key, page_size
 
 TOKENS = PageTokens(b"k" * 32)
 REQUEST = pb.ListDocumentsRequest(collection="rust", source_prefix="src/")
@@ -24,6 +25,27 @@ def test_a_position_comes_back_for_the_same_request_of_any_size(position: tuple[
 
     assert TOKENS.read(token, tenant="t", request=again) == position
     assert token.replace("-", "").replace("_", "").isalnum()
+
+
+def filled(sizes: list[int], next_position: tuple[int, ...] | None) -> tuple[list[str], tuple[str | int, ...] | None]:
+    """Fill a page with documents of some sizes; return their ids and where the next page begins."""
+    entries = ((document_pb2.Document(document_id=f"{n}", source_uri="x" * size), (n,)) for n, size in enumerate(sizes))
+    messages, token = TOKENS.fill(entries, next_position, tenant="t", request=REQUEST)
+    assert len(messages) == 1 or sum(message.ByteSize() for message in messages) <= MAX_PAGE_BYTES
+    return [message.document_id for message in messages], TOKENS.read(token, tenant="t", request=REQUEST)
+
+
+def test_a_page_ends_before_it_is_too_large_and_the_next_begins_there() -> None:
+    third = MAX_PAGE_BYTES // 3
+    assert filled([third] * 5, None) == (["0", "1"], (1,))
+    assert filled([third] * 5, (4,)) == (["0", "1"], (1,))
+    assert filled([MAX_PAGE_BYTES + 1, 1], None) == (["0"], (0,)), "one at least"
+
+
+def test_a_page_that_fits_ends_where_its_query_ended() -> None:
+    assert filled([10, 10], None) == (["0", "1"], None)
+    assert filled([10, 10], (1,)) == (["0", "1"], (1,))
+    assert filled([], None) == ([], None)
 
 
 def test_no_token_is_the_first_page() -> None:

@@ -1,7 +1,7 @@
 """Chunks of live generations: by id, by document, by number, by filter."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,9 @@ from groundwire.kernel.filters import And, Filter
 from groundwire.kernel.hit import StoredChunk
 
 _TOO_LARGE = 2**53
+# A page is cut to size as a message; this keeps the contents of a thousand of the longest chunks out of memory.
+_PAGE_CHARS = 4 << 20
+_SLICE = 100
 _OF_TENANT = SELECT_LIVE_CHUNKS.where(collections.c.tenant == bindparam("tenant"))
 _BY_NUMBER = _OF_TENANT.where(chunks.c.chunk_number == bindparam("wanted"))
 _BY_NUMBERS = _OF_TENANT.where(
@@ -41,10 +44,14 @@ _DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.document_id == bind
 
 @dataclass(frozen=True, slots=True)
 class ListedChunks:
-    """Chunks in order; `vectors` has theirs by embedding hash: float32, shape (dimensions,), read-only."""
+    """Chunks in order; `vectors` has theirs by embedding hash: float32, shape (dimensions,), read-only.
+
+    `is_last` says that no chunk follows.
+    """
 
     chunks: Sequence[StoredChunk]
     vectors: Mapping[str, Vectors]
+    is_last: bool
 
 
 class Chunks:
@@ -106,6 +113,8 @@ class Chunks:
     ) -> ListedChunks:
         """Return up to `limit` live chunks, all of one moment, so that a page never lacks what was replaced meanwhile.
 
+        There are fewer, but one at least, where their contents are longer than a page can be.
+
         Args:
             tenant: whose collection it is.
             collection: its name.
@@ -127,13 +136,17 @@ class Chunks:
             if document_id and document is None:
                 raise DocumentNotFoundError(document_id)
             if where is None and document is not None:
-                wanted = {"document": document[0], "after": after, "limit": limit}
-                found = [to_stored_chunk(row, seen) for row in connection.execute(_OF_DOCUMENT, wanted)]
+                wanted = {"document": document[0], "after": after, "limit": limit + 1}
+                rows = connection.execute(_OF_DOCUMENT, wanted)
+                found, is_last = _page_of((to_stored_chunk(row, seen) for row in rows), limit)
+                rows.close()
             else:
-                numbers = _matching(connection, key, where or And(()), after, limit)
-                found = list(live_chunks(connection, tenant, collection, numbers).values())
+                numbers = _matching(connection, key, where or And(()), after, limit + 1)
+                slices = (numbers[at : at + _SLICE] for at in range(0, len(numbers), _SLICE))
+                live = (live_chunks(connection, tenant, collection, each).values() for each in slices)
+                found, is_last = _page_of((stored for each in live for stored in each), limit)
             vectors = _vectors_of(connection, key, found) if include_vectors else {}
-        return ListedChunks(found, vectors)
+        return ListedChunks(found, vectors, is_last)
 
     def fields(self, tenant: str, collection: str) -> dict[str, FieldKind]:
         """Return the metadata fields that visible documents brought along, with what they hold.
@@ -148,6 +161,18 @@ class Chunks:
                 cached = (position, metadata_fields(connection, key))
                 self._fields[key] = cached
             return dict(cached[1])
+
+
+def _page_of(rows: Iterable[StoredChunk], limit: int) -> tuple[list[StoredChunk], bool]:
+    """Take a page from chunks in order, and tell whether they are all in it."""
+    found: list[StoredChunk] = []
+    chars = 0
+    for stored in rows:
+        chars += len(stored.chunk.content)
+        if len(found) == limit or (found and chars > _PAGE_CHARS):
+            return found, False
+        found.append(stored)
+    return found, True
 
 
 def _matching(connection: Connection, key: int, where: Filter, after: int, limit: int) -> list[int]:

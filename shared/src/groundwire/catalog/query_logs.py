@@ -35,9 +35,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """Entries newest first, and the position behind the last one: None when no entry follows."""
+    """Entries newest first with the position of each, and that of the last one: None when no entry follows."""
 
     entries: tuple[LoggedQuery, ...]
+    positions: tuple[tuple[int, int], ...]
     next_position: tuple[int, int] | None
 
 
@@ -94,9 +95,9 @@ class QueryLogs:
         statement = statement.order_by(query_logs.c.log_time.desc(), query_logs.c.id.desc()).limit(limit + 1)
         with self._database.read() as connection:
             rows = connection.execute(statement).all()
-        more = len(rows) > limit
-        last = rows[limit - 1] if more else None
-        return LogPage(tuple(_entry(row) for row in rows[:limit]), None if last is None else (last.log_time, last.id))
+        positions = tuple((row.log_time, row.id) for row in rows[:limit])
+        entries = tuple(_entry(row) for row in rows[:limit])
+        return LogPage(entries, positions, positions[-1] if len(rows) > limit else None)
 
     def forget(self, kept: timedelta) -> int:
         """Remove the entries of all tenants that were stored longer ago; return how many."""

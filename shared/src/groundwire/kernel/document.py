@@ -9,6 +9,8 @@ from groundwire.kernel.filters import Value
 
 MAX_NAME_CHARS, MAX_DESCRIPTION_CHARS, MAX_ENTRIES = 1024, 8192, 64
 """Most code points of a title, name, tag, category or project, of a description, and most entries of a list."""
+MAX_METADATA_BYTES = 256 * 1024
+"""Most bytes of the keys and values of metadata in one request, so that a document always fits into a page."""
 
 
 class DocumentFormat(StrEnum):

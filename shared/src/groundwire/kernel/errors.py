@@ -4,6 +4,7 @@ GroundwireError
 ├─ StartError                   a server cannot start; its operator reads it, never a client: StoreOwned…
 ├─ InvalidRequestError          the request is wrong whatever the state
 │  ├─ InvalidFilterError        ├─ InvalidPageTokenError      ├─ DimensionMismatchError
+│  ├─ ResponseTooLargeError     asked for more than one message can hold
 │  └─ the refusals of documents, in groundwire.kernel.document_errors
 ├─ NotFoundError                Collection… Document… Chunk… Session…
 ├─ AlreadyExistsError           RequestIdReused… DuplicateDocument…
@@ -96,6 +97,12 @@ class DimensionMismatchError(InvalidRequestError):
     """A vector has another length than its collection; metadata: got, expected."""
 
     reason = "DIMENSION_MISMATCH"
+
+
+class ResponseTooLargeError(InvalidRequestError):
+    """The response would be larger than clients take; ask for less. Metadata: size_bytes, limit_bytes."""
+
+    reason = "RESPONSE_TOO_LARGE"
 
 
 class NotFoundError(GroundwireError):

@@ -11,8 +11,6 @@ import grpc
 from groundwire.rpc import request_context
 from groundwire.rpc.interceptors.request_id import REQUEST_ID_KEY
 
-MAX_RECEIVE_BYTES: Final = 16 * 1024 * 1024
-"""Largest answer a client takes; servers send long texts as streams."""
 DEADLINE_MARGIN_S: Final = 0.05
 """What a server keeps of its caller's time for itself when it calls the next one."""
 # The wire format rounds deadlines up, by less than one part in a hundred.
@@ -39,7 +37,6 @@ def channel_arguments(user_agent: str) -> list[tuple[str, int | str]]:
         ("grpc.enable_retries", 1),
         ("grpc.service_config", json.dumps(service_config())),
         ("grpc.service_config_disable_resolution", 1),
-        ("grpc.max_receive_message_length", MAX_RECEIVE_BYTES),
         # Without keepalive a silent partition costs the whole deadline.
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),

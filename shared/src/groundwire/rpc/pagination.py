@@ -8,9 +8,9 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import structlog
 from google.protobuf.message import Message
@@ -25,6 +25,8 @@ MAX_PAGE_SIZE: Final = 1000
 MAX_PAGE_BYTES: Final = 3 << 20
 """Bytes after which a page ends: below the 4 MiB that clients take unless they are told otherwise."""
 
+MessageT = TypeVar("MessageT", bound=Message)
+_FRAMING_BYTES = 8  # the tag and the length of an entry in its list
 _KEY_BYTES = 32
 _MAC_BYTES = 16
 _MAX_TOKEN_CHARS = 8192
@@ -63,9 +65,35 @@ class PageTokens:
             raise _invalid()
         return tuple(json.loads(body))
 
-    def next_token(self, position: tuple[str | int, ...] | None, *, tenant: str, request: Message) -> str:
+    def next_token(self, position: Position | None, *, tenant: str, request: Message) -> str:
         """Return the token of the next page, empty when there is none."""
         return "" if position is None else self.issue(position, tenant=tenant, request=request)
+
+    def fill(
+        self,
+        entries: Iterable[tuple[MessageT, Position]],
+        next_position: Position | None,
+        *,
+        tenant: str,
+        request: Message,
+    ) -> tuple[list[MessageT], str]:
+        """Return the messages of a page, as many as fit into `MAX_PAGE_BYTES` but one at least, and the next token.
+
+        Args:
+            entries: the messages of a page that may be too large, each with its position; not all may be taken.
+            next_position: where the page after all of them begins; None when they are the last.
+            tenant: whose page it is.
+            request: the request for it.
+        """
+        messages: list[MessageT] = []
+        total, last = 0, next_position
+        for message, position in entries:
+            total += message.ByteSize() + _FRAMING_BYTES
+            if messages and total > MAX_PAGE_BYTES:
+                return messages, self.next_token(last, tenant=tenant, request=request)
+            messages.append(message)
+            last = position
+        return messages, self.next_token(next_position, tenant=tenant, request=request)
 
     def _mac(self, body: bytes, tenant: str, request: Message) -> bytes:
         scope = type(request)()

@@ -66,11 +66,11 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         tenant, size = _tenant(), page_size(request.page_size)
         after = sessions.parse_position(self._page_tokens.read(request.page_token, tenant=tenant, request=request))
         found = await self._use.list_sessions(tenant, sessions.parse_list_request(request), after, size + 1)
-        response = pb.ListSessionsResponse(sessions=[sessions.to_session(each, brief=True) for each in found[:size]])
-        if len(found) > size:
-            last = sessions.to_position(found[size - 1])
-            response.next_page_token = self._page_tokens.issue(last, tenant=tenant, request=request)
-        return response
+        page = found[:size]
+        messages = ((sessions.to_session(each, brief=True), sessions.to_position(each)) for each in page)
+        last = sessions.to_position(page[-1]) if len(found) > size else None
+        listed, token = self._page_tokens.fill(messages, last, tenant=tenant, request=request)
+        return pb.ListSessionsResponse(sessions=listed, next_page_token=token)
 
     async def ListMessages(self, request: pb.ListMessagesRequest, _context: Any) -> pb.ListMessagesResponse:  # noqa: N802 - the same
         """Return a page of the messages of a session."""
@@ -78,8 +78,10 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         position = self._page_tokens.read(request.page_token, tenant=tenant, request=request)
         after = 0 if position is None else int(position[0])
         found = await self._use.sessions.messages(tenant, session_id, after, size + 1)
-        messages, last = sessions.to_message_page(found, size)
-        token = self._page_tokens.next_token(None if last is None else (last,), tenant=tenant, request=request)
+        page = found[:size]
+        placed = ((sessions.to_message(each.message), (each.place,)) for each in page)
+        last = (page[-1].place,) if len(found) > size else None
+        messages, token = self._page_tokens.fill(placed, last, tenant=tenant, request=request)
         return pb.ListMessagesResponse(messages=messages, next_page_token=token)
 
     async def EndSession(self, request: pb.EndSessionRequest, _context: Any) -> pb.EndSessionResponse:  # noqa: N802 - the same

@@ -37,9 +37,10 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[ItemT]):
-    """Entries in order, and where the next page begins; None on the last page."""
+    """Entries in order with the position of each, and where the next page begins; None on the last page."""
 
     items: tuple[ItemT, ...]
+    positions: tuple[tuple[str | int, ...], ...]
     next_position: tuple[str | int, ...] | None
 
 
@@ -188,9 +189,8 @@ class Library:
             query.tenant, query.collection, begin, limit + 1, where=where, include_hidden=query.include_deleted
         )
         found = tuple(document for document in rows if document.source_uri.startswith(prefix))
-        if len(found) <= limit:
-            return Page(found, None)
-        return Page(found[:limit], (found[limit - 1].source_uri, found[limit - 1].document_id))
+        positions = tuple((document.source_uri, document.document_id) for document in found[:limit])
+        return Page(found[:limit], positions, positions[-1] if len(found) > limit else None)
 
     def chunk(self, tenant: str, collection: str, reference: str | int, *, include_embedding: bool) -> ChunkWithVector:
         """Return the chunk with this id or number.
@@ -225,15 +225,18 @@ class Library:
             document_id=query.document_id,
             where=None if in_document else And(tuple(self._clauses(query))),
             after=(-1 if in_document else 0) if after is None else after,
-            limit=limit + 1,
+            limit=limit,
             include_vectors=query.include_embedding,
         )
-        found = listed.chunks[:limit]
-        last = found[-1] if len(listed.chunks) > limit else None
-        position = None if last is None else (last.chunk.sequence_num if in_document else last.chunk_number,)
-        if not query.include_embedding:
-            return Page(tuple(ChunkWithVector(stored) for stored in found), position)
-        return Page(tuple(_with_vectors(found, listed.vectors)), position)
+        positions = tuple(
+            (stored.chunk.sequence_num if in_document else stored.chunk_number,) for stored in listed.chunks
+        )
+        items = (
+            _with_vectors(listed.chunks, listed.vectors)
+            if query.include_embedding
+            else [ChunkWithVector(stored) for stored in listed.chunks]
+        )
+        return Page(tuple(items), positions, None if listed.is_last else positions[-1])
 
     def stats(self, tenant: str, collection: str, budget: Budget) -> Sequence[Stats]:
         """Return the figures of one collection, or of all by name when the name is empty.

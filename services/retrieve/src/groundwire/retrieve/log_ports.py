@@ -29,6 +29,11 @@ class LoggedPage(Protocol):
         ...
 
     @property
+    def positions(self) -> Sequence[tuple[int, int]]:
+        """Return the position of each entry."""
+        ...
+
+    @property
     def next_position(self) -> tuple[int, int] | None:
         """Return the position behind the last entry."""
         ...

@@ -12,18 +12,28 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from groundwire.kernel.errors import CallCancelledError, InvalidRequestError, NotAvailableError, StreamIdleError
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    FieldViolation,
+    InvalidRequestError,
+    NotAvailableError,
+    ResponseTooLargeError,
+    StreamIdleError,
+)
 from groundwire.rpc.methods import INFRASTRUCTURE, STREAM_IDLE_S, Work, work_of
 
 Proceed: TypeAlias = Callable[[], Awaitable[Any]]
 MethodHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 Handler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 """A method as a coroutine function of the request (or request iterator) and the context."""
+
+MAX_RESPONSE_BYTES: Final = 4 << 20
+"""Largest message that a server sends: what clients of every language take by default."""
 
 
 class _Layered(grpc.GenericRpcHandler):
@@ -111,7 +121,9 @@ class Call:
         Raises:
             StreamIdleError: the client has not made room for it for too long.
             CallCancelledError: the client is gone.
+            ResponseTooLargeError: the message is larger than clients take.
         """
+        _check_size(message)
         try:
             async with asyncio.timeout(self._idle_s) as limit:
                 await self.context.write(message)
@@ -125,6 +137,19 @@ class Call:
             return self._handler.request_deserializer(raw)
         except DecodeError as error:
             raise InvalidRequestError.of("request", "is not a message of the type that this method takes") from error
+
+
+def _check_size(message: Any) -> None:
+    """Refuse what the client's library would refuse without saying why.
+
+    Raises:
+        ResponseTooLargeError: the message is larger than clients take.
+    """
+    size = message.ByteSize()
+    if size > MAX_RESPONSE_BYTES:
+        said = f"would be answered with {size} bytes; clients take {MAX_RESPONSE_BYTES}, ask for less"
+        violation = FieldViolation("request", said)
+        raise ResponseTooLargeError([violation], size_bytes=size, limit_bytes=MAX_RESPONSE_BYTES)
 
 
 def _raise_idle(limit: asyncio.Timeout, error: TimeoutError, what: str, idle_s: float) -> NoReturn:
@@ -168,7 +193,10 @@ class Chain:
         work = work_of(method)
 
         async def innermost(call: Call) -> Any:
-            return await behaviour(call.request, _Context(call))
+            response = await behaviour(call.request, _Context(call))
+            if response is not None:
+                _check_size(response)
+            return response
 
         step: Callable[[Call], Awaitable[Any]] = innermost
         for layer in reversed(self._layers):

@@ -201,7 +201,9 @@ class ListSessionsRequest(_message.Message):
     user_id: _builtins.str
     """Optional. Only sessions of this user; empty means all."""
     page_size: _builtins.int
-    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
+    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT. A page ends at
+    3 MiB, too, so that there may be fewer although more follow.
+    """
     page_token: _builtins.str
     """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
     request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.

@@ -204,22 +204,27 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Metadata: `limit_s`, as in `{"limit_s": "60.0"}`.
     """
-    ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 44
+    ERROR_REASON_RESPONSE_TOO_LARGE: _ErrorReason.ValueType  # 44
+    """INVALID_ARGUMENT. The response would be larger than clients take by default; ask for less.
+
+    Metadata: `size_bytes`, `limit_bytes`, as in `{"size_bytes": "5242880", "limit_bytes": "4194304"}`.
+    """
+    ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 45
     """UNAUTHENTICATED. The call has no credential, or one that is not accepted.
 
     Reserved: this version has no credentials and never sends it.
     """
-    ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 45
+    ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 46
     """PERMISSION_DENIED. The credential does not allow the call.
 
     Reserved: this version has no credentials and never sends it.
     """
-    ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 46
+    ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 47
     """RESOURCE_EXHAUSTED. A quota of the caller is used up; the `QuotaFailure` detail says which.
 
     Reserved: this version has no quotas and never sends it.
     """
-    ERROR_REASON_CORRUPT: _ErrorReason.ValueType  # 47
+    ERROR_REASON_CORRUPT: _ErrorReason.ValueType  # 48
     """NOT_FOUND. What the request names is stored and cannot be read, so that it counts as missing.
 
     Reserved: this version has no records in files that others may damage, and never sends it.
@@ -418,22 +423,27 @@ ERROR_REASON_STREAM_IDLE: ErrorReason.ValueType  # 43
 
 Metadata: `limit_s`, as in `{"limit_s": "60.0"}`.
 """
-ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 44
+ERROR_REASON_RESPONSE_TOO_LARGE: ErrorReason.ValueType  # 44
+"""INVALID_ARGUMENT. The response would be larger than clients take by default; ask for less.
+
+Metadata: `size_bytes`, `limit_bytes`, as in `{"size_bytes": "5242880", "limit_bytes": "4194304"}`.
+"""
+ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 45
 """UNAUTHENTICATED. The call has no credential, or one that is not accepted.
 
 Reserved: this version has no credentials and never sends it.
 """
-ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 45
+ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 46
 """PERMISSION_DENIED. The credential does not allow the call.
 
 Reserved: this version has no credentials and never sends it.
 """
-ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 46
+ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 47
 """RESOURCE_EXHAUSTED. A quota of the caller is used up; the `QuotaFailure` detail says which.
 
 Reserved: this version has no quotas and never sends it.
 """
-ERROR_REASON_CORRUPT: ErrorReason.ValueType  # 47
+ERROR_REASON_CORRUPT: ErrorReason.ValueType  # 48
 """NOT_FOUND. What the request names is stored and cannot be read, so that it counts as missing.
 
 Reserved: this version has no records in files that others may damage, and never sends it.

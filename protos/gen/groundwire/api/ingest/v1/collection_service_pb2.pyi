@@ -136,7 +136,9 @@ class ListCollectionsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
+    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT. A page ends at
+    3 MiB, too, so that there may be fewer although more follow.
+    """
     page_token: _builtins.str
     """Optional. `next_page_token` of the previous response; otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN."""
     def __init__(

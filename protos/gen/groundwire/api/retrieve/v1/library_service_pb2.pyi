@@ -123,7 +123,9 @@ class ListDocumentsRequest(_message.Message):
     include_deleted: _builtins.bool
     """Optional. Also documents that were deleted softly."""
     page_size: _builtins.int
-    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
+    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT. A page ends at
+    3 MiB, too, so that there may be fewer although more follow.
+    """
     page_token: _builtins.str
     """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
     request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
@@ -347,7 +349,9 @@ class ListChunksRequest(_message.Message):
     include_embedding: _builtins.bool
     """Optional. Adds the vectors."""
     page_size: _builtins.int
-    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
+    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT. A page ends at
+    3 MiB, too, so that there may be fewer although more follow.
+    """
     page_token: _builtins.str
     """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
     request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
@@ -605,7 +609,9 @@ class ListQueryLogsRequest(_message.Message):
     collection: _builtins.str
     """Optional. Only queries of this collection; empty means all."""
     page_size: _builtins.int
-    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT."""
+    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT. A page ends at
+    3 MiB, too, so that there may be fewer although more follow.
+    """
     page_token: _builtins.str
     """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
     request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.

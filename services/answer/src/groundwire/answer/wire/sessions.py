@@ -2,13 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from groundwire.answer.domain.session import (
     Message,
     NewSession,
-    Placed,
     Role,
     Session,
     SessionFilter,
@@ -33,8 +32,6 @@ _MAX_USER_CHARS = 256
 _MAX_LABELS = 16
 _MAX_LABEL_CHARS = 256
 _LABEL_KEY = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
-MAX_PAGE_BYTES = 3 << 20
-"""Size of a page of messages: with a margin below the 4 MiB that clients take by default."""
 
 
 def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
@@ -129,7 +126,7 @@ def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
         state=_to_state(session.state),
         create_time=to_timestamp(session.create_time),
         last_activity_time=to_timestamp(session.last_activity),
-        messages=[] if brief else [_to_message(message) for message in session.messages],
+        messages=[] if brief else [to_message(message) for message in session.messages],
         head=session.head,
         expire_time=to_timestamp(session.expire_time),
         transitions=[] if brief else [_to_transition(transition) for transition in session.transitions],
@@ -152,23 +149,8 @@ def _to_transition(transition: Transition) -> session_pb2.SessionTransition:
     )
 
 
-def to_message_page(messages: Sequence[Placed], size: int) -> tuple[list[session_pb2.Message], int | None]:
-    """Return the first of some messages, at most `size` of them and MAX_PAGE_BYTES, but at least one.
-
-    The second value is the place of the last one, None when there are no more.
-    """
-    page: list[session_pb2.Message] = []
-    room = MAX_PAGE_BYTES
-    for placed in messages[:size]:
-        message = _to_message(placed.message)
-        room -= message.ByteSize()
-        if page and room < 0:
-            break
-        page.append(message)
-    return page, messages[len(page) - 1].place if len(page) < len(messages) else None
-
-
-def _to_message(message: Message) -> session_pb2.Message:
+def to_message(message: Message) -> session_pb2.Message:
+    """Return the message of a message of a session."""
     answer = message.answer
     return session_pb2.Message(
         message_id=message.message_id,

@@ -70,10 +70,9 @@ class CollectionCalls:
         tenant = request_context.current().tenant
         after = self.tokens.read(request.page_token, tenant=tenant, request=request)
         page = self.use.list(tenant, str(after[0]) if after else "", page_size(request.page_size))
-        return pb.ListCollectionsResponse(
-            collections=[self._message(found) for found in page.items],
-            next_page_token=self.tokens.next_token(page.next_position, tenant=tenant, request=request),
-        )
+        messages = ((self._message(found), (found.collection.name,)) for found in page.items)
+        collections, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
+        return pb.ListCollectionsResponse(collections=collections, next_page_token=token)
 
     def update(self, request: pb.UpdateCollectionRequest) -> pb.UpdateCollectionResponse:
         """Change settings of a collection."""

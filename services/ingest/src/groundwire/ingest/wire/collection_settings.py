@@ -41,6 +41,7 @@ _FIELD_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MAX_TOP_K = 100
 _MAX_QUERY_CHARS = 8192
 _MAX_ENTRIES = 64
+_MAX_BYTES = 256 * 1024  # so that a collection always fits into a page
 _MAX_VALUES = 256
 _MAX_DESCRIPTION_CHARS = 1024
 _MAX_RETENTION = timedelta(days=3650)
@@ -58,6 +59,8 @@ class SettingsReader:
         Raises:
             InvalidRequestError: naming the fields that break a rule.
         """
+        if message.ByteSize() > _MAX_BYTES:
+            raise InvalidRequestError.of("settings", f"must have at most {_MAX_BYTES} bytes")
         duplicates = message.duplicate_chunk_policy
         return CollectionSettings(
             chunking=parse_chunking(message.chunking, "settings.chunking").over(profile.chunking, "settings.chunking"),

@@ -10,7 +10,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import document_pb2, metadata_value_pb2
 from groundwire.kernel.clock import epoch_ms
-from groundwire.kernel.document import MAX_DESCRIPTION_CHARS, MAX_ENTRIES, MAX_NAME_CHARS, DocumentFields
+from groundwire.kernel.document import (
+    MAX_DESCRIPTION_CHARS,
+    MAX_ENTRIES,
+    MAX_METADATA_BYTES,
+    MAX_NAME_CHARS,
+    DocumentFields,
+)
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
 from groundwire.kernel.filters import Scalar, Value
@@ -123,6 +129,9 @@ def _parse_metadata(
 ) -> dict[str, Value]:
     if len(messages) > MAX_ENTRIES:
         checks.refuse(path, f"must have at most {MAX_ENTRIES} keys")
+    size = sum(len(key) + value.ByteSize() for key, value in messages.items())
+    if size > MAX_METADATA_BYTES:
+        checks.refuse(path, f"must have at most {MAX_METADATA_BYTES} bytes, not {size}")
     parsed: dict[str, Value] = {}
     for key in sorted(messages):
         place = f"{path}[{key!r}]"

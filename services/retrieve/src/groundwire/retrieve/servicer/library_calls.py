@@ -54,10 +54,9 @@ class LibraryCalls:
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         after = (str(position[0]), str(position[1])) if position else None
         page = self.library.list_documents(query, after, page_size(request.page_size))
-        return pb.ListDocumentsResponse(
-            documents=[to_document_message(document) for document in page.items],
-            next_page_token=self.tokens.next_token(page.next_position, tenant=tenant, request=request),
-        )
+        messages = zip(map(to_document_message, page.items), page.positions, strict=True)
+        documents, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
+        return pb.ListDocumentsResponse(documents=documents, next_page_token=token)
 
     def document_text(self, request: pb.GetDocumentTextRequest) -> Iterator[pb.GetDocumentTextResponse]:
         """Return the parts of a text."""
@@ -87,10 +86,10 @@ class LibraryCalls:
         query = parse_chunk_query(request, tenant)
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         page = self.library.list_chunks(query, int(position[0]) if position else None, page_size(request.page_size))
-        return pb.ListChunksResponse(
-            chunks=[to_chunk_message(found.stored, found.vector) for found in page.items],
-            next_page_token=self.tokens.next_token(page.next_position, tenant=tenant, request=request),
-        )
+        found = (to_chunk_message(each.stored, each.vector) for each in page.items)
+        messages = zip(found, page.positions, strict=True)
+        chunks, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
+        return pb.ListChunksResponse(chunks=chunks, next_page_token=token)
 
     def get_schema(self, request: pb.GetSchemaRequest) -> pb.GetSchemaResponse:
         """Return one schema, or all."""

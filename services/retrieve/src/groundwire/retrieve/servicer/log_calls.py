@@ -38,10 +38,9 @@ class LogCalls:
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         after = (int(position[0]), int(position[1])) if position else None
         page = self.list_query_logs(query, after, page_size(request.page_size))
-        return pb.ListQueryLogsResponse(
-            logs=[to_log_message(entry) for entry in page.entries],
-            next_page_token=self.tokens.next_token(page.next_position, tenant=tenant, request=request),
-        )
+        messages = zip(map(to_log_message, page.entries), page.positions, strict=True)
+        logs, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
+        return pb.ListQueryLogsResponse(logs=logs, next_page_token=token)
 
     def stats(self, request: pb.GetPipelineStatsRequest) -> pb.GetPipelineStatsResponse:
         """Return the figures of this process."""

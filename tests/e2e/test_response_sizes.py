@@ -1,0 +1,113 @@
+"""No response is larger than what a client takes by default, however much is stored."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+
+from groundwire.api.common.v1 import document_pb2, metadata_value_pb2
+from groundwire.api.ingest.v1 import collection_pb2, collection_service_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.kernel.errors import InvalidRequestError
+from groundwire.rpc.error_status import from_rpc_error
+from tests.e2e.server import ServerProcess
+from tests.stubs import Stubs
+
+PAGE_BYTES = 3 << 20
+FILLER = "ß" * 8000
+"""16 kB in UTF-8."""
+CHUNK = "ß" * 60_000
+"""A chunk of 120 kB, a single word."""
+LONG = collection_pb2.ChunkingPolicy(unit=collection_pb2.CHUNK_UNIT_CHARS, target_size=60_000, maximum_size=65_536)
+DOCUMENTS, CHUNKS = 40, 60
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stubs]:
+    """Stubs on a channel without any option, so that it takes 4 MiB; the collection is full of large things."""
+    server = ServerProcess(
+        tmp_path_factory.mktemp("sizes") / "data", ("--embedder", "hashing:64", "--vectors", "memory:")
+    )
+    try:
+        with grpc.insecure_channel(server.address) as channel:
+            stubs = Stubs(channel)
+            fill(stubs)
+            yield stubs
+    finally:
+        server.stop()
+
+
+def fill(stubs: Stubs) -> None:
+    descriptions = [
+        collection_pb2.FieldDescription(
+            name=f"field{number}", description="ß" * 1000, type=collection_pb2.FIELD_TYPE_STRING
+        )
+        for number in range(64)
+    ]
+    for number in range(DOCUMENTS):
+        settings = collection_pb2.CollectionSettings(field_descriptions=descriptions, chunking=LONG)
+        name = f"c{number:02}"
+        stubs.CreateCollection(collection_service_pb2.CreateCollectionRequest(collection=name, settings=settings))
+        metadata = {f"key{key}": metadata_value_pb2.MetadataValue(string_value=FILLER) for key in range(15)}
+        fields = document_pb2.DocumentFields(metadata=metadata)
+        stubs.IngestDocument(
+            pb.IngestDocumentRequest(
+                collection="c00", source_uri=f"{number:02}.md", text=f"Tide {number}.", fields=fields
+            )
+        )
+    for source in ("long-1", "long-2"):
+        chunks = [pb.ReadyChunk(content=source + CHUNK, sequence_num=number) for number in range(CHUNKS // 2)]
+        stubs.PutChunks(pb.PutChunksRequest(collection="c01", source_uri=source, chunks=chunks))
+
+
+def pages(call: Any, request: Any) -> list[Any]:
+    """Read a listing to its end with the largest pages, and return these."""
+    read: list[Any] = []
+    request.page_size = 1000
+    while not read or request.page_token:
+        read.append(call(request))
+        request.page_token = read[-1].next_page_token
+    return read
+
+
+LISTINGS = {
+    "ListCollections": (collection_service_pb2.ListCollectionsRequest(), "collections", DOCUMENTS),
+    "ListDocuments": (library_pb.ListDocumentsRequest(collection="c00"), "documents", DOCUMENTS),
+    "ListChunks": (library_pb.ListChunksRequest(collection="c01"), "chunks", CHUNKS),
+}
+
+
+@pytest.mark.parametrize("name", LISTINGS)
+def test_a_page_ends_at_three_mebibytes_and_nothing_is_lost(stubs: Stubs, name: str) -> None:
+    request, field, count = LISTINGS[name]
+    read = pages(getattr(stubs, name), request)
+    entries = [entry for page in read for entry in getattr(page, field)]
+
+    assert max(page.ByteSize() for page in read) <= PAGE_BYTES
+    assert len(read) > 1, "the entries would fit into one page"
+    # A page ends because the next entry would not fit.
+    assert min(page.ByteSize() for page in read[:-1]) > PAGE_BYTES - 300_000, "a page ended too early"
+    assert len({entry.SerializeToString() for entry in entries}) == len(entries) == count
+
+
+def test_chunks_of_one_document_are_cut_to_pages_too(stubs: Stubs) -> None:
+    (document, _) = stubs.ListDocuments(library_pb.ListDocumentsRequest(collection="c01")).documents
+    request = library_pb.ListChunksRequest(collection="c01", document_id=document.document_id, include_embedding=True)
+    read = pages(stubs.ListChunks, request)
+    numbers = [chunk.sequence_num for page in read for chunk in page.chunks]
+    assert max(page.ByteSize() for page in read) <= PAGE_BYTES
+    assert len(read) > 1
+    assert numbers == list(range(CHUNKS // 2))
+
+
+def test_more_metadata_than_fits_is_refused(stubs: Stubs) -> None:
+    metadata = {f"key{key}": metadata_value_pb2.MetadataValue(string_value=FILLER) for key in range(17)}
+    fields = document_pb2.DocumentFields(metadata=metadata)
+    request = pb.IngestDocumentRequest(collection="c00", source_uri="much.md", text="Much.", fields=fields)
+    with pytest.raises(grpc.RpcError) as caught:
+        stubs.IngestDocument(request)
+    error = from_rpc_error(caught.value)
+    assert isinstance(error, InvalidRequestError)
+    assert [violation.field for violation in error.violations] == ["fields.metadata"]
