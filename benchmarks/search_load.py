@@ -140,4 +140,4 @@ def _document(
 
 
 def _number_of(hit: hit_pb2.Hit) -> int:
-    return int(hit.source_uri[9:17]) + hit.sequence_num
+    return int(hit.chunk.source_uri[9:17]) + hit.chunk.sequence_num

@@ -258,6 +258,11 @@ def test_what_was_read_can_be_read_again(address: str) -> None:
     shown = groundwire("search", "moon tides", "-c", "notes", "--explain", "--diversity", "0.2", address=address).stdout
     assert f"--snapshot {found['snapshot']} reads the same again" in shown
     assert "0.20 * similarity to the nearest one already selected" in shown
+    arithmetic = dict(line.split(" = ", 1) for line in shown.splitlines() if " = " in line)
+    assert arithmetic["fused"] == "0.400 * similarity + 0.600 * words"
+    assert arithmetic["words"].startswith("similarity_min + ")
+    assert "min_relevance 0, top_k 5, diversity 0.2" in shown
+    assert " returned " in shown
 
 
 def test_an_unknown_collection_is_named(address: str) -> None:

@@ -223,9 +223,9 @@ def test_pages_can_be_searched_for_and_are_shown(client: GroundwireClient) -> No
         {"page": final},
     ):
         found = find(client, "otter under water", where)
-        assert {hit.chunk_id for hit in found} == {last.chunk_id}, where
+        assert {hit.chunk.chunk_id for hit in found} == {last.chunk_id}, where
     (hit,) = found
-    assert list(hit.page_numbers) == list(last.page_numbers)
+    assert list(hit.chunk.page_numbers) == list(last.page_numbers)
     assert hit.flat_view["page"].int64_value == first
     assert hit.flat_view["pages"].string_value == ",".join(str(page) for page in last.page_numbers)
     assert find(client, "otter under water", {"page_start": {"$gt": final}}) == []

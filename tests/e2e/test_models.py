@@ -59,7 +59,7 @@ def test_results_follow_the_model_that_was_chosen(tmp_path: Path, monkeypatch: p
     query = model.embed_query("a brown clock", Budget())
     similarities = {chunk.chunk_id: float(np.array(chunk.embedding) @ query) for chunk in chunks}
     assert len(similarities) == len(TEXTS)
-    assert [hit.chunk_id for hit in found] == sorted(similarities, key=lambda chunk_id: -similarities[chunk_id])
+    assert [hit.chunk.chunk_id for hit in found] == sorted(similarities, key=lambda chunk_id: -similarities[chunk_id])
     scores = [hit.relevance_score for hit in found]
     assert scores == pytest.approx(sorted(similarities.values(), reverse=True), abs=1e-4)
     model.close()

@@ -52,12 +52,12 @@ def test_every_write_answers_with_a_token_that_a_search_takes(client: Groundwire
     assert all(tokens)
     for token in tokens:
         found = client.retrieve(collection=collection, query="moon", options=options(token))
-        assert found.retrieval_count == 1
+        assert len(found.results) == 1
         assert found.snapshot > 0
         again = client.retrieve(collection=collection, query="moon", options=options(found.consistency_token))
         assert again.snapshot >= found.snapshot
     gone = client.delete_document(collection=collection, document_id=id_, permanent=True).consistency_token
-    assert client.retrieve(collection=collection, query="moon", options=options(gone)).retrieval_count == 0
+    assert len(client.retrieve(collection=collection, query="moon", options=options(gone)).results) == 0
 
 
 def test_an_upload_and_an_unchanged_document_answer_with_a_token(
@@ -67,7 +67,7 @@ def test_an_upload_and_an_unchanged_document_answer_with_a_token(
     for _ in range(2):
         header = pb.UploadHeader(collection=collection, source_uri="a.md")
         token = client.upload_document(tmp_path / "a.md", header).consistency_token
-        assert client.retrieve(collection=collection, query="moon", options=options(token)).retrieval_count == 1
+        assert len(client.retrieve(collection=collection, query="moon", options=options(token)).results) == 1
 
 
 def test_a_question_passes_its_token_on(client: GroundwireClient, collection: str) -> None:

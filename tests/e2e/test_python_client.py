@@ -52,7 +52,7 @@ def test_a_filtered_search(notes: Collection) -> None:
     assert [hit.source for hit in found] == ["tides.md"]
     assert (len(found), found[0].rank, found[0].metadata) == (1, 1, {"year": 2024})
     assert found[0].text == notes.text("tides.md")[found[0].span.start : found[0].span.end]
-    assert found.message.results[0].chunk_id == found[0].chunk_id
+    assert found.message.results[0].chunk.chunk_id == found[0].chunk_id
     assert len(notes.search("anything", k=1, mode="vector")) == 1
 
 

@@ -97,7 +97,7 @@ class Shelf:
                 query=marker,
                 options=RetrievalOptions(mode=search_mode_pb2.SEARCH_MODE_LEXICAL, top_k=1),
             )
-            if any(marker in hit.content for hit in found.results):
+            if any(marker in hit.chunk.content for hit in found.results):
                 self.failures.append(f"{marker}: a text that was replaced or deleted is found")
 
     def visible(self) -> dict[str, State]:

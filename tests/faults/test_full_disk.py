@@ -90,7 +90,7 @@ def finds(client: GroundwireClient, number: int) -> bool:
         options=RetrievalOptions(mode=search_mode_pb2.SEARCH_MODE_VECTOR, top_k=3, min_relevance=0.0),
     )
     hits = client.retrieve.send(request, timeout_s=20).results
-    return bool(hits) and hits[0].source_uri == f"{number}.txt"
+    return bool(hits) and hits[0].chunk.source_uri == f"{number}.txt"
 
 
 def eventually(condition: Callable[[], bool], within_s: float) -> None:

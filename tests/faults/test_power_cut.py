@@ -70,7 +70,7 @@ class Written:
                     return False
                 time.sleep(0.05)
                 continue
-            return any(marker in hit.content for hit in found.results)
+            return any(marker in hit.chunk.content for hit in found.results)
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def test_a_document_of_comments_and_white_space_holds_nobody_up(
         client.upload_document(document, header)
         question = "Where does the grey heron stand?"
         found = client.retrieve(collection="lake", query=question)
-        longest = max(len(hit.content) for hit in found.results)
+        longest = max(len(hit.chunk.content) for hit in found.results)
         seconds = []
         with HealthWatch(server.address) as health:
             for number in range(3):

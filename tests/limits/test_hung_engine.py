@@ -65,7 +65,7 @@ def search(client: GroundwireClient, number: int, mode: search_mode_pb2.SearchMo
         query=f"{word(number)} {time.monotonic_ns()}",
         options=RetrievalOptions(mode=mode, top_k=3, min_relevance=0.0),
     )
-    return [hit.source_uri for hit in client.retrieve.send(request, timeout_s=DEADLINE_S).results]
+    return [hit.chunk.source_uri for hit in client.retrieve.send(request, timeout_s=DEADLINE_S).results]
 
 
 def ingest(client: GroundwireClient, number: int) -> document_pb2.Document:

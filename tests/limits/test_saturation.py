@@ -178,7 +178,7 @@ async def test_a_hung_model_ends_each_call_with_its_deadline_and_is_gone_round(t
         assert (code, seconds < GRACE_S) == ("UNAVAILABLE", True), error
         words = search(8, mode=search_mode_pb2.SEARCH_MODE_LEXICAL)
         answer = await limits.retrieve.Retrieve(words, timeout=10)
-        assert [hit.content for hit in answer.results if "w8" in hit.content]
+        assert [hit for hit in answer.results if "w8" in hit.chunk.content]
         assert degraded_stage_pb2.DEGRADED_STAGE_DENSE in answer.degraded_stages
         limits.model.let_go()
         await soon(lambda: limits.retrieve.Retrieve(search(301), timeout=2))

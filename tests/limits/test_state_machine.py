@@ -468,10 +468,10 @@ class Machine(RuleBasedStateMachine):
         sources_by_id = {doc.document_id: source for source, doc in self._visible(kind).items()}
         found = set()
         for hit in hits:
-            source = sources_by_id[hit.document_id]  # a KeyError is a hit of a document that is not visible
+            source = sources_by_id[hit.chunk.document_id]  # a KeyError is a hit of a document that is not visible
             doc = self.docs[kind][source]
-            assert doc.text[hit.span.start : hit.span.end] == hit.content
-            found |= {(source, number) for number in asked if marker(number) in hit.content.casefold()}
+            assert doc.text[hit.chunk.span.start : hit.chunk.span.end] == hit.chunk.content
+            found |= {(source, number) for number in asked if marker(number) in hit.chunk.content.casefold()}
         return found
 
     def _compare(self, kind: str, hits: list[hit_pb2.Hit], expected: set[tuple[str, int]], asked: set[int]) -> None:

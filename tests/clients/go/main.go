@@ -60,7 +60,7 @@ func main() {
 	search := &retrieve.RetrieveRequest{Collection: "tides", Query: "What causes tides?"}
 	search.Options = &common.RetrievalOptions{Filter: filter}
 	searches := retrieve.NewRetrieveServiceClient(conn)
-	fmt.Println("found:", must(searches.Retrieve(ctx, search)).Results[0].SourceUri)
+	fmt.Println("found:", must(searches.Retrieve(ctx, search)).Results[0].Chunk.SourceUri)
 
 	answers := answer.NewAnswerServiceClient(conn)
 	start := &answer.CreateSessionRequest{Collection: "tides", RequestId: uuid.NewString()}

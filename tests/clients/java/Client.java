@@ -63,7 +63,7 @@ public class Client {
     var options = RetrievalOptions.newBuilder().setFilter(MetadataFilter.newBuilder().setComparison(comparison));
     var search = RetrieveRequest.newBuilder().setCollection("tides").setQuery("What causes tides?").setOptions(options);
     var searches = RetrieveServiceGrpc.newBlockingStub(channel);
-    System.out.println("found: " + searches.retrieve(search.build()).getResults(0).getSourceUri());
+    System.out.println("found: " + searches.retrieve(search.build()).getResults(0).getChunk().getSourceUri());
 
     var answers = AnswerServiceGrpc.newBlockingStub(channel);
     var start = CreateSessionRequest.newBuilder().setCollection("tides").setRequestId(UUID.randomUUID().toString());

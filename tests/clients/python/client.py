@@ -63,7 +63,7 @@ recent = metadata_filter_pb2.ComparisonFilter(field="year", operator=metadata_fi
 recent.value.int64_value = 2020
 options = retrieval_options_pb2.RetrievalOptions(filter=metadata_filter_pb2.MetadataFilter(comparison=recent))
 search = retrieve.RetrieveRequest(collection="tides", query="What causes tides?", options=options)
-print("found:", searches.Retrieve(search).results[0].source_uri)
+print("found:", searches.Retrieve(search).results[0].chunk.source_uri)
 
 start = answer.CreateSessionRequest(collection="tides", request_id=str(uuid.uuid4()))
 session = answers.CreateSession(start).session

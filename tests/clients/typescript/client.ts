@@ -52,7 +52,7 @@ console.log("chunks:", result?.counts?.chunkCount);
 const recent = { field: "year", operator: ComparisonOperator.COMPARISON_OPERATOR_GTE, value: { int64Value: 2020 } };
 const search = { collection: "tides", query: "What causes tides?", options: { filter: { comparison: recent } } };
 const { results } = await call(searches, searches.retrieve, retrieve.RetrieveRequest.fromPartial(search));
-console.log("found:", results[0].sourceUri, results[0].relevanceScore > 0);
+console.log("found:", results[0].chunk?.sourceUri, results[0].relevanceScore > 0);
 
 const start = answer.CreateSessionRequest.fromPartial({ collection: "tides", requestId: randomUUID() });
 const { session } = await call(answers, answers.createSession, start);

@@ -82,7 +82,8 @@ class Rig:
 
 
 def make_ask(question: str, **fields: Any) -> pb.AskRequest:
-    """Make a request; in a session a message id is added."""
+    """Make a request that asks for the hits too; in a session a message id is added."""
+    fields.setdefault("include_hits", True)
     if "session_id" in fields:
         fields.setdefault("message_id", str(uuid.uuid4()))
     else:

@@ -73,13 +73,13 @@ async def test_a_citation_names_document_pages_section_and_passage(rig: Rig) -> 
     )
     answer = await rig.ask("What do grey wolves eat?")
     citation = next(each for each in answer.citations if each.document_id == document.document_id)
-    hit = next(each for each in answer.hits if each.content == texts[1])
+    hit = next(each for each in answer.hits if each.chunk.content == texts[1])
     assert (citation.source_uri, citation.collection, citation.generation) == ("wolves.pdf", "docs", 1)
     assert (citation.title, list(citation.creators)) == ("On Wolves", ["Ada", "Bob"])
     assert citation.date_created.ToDatetime(UTC) == fields.date_created
     assert list(citation.page_numbers) == [4, 5]
     assert (citation.chapter, citation.section, citation.section_heading) == ("Animals", "Wolves", "Wolves")
-    assert (citation.chunk_id, citation.chunk_number) == (f"{document.document_id}#chunk_001", hit.chunk_number)
+    assert (citation.chunk_id, citation.chunk_number) == (f"{document.document_id}#chunk_001", hit.chunk.chunk_number)
     assert citation.relevance_score == hit.relevance_score
     assert 0.0 < citation.relevance_score <= 1.0
     whole, span = "\n".join(texts), citation.span
@@ -248,13 +248,16 @@ async def test_a_selection_keeps_the_answer_in_its_chapter_and_document(rig: Rig
     rig.library.put("copy.md", [f"Red foxes eat old cheese {number}." for number in range(2)], places=places)
     asked = "What do red foxes eat?"
     anywhere = await rig.ask(asked)
-    assert {(each.source_uri, each.chapter) for each in anywhere.hits} > {("book.md", "One"), ("copy.md", "Two")}
+    assert {(each.chunk.source_uri, each.chunk.chapter) for each in anywhere.hits} > {
+        ("book.md", "One"),
+        ("copy.md", "Two"),
+    }
     for selection, chapter, quote in (
         ("They sleep\nall day.", "One", "Red foxes eat green apples."),
         ("They sleep all night.", "Two", "Red foxes eat blue berries."),
     ):
         selected = await rig.ask(asked, selected_text=selection)
-        assert {(each.source_uri, each.chapter) for each in selected.hits} == {("book.md", chapter)}
+        assert {(each.chunk.source_uri, each.chunk.chapter) for each in selected.hits} == {("book.md", chapter)}
         assert quote in [citation.quote for citation in selected.citations]
     nowhere = await rig.ask(asked, selected_text="This text stands in no document at all.")
     assert nowhere.refusal_reason == answer_pb2.REFUSAL_REASON_OUTSIDE_SELECTION
@@ -266,7 +269,7 @@ async def test_given_chunks_are_the_only_sources(rig: Rig) -> None:
     only = f"{document.document_id}#chunk_001"
     answer = await rig.ask("What do red foxes eat?", chunk_ids=[only, only])
     assert {citation.chunk_id for citation in answer.citations} == {only}
-    assert [hit.chunk_id for hit in answer.hits] == [only]
+    assert [hit.chunk.chunk_id for hit in answer.hits] == [only]
     with pytest.raises(ChunkNotFoundError):
         await rig.ask("What do red foxes eat?", chunk_ids=[only, "doc_x#chunk_000"])
 

@@ -77,7 +77,7 @@ async def test_an_answer_that_quotes_another_document_stays_but_not_what_was_fou
     question = "What do red foxes eat? Small mice?"
     answer = await rig.ask(question, session_id=session, message_id=asked)
     assert {citation.source_uri for citation in answer.citations} == {"foxes.txt"}
-    assert wolves.document_id in {hit.document_id for hit in answer.hits}
+    assert wolves.document_id in {hit.chunk.document_id for hit in answer.hits}
     rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
     messages = await rig.messages(session)
     assert [message.state for message in messages] == [COMPLETE, COMPLETE]

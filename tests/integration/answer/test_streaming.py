@@ -9,6 +9,8 @@ import pytest
 from groundwire.answer.domain.draft import Source, Statement
 from groundwire.answer.domain.passage import Passage
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.api.common.v1 import hit_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.kernel.errors import InternalError
 from tests.integration.answer.conftest import MakeRig
 from tests.integration.answer.rig import Rig, ScriptedGenerator, make_ask
@@ -36,6 +38,33 @@ async def test_the_events_add_up_to_the_final_answer(rig: Rig, question: str) ->
     assert [event.citation.citation for event in events if event.HasField("citation")] == list(answer.citations)
     assert list(events[0].retrieved.hits) == list(answer.hits)
     assert events[0].retrieved.search_text == answer.search_text
+
+
+async def test_hits_are_in_the_first_event_and_in_the_answer_only_when_asked_for(rig: Rig) -> None:
+    plain = await rig.stream(_QUESTION, include_hits=False)
+    asked = await rig.stream(_QUESTION, include_hits=True)
+    assert len(plain[0].retrieved.hits) == len(asked[0].retrieved.hits) > 0
+    assert [each.chunk.content for each in plain[0].retrieved.hits if each.chunk.content.startswith("Red foxes")]
+    assert list(plain[0].retrieved.documents) == list(asked[0].retrieved.documents)
+    with_hits, without = asked[-1].final.answer, plain[-1].final.answer
+    assert list(with_hits.hits) == list(asked[0].retrieved.hits)
+    assert {each.document_id for each in with_hits.documents} == {each.chunk.document_id for each in with_hits.hits}
+    assert (list(without.hits), list(without.documents)) == ([], [])
+    assert (without.content, list(without.citations)) == (with_hits.content, list(with_hits.citations))
+    alone = await rig.ask(_QUESTION, include_hits=False)
+    assert (list(alone.hits), list(alone.documents)) == ([], [])
+
+
+@pytest.mark.parametrize("view", [hit_pb2.HIT_VIEW_IDS, hit_pb2.HIT_VIEW_FULL])
+async def test_hits_of_an_answer_have_the_view_of_the_options(rig: Rig, view: hit_pb2.HitView.ValueType) -> None:
+    options = RetrievalOptions(view=view)
+    answer = await rig.ask(_QUESTION, options=options)
+    assert answer.citations
+    assert answer.hits
+    is_full = view == hit_pb2.HIT_VIEW_FULL
+    assert {bool(each.chunk.content_hash) for each in answer.hits} == {is_full}
+    assert {bool(each.chunk.content) for each in answer.hits} == {is_full}
+    assert bool(answer.documents) is is_full
 
 
 async def test_a_citation_follows_the_text_it_backs(rig: Rig) -> None:

@@ -87,7 +87,7 @@ def test_a_soft_deletion_hides_at_once_and_a_restoration_brings_back_exactly(eng
     assert engine_store.chunks(document.document_id, include_embedding=True) == before
     assert engine_store.points() == [chunk.chunk_number for chunk in before]
     assert engine_store.search("tide moon", {"tags": {"$contains": "x"}}) == hits
-    assert [hit.chunk_id for hit in engine_store.search("tide", {"n": 1})] == [before[0].chunk_id]
+    assert [hit.chunk.chunk_id for hit in engine_store.search("tide", {"n": 1})] == [before[0].chunk_id]
     assert engine_store.restore(document.document_id) == document
 
 

@@ -186,7 +186,7 @@ def test_the_kinds_that_sources_call_type_are_four_different_things(store: Store
         ({"type": "memo"}, {"b.txt"}),
         ({"type": "markdown"}, set()),
     ):
-        assert {hit.source_uri for hit in store.search("tide", where)} == expected, where
+        assert {hit.chunk.source_uri for hit in store.search("tide", where)} == expected, where
     fields = {kind: set(_schemas(store, kind)[0].fields) for kind in ("memory", "document", "chunk")}
     assert {"type", "kind"} <= fields["memory"]
     assert "doc_type" in fields["document"]
@@ -264,7 +264,7 @@ def test_documents_chunks_and_points_lead_to_one_another(engine_store: Store) ->
         assert (answer.chunk, answer.document) == (chunk, document)
         assert found.text[chunk.span.start : chunk.span.end] == chunk.content
     hits = engine_store.search("tide")
-    assert {hit.chunk_id for hit in hits} == set(found.chunk_ids)
+    assert {hit.chunk.chunk_id for hit in hits} == set(found.chunk_ids)
 
 
 @pytest.mark.requirement("S1-02")
@@ -301,5 +301,5 @@ def test_metadata_of_every_kind_comes_back_as_it_was_sent(store: Store) -> None:
     assert [list(chunk.tags) for chunk in chunks] == [["x", "y"]] * document.chunk_count
     store.ingest("other.md", story(random.Random(2)), metadata={**metadata, "whole": number(1)})
     hits = store.search("tide", {"truth": False, "share": 5, "whole": -(2**63), "wholes": {"$contains": 2**63 - 1}})
-    assert {hit.chunk_id for hit in hits} == {chunk.chunk_id for chunk in chunks}
-    assert [dict(hit.metadata) for hit in hits] == [metadata] * len(chunks)
+    assert {hit.chunk.chunk_id for hit in hits} == {chunk.chunk_id for chunk in chunks}
+    assert [dict(hit.chunk.metadata) for hit in hits] == [metadata] * len(chunks)

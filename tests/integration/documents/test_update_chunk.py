@@ -33,8 +33,8 @@ def test_a_review_is_found_by_the_next_search_and_nothing_is_embedded(engine_sto
     assert (changed.embed_time, list(changed.tags)) == (chunk.embed_time, ["checked"])
     assert engine_store.harness.embedder.texts == []
     [hit] = engine_store.search("tide", {"reviewed_by": "Ada", "state": "approved", "tags": {"$contains": "checked"}})
-    assert hit.chunk_id == chunk.chunk_id
-    assert dict(hit.metadata) == dict(changed.metadata) == review
+    assert hit.chunk.chunk_id == chunk.chunk_id
+    assert dict(hit.chunk.metadata) == dict(changed.metadata) == review
     stored = engine_store.chunk(chunk.chunk_id, include_embedding=True)
     assert (dict(stored.metadata), list(stored.tags)) == (review, ["checked"])
     assert stored.embedding == chunk.embedding
@@ -77,7 +77,7 @@ def test_a_key_of_the_chunk_lies_over_that_of_the_document(store: Store, chunk: 
     store.update(chunk.document_id, metadata={"state": text("everyone's"), "more": number(1)})
     assert store.chunk(chunk.chunk_id).metadata["state"] == text("mine")
     assert store.chunk(chunk.chunk_id).metadata["more"] == number(1)
-    assert [hit.chunk_id for hit in store.search("tide", {"state": "mine"})] == [chunk.chunk_id]
+    assert [hit.chunk.chunk_id for hit in store.search("tide", {"state": "mine"})] == [chunk.chunk_id]
     store.update_chunk(chunk.chunk_id, "metadata.state")
     assert store.chunk(chunk.chunk_id).metadata["state"] == text("everyone's")
 

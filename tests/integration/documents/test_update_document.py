@@ -43,8 +43,8 @@ def test_fields_change_on_document_chunks_and_hits_without_embedding(engine_stor
     assert (after.fields.project, list(after.fields.tags)) == ("gemini", ["y"])
     assert engine_store.harness.embedder.texts == []
     hits = engine_store.search("tide", {"project": "gemini", "tags": {"$contains": "y"}, "state": "done"})
-    assert {hit.chunk_id for hit in hits} == {chunk.chunk_id for chunk in chunks}
-    assert {hit.project for hit in hits} == {"gemini"}
+    assert {hit.chunk.chunk_id for hit in hits} == {chunk.chunk_id for chunk in chunks}
+    assert {(hit.chunk.metadata["state"].string_value, *hit.chunk.tags) for hit in hits} == {("done", "y")}
     assert engine_store.search("tide", {"project": "apollo"}) == []
     for chunk in chunks:
         changed = engine_store.chunk(chunk.chunk_id)

@@ -62,7 +62,7 @@ def run(library: Library, case: Case) -> Outcome:
         response = library.service.servicer.search_calls.retrieve(request, 0.0)
     except GroundwireError as error:
         return Outcome(error=error.reason)
-    return Outcome(tuple((hit.chunk_number, hit.relevance_score) for hit in response.results))
+    return Outcome(tuple((hit.chunk.chunk_number, hit.relevance_score) for hit in response.results))
 
 
 def difference(reference: Outcome, other: Outcome) -> str | None:

@@ -203,8 +203,9 @@ class Library:
         return self.service.search_chunks(request, Budget())
 
     def retrieve(self, query: str, collection: str = "docs", **options: object) -> pb.RetrieveResponse:
-        """Make one call as the servicer's worker thread does."""
+        """Make one call as the servicer's worker thread does; asks for the report."""
         options_message = pb.RetrieveRequest(collection=collection, query=query)
+        options_message.options.include_report = True
         for name, value in options.items():
             if hasattr(value, "DESCRIPTOR"):
                 getattr(options_message.options, name).CopyFrom(value)
@@ -220,7 +221,7 @@ class Library:
 
 
 def contents(response: pb.RetrieveResponse) -> list[str]:
-    return [hit.content for hit in response.results]
+    return [hit.chunk.content for hit in response.results]
 
 
 def metadata(values: Mapping[str, str | int | float | bool]) -> DocumentFields:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 def _request(query: str, collection: str = "docs", **options: object) -> pb.RetrieveRequest:
     request = pb.RetrieveRequest(collection=collection, query=query)
+    request.options.include_report = True
     for name, value in options.items():
         setattr(request.options, name, value)
     return request
@@ -83,9 +84,9 @@ async def test_a_batch_gives_what_single_calls_give(engine_library: Library) -> 
     for left, right in zip(together, alone, strict=True):
         scores = [hit.relevance_score for hit in right.results]
         assert [hit.relevance_score for hit in left.results] == pytest.approx(scores)
-        assert left.query_text == right.query_text
-        assert left.total_time.ToNanoseconds() >= (
-            left.query_embedding_time.ToNanoseconds() + left.search_time.ToNanoseconds() - 2000
+        assert left.report.query_text == right.report.query_text
+        assert left.report.total_time.ToNanoseconds() >= (
+            left.report.query_embedding_time.ToNanoseconds() + left.report.search_time.ToNanoseconds() - 2000
         )
 
 

@@ -107,7 +107,7 @@ async def test_a_filter_names_only_fields_with_a_payload_index(
         request = pb.RetrieveRequest(collection="book", query="tides")
         request.options.top_k, request.options.min_relevance = 20, 0.0
         request.options.filter.CopyFrom(to_filter_message(parse_filter(where)))
-        assert {hit.section for hit in (await stub.Retrieve(request)).results} == expected
+        assert {hit.chunk.section for hit in (await stub.Retrieve(request)).results} == expected
     [indexes] = backend.indexes.values()
     # A server in strict mode refuses a filter on a field without an index.
     named = set[str]().union(*map(_keys, backend.requests[asked:]))
@@ -136,6 +136,6 @@ async def test_chunks_are_chosen_by_their_numbers(shelf: tuple[ReadingRoom, Back
             request = pb.RetrieveRequest(collection="book", query="tides")
             request.options.top_k, request.options.min_relevance = 20, 0.0
             request.options.filter.CopyFrom(to_filter_message(parse_filter(where)))
-            found = {hit.chunk_number for hit in (await stub.Retrieve(request)).results}
+            found = {hit.chunk.chunk_number for hit in (await stub.Retrieve(request)).results}
             assert found == set(expected) & set(wanted)
             assert found

@@ -92,7 +92,7 @@ def test_what_is_returned_matches_the_filter_as_it_is_shown(engine_library: Libr
 
     with before_read(library, number, retitle):
         response = library.retrieve("alpha", filter=where, top_k=10, min_relevance=0.0)
-    assert {hit.title for hit in response.results} == {"wanted"}
+    assert {document.fields.title for document in response.documents} == {"wanted"}
     assert set(contents(response)) in ({"alpha one", "alpha two"}, {"alpha two"})
 
 

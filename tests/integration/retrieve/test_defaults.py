@@ -32,6 +32,7 @@ def profiles(engine_library: Library) -> Library:
 
 def _request(collection: str, **options: object) -> pb.RetrieveRequest:
     request = pb.RetrieveRequest(collection=collection, query="zzz", query_vector=_AXIS.tolist())
+    request.options.include_report = True
     request.options.mode = search_mode_pb2.SEARCH_MODE_VECTOR
     for name, value in options.items():
         setattr(request.options, name, value)
@@ -50,7 +51,7 @@ async def test_a_web_page_needs_a_relevance_of_three_tenths_unless_the_request_s
     async with serving(profiles) as stub:
         unset = await stub.Retrieve(_request("web", top_k=20))
         assert _scores(unset) == SIMILARITIES[:5]
-        assert unset.quality.below_threshold_count == 3
+        assert unset.report.quality.below_threshold_count == 3
         assert _scores(await stub.Retrieve(_request("web", top_k=20, min_relevance=0.0))) == SIMILARITIES
         assert _scores(await stub.Retrieve(_request("web", min_relevance=0.45))) == SIMILARITIES[:3]
         for wrong in (-0.1, 1.1):
@@ -63,9 +64,9 @@ async def test_a_web_page_needs_a_relevance_of_three_tenths_unless_the_request_s
 async def test_five_results_unless_one_to_a_hundred_are_asked_for(profiles: Library) -> None:
     async with serving(profiles) as stub:
         for collection in ("web", "book", "documents"):
-            assert (await stub.Retrieve(_request(collection))).retrieval_count == 5
-        assert (await stub.Retrieve(_request("documents", top_k=1))).retrieval_count == 1
-        assert (await stub.Retrieve(_request("documents", top_k=100))).retrieval_count == len(SIMILARITIES)
+            assert (await stub.Retrieve(_request(collection))).report.retrieval_count == 5
+        assert (await stub.Retrieve(_request("documents", top_k=1))).report.retrieval_count == 1
+        assert (await stub.Retrieve(_request("documents", top_k=100))).report.retrieval_count == len(SIMILARITIES)
         for wrong in (0, 101, -1):
             _, _, fields = await refused(stub.Retrieve(_request("documents", top_k=wrong)))
             assert fields == ["options.top_k"]
@@ -105,8 +106,9 @@ async def test_the_server_sets_how_many_results_can_be_asked_for(tmp_path: Path)
         library.put("a.txt", [f"alpha {number}" for number in range(40)])
         async with serving(library) as stub:
             request = pb.RetrieveRequest(collection="docs", query="alpha")
+            request.options.include_report = True
             request.options.top_k = 30
-            assert (await stub.Retrieve(request)).retrieval_count == 30
+            assert (await stub.Retrieve(request)).report.retrieval_count == 30
             request.options.top_k = 31
             _, _, fields = await refused(stub.Retrieve(request))
     finally:

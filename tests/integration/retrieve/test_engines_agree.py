@@ -156,5 +156,5 @@ def test_five_matching_chunks_are_found_behind_a_thousand_nearer_ones(engine_lib
     where = to_filter_message(parse_filter({"source": "far.txt"}))
     for mode in (search_mode_pb2.SEARCH_MODE_VECTOR, search_mode_pb2.SEARCH_MODE_HYBRID):
         response = engine_library.retrieve("alpha", filter=where, mode=mode)
-        assert {hit.source_uri for hit in response.results} == {"far.txt"}
-        assert response.retrieval_count == 5
+        assert {hit.chunk.source_uri for hit in response.results} == {"far.txt"}
+        assert response.report.retrieval_count == 5

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.api.common.v1 import explain_plan_pb2 as pb
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import DocumentFields
@@ -15,7 +14,7 @@ from groundwire.retrieve.rank_candidates import RankCandidates
 from groundwire.retrieve.rerank_candidates import RerankCandidates
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import Library
-from tests.integration.retrieve.replay import replay
+from tests.integration.retrieve.replay import figures, replay
 
 _MODES = [
     search_mode_pb2.SEARCH_MODE_HYBRID,
@@ -53,7 +52,7 @@ def test_replaying_a_plan_gives_the_returned_order(library: Library, mode: int, 
             )
             plan = response.explain_plan
             assert len(response.results) == top_k or mode == search_mode_pb2.SEARCH_MODE_LEXICAL or profile == "book"
-            assert replay(plan) == [hit.chunk_id for hit in response.results]
+            assert replay(plan) == [hit.chunk.chunk_id for hit in response.results]
             assert [each.rank for each in plan.candidates if each.rank] == list(range(1, len(response.results) + 1))
 
 
@@ -63,7 +62,7 @@ def test_a_plan_without_explain_and_one_with_it_return_the_same(library: Library
         plain = library.retrieve(query, collection="explained")
         explained = library.retrieve(query, collection="explained", explain=True)
         assert not plain.HasField("explain_plan")
-        assert [hit.chunk_id for hit in plain.results] == [hit.chunk_id for hit in explained.results]
+        assert [hit.chunk.chunk_id for hit in plain.results] == [hit.chunk.chunk_id for hit in explained.results]
         assert [hit.relevance_score for hit in plain.results] == [hit.relevance_score for hit in explained.results]
 
 
@@ -73,14 +72,14 @@ def test_near_misses_follow_by_falling_relevance_with_what_became_of_them(librar
     response = library.retrieve("alpha beta gamma", top_k=2, min_relevance=0.2, explain=True)
     plan = response.explain_plan
     fates = {each.place.split()[0] + str(each.chunk_number): each.fate for each in plan.candidates}
-    assert list(fates.values()).count(pb.CANDIDATE_FATE_RETURNED) == 2
-    duplicate = next(each for each in plan.candidates if each.fate == pb.CANDIDATE_FATE_DUPLICATE)
-    assert duplicate.duplicate_of == response.results[0].chunk_number
-    assert pb.CANDIDATE_FATE_BEYOND_TOP_K in fates.values()
-    assert pb.CANDIDATE_FATE_BELOW_THRESHOLD in fates.values()
-    misses = [each.relevance_score for each in plan.candidates if not each.rank]
+    assert list(fates.values()).count("returned") == 2
+    duplicate = next(each for each in plan.candidates if each.fate == "duplicate")
+    assert duplicate.duplicate_of == response.results[0].chunk.chunk_number
+    assert "beyond_top_k" in fates.values()
+    assert "below_threshold" in fates.values()
+    misses = [each.score.value for each in plan.candidates if not each.rank]
     assert misses == sorted(misses, reverse=True)
-    assert plan.candidate_count == response.quality.candidate_count == 5
+    assert plan.candidate_count == response.report.quality.candidate_count == 5
 
 
 def test_stages_terms_and_the_filter_are_told(library: Library) -> None:
@@ -88,16 +87,14 @@ def test_stages_terms_and_the_filter_are_told(library: Library) -> None:
     where = to_filter_message(parse_filter({"category": {"$like": "x%"}}))
     response = library.retrieve('alpha "alpha beta"', filter=where, explain=True)
     plan = response.explain_plan
-    kinds = [pb.ExplainStageKind.Name(stage.kind).removeprefix("EXPLAIN_STAGE_KIND_") for stage in plan.stages]
-    assert kinds == ["EMBED", "LEXICAL", "DENSE", "FUSION", "JOIN", "VALIDATE"]
-    assert plan.filter_json == '{"category": {"$like": "x%"}}'
-    assert {term.term: term.chunk_count for term in plan.terms} == {"alpha": 2, "beta": 1}
-    assert {phrase.term: phrase.chunk_count for phrase in plan.phrases} == {"alpha beta": 1}
-    lexical = next(stage for stage in plan.stages if stage.kind == pb.EXPLAIN_STAGE_KIND_LEXICAL)
-    dense = next(stage for stage in plan.stages if stage.kind == pb.EXPLAIN_STAGE_KIND_DENSE)
-    assert lexical.filter_applied
-    assert dense.filter_applied
-    assert (lexical.engine, dense.engine, dense.selectivity) == ("sqlite-fts5", "catalog", 1.0)
+    stages = {stage.name: stage for stage in plan.stages}
+    assert list(stages) == ["embed", "lexical", "dense", "fusion", "join", "validate"]
+    assert response.report.applied_filter == where
+    words = [(figure.name, figure.detail, figure.value) for figure in stages["lexical"].figures]
+    assert words == [("term", "beta", 1.0), ("term", "alpha", 2.0), ("phrase", "alpha beta", 1.0)]
+    assert figures(plan, "dense") == {"selectivity": 1.0}
+    assert (stages["lexical"].engine, stages["dense"].engine) == ("sqlite-fts5", "catalog")
+    assert figures(plan, "validate") == {"min_relevance": 0.0, "top_k": 5.0, "diversity": 0.0}
 
 
 def test_quoted_words_lead_to_the_chunk_that_has_them_in_that_order(engine_library: Library) -> None:
@@ -106,7 +103,7 @@ def test_quoted_words_lead_to_the_chunk_that_has_them_in_that_order(engine_libra
     )
     for mode in _MODES[:1] + _MODES[2:]:
         response = engine_library.retrieve('"full moon"', mode=mode)
-        assert response.results[0].content.startswith("tides of the full moon")
+        assert response.results[0].chunk.content.startswith("tides of the full moon")
 
 
 class CountingReranker:
@@ -134,12 +131,12 @@ def test_a_reranker_orders_what_it_reads_and_the_plan_replays(tmp_path: Path) ->
     _with_reranker(library, reranker, 4, by_default=True)
     library.put("a.txt", ["alpha beta gamma", "alpha beta", "alpha delta", "alpha chosen epsilon", "zeta", "eta"])
     response = library.retrieve("alpha beta gamma", top_k=5, min_relevance=0.0, explain=True)
-    assert response.results[0].content == "alpha chosen epsilon"
+    assert response.results[0].chunk.content == "alpha chosen epsilon"
     assert len(reranker.read) == 4
-    assert replay(response.explain_plan) == [hit.chunk_id for hit in response.results]
+    assert replay(response.explain_plan) == [hit.chunk.chunk_id for hit in response.results]
     scores = [hit.relevance_score for hit in response.results]
     assert scores == sorted(scores, reverse=True)
     plain = library.retrieve("alpha beta gamma", top_k=5, min_relevance=0.0, rerank=False)
-    assert plain.results[0].content == "alpha beta gamma"
+    assert plain.results[0].chunk.content == "alpha beta gamma"
     assert len(reranker.read) == 4
     library.close()

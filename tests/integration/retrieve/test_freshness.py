@@ -27,7 +27,7 @@ def test_a_replaced_document_shows_only_its_new_text(engine_library: Library, mo
     assert engine_library.vectors.count(engine_name, Budget()) == 9, "the old points are still in the engine"
     response = engine_library.retrieve("alpha old", mode=mode)
     assert contents(response) == ["alpha new"]
-    assert response.results[0].generation == 2
+    assert response.results[0].chunk.generation == 2
 
 
 @pytest.mark.parametrize("mode", _MODES)
@@ -61,7 +61,7 @@ def test_points_that_the_catalog_does_not_know_are_never_returned(library: Libra
     )
     response = library.retrieve("alpha")
     assert contents(response) == ["alpha one"]
-    assert response.quality.stale_count == 1
+    assert response.report.quality.stale_count == 1
 
 
 @pytest.mark.parametrize("is_filtered", [False, True])
@@ -71,8 +71,8 @@ def test_the_search_goes_deeper_until_there_are_enough_live_chunks(library: Libr
     library.put("b.txt", [f"alpha entirely different words {number}" for number in range(7)])
     where = to_filter_message(parse_filter({"language": "en"} if is_filtered else {}))
     response = library.retrieve("alpha near", mode=search_mode_pb2.SEARCH_MODE_VECTOR, top_k=7, filter=where)
-    assert response.retrieval_count == 7
-    assert {hit.source_uri for hit in response.results} == {"b.txt"}
+    assert response.report.retrieval_count == 7
+    assert {hit.chunk.source_uri for hit in response.results} == {"b.txt"}
 
 
 def test_equal_texts_do_not_use_up_the_results(library: Library) -> None:

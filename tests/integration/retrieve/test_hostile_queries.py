@@ -58,8 +58,8 @@ def test_hostile_queries_are_only_words(library: Library, query: str) -> None:
     library.put("theirs.txt", [f"{query} hidden alpha", "scope c1 c2 and or not near title content"], collection=other)
     for mode in (_LEXICAL, search_mode_pb2.SEARCH_MODE_HYBRID):
         response = library.retrieve(query, mode=mode)
-        assert response.query_text == query
-        assert {hit.source_uri for hit in response.results} <= {"mine.txt"}
+        assert response.report.query_text == query
+        assert {hit.chunk.source_uri for hit in response.results} <= {"mine.txt"}
 
 
 @pytest.mark.requirement("T21")

@@ -14,6 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.database import Database
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 
 def _request(query: str, collection: str = "docs") -> pb.RetrieveRequest:
-    return pb.RetrieveRequest(collection=collection, query=query)
+    options = RetrievalOptions(include_report=True)
+    return pb.RetrieveRequest(collection=collection, query=query, options=options)
 
 
 async def _logs(stub: "Stub", **fields: object) -> library_pb.ListQueryLogsResponse:
@@ -61,11 +63,11 @@ async def test_one_search_gives_one_entry_with_the_values_of_its_response(librar
     scores = [hit.relevance_score for hit in response.results]
     assert entry.log_id == response.log_id != ""
     assert entry.query == "Why is alpha one?"
-    assert entry.query_type == response.query_type == search_mode_pb2.QUERY_TYPE_CONCEPTUAL
-    assert entry.result_count == response.retrieval_count == 2
+    assert entry.query_type == response.report.query_type == search_mode_pb2.QUERY_TYPE_CONCEPTUAL
+    assert entry.result_count == response.report.retrieval_count == 2
     assert entry.average_relevance == pytest.approx(sum(scores) / len(scores))
-    assert entry.processing_time.ToMicroseconds() == response.total_time.ToMicroseconds() > 0
-    assert entry.log_time.ToMilliseconds() == response.states[0].reach_time.ToMilliseconds()
+    assert entry.processing_time.ToMicroseconds() == response.report.total_time.ToMicroseconds() > 0
+    assert entry.log_time.ToMilliseconds() == response.report.states[0].reach_time.ToMilliseconds()
     assert (entry.collection, entry.mode, entry.error_reason) == ("docs", search_mode_pb2.SEARCH_MODE_HYBRID, "")
 
 
@@ -108,10 +110,10 @@ async def test_the_figures_follow_from_the_searches(library: Library, stub: "Stu
     totals = []
     for query in ("alpha", "beta", "alpha beta"):
         response = await stub.Retrieve(_request(query))
-        totals.append(response.total_time.ToMicroseconds() / 1e6)
-    nothing = pb.RetrieveRequest(collection="docs", query="alpha")
+        totals.append(response.report.total_time.ToMicroseconds() / 1e6)
+    nothing = _request("alpha")
     nothing.options.min_relevance = 1.0
-    totals.append((await stub.Retrieve(nothing)).total_time.ToMicroseconds() / 1e6)
+    totals.append((await stub.Retrieve(nothing)).report.total_time.ToMicroseconds() / 1e6)
     stats = await _stats(stub, collection="docs")
     latency = stats.total_latency
     assert (stats.request_count, stats.error_count, stats.empty_count) == (4, 0, 1)

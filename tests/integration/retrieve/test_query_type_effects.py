@@ -11,6 +11,7 @@ from groundwire.kernel.collection import PROFILES, ProfileName
 from groundwire.retrieve.domain.adjusting import SECTION_SHARE
 from groundwire.retrieve.domain.query_types import CONCEPTUAL_SHIFT, FACTUAL_SHIFT
 from tests.integration.retrieve.library import DIMENSIONS, Library, contents
+from tests.integration.retrieve.replay import figure, figures
 from tests.integration.retrieve.serving import refused
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _SECTION = search_mode_pb2.QUERY_TYPE_SECTION_BASED
 
 def _request(query: str, *types: int, **options: object) -> pb.RetrieveRequest:
     request = pb.RetrieveRequest(collection="docs", query=query)
+    request.options.include_report = True
     request.options.query_types.extend(types)  # type: ignore[arg-type]  # also wrong ones
     for name, value in options.items():
         setattr(request.options, name, value)
@@ -38,7 +40,7 @@ async def test_the_reply_states_the_class_of_each_question(stub: "Stub") -> None
     }
     for query, kind in expected.items():
         response = await stub.Retrieve(_request(query))
-        assert response.query_type == response.applied_query_type == kind, query
+        assert response.report.query_type == response.report.applied_query_type == kind, query
 
 
 @pytest.mark.requirement("S3-17")
@@ -53,7 +55,7 @@ async def test_the_first_preferred_type_applies_when_the_own_one_is_not_listed(s
         ((_SECTION,), _SECTION),
     ):
         response = await stub.Retrieve(_request(query, *given))
-        assert (response.query_type, response.applied_query_type) == (_CONCEPTUAL, applied), given
+        assert (response.report.query_type, response.report.applied_query_type) == (_CONCEPTUAL, applied), given
 
 
 @pytest.mark.requirement("S3-17")
@@ -68,7 +70,7 @@ async def test_words_count_more_for_facts_and_vectors_more_for_concepts(library:
     shares = {}
     for kind in (_FACTUAL, _CONCEPTUAL):
         plan = (await stub.Retrieve(_request("filler word", kind, explain=True))).explain_plan
-        shares[kind] = plan.dense_weight
+        shares[kind] = figures(plan, "fusion")["dense_weight"]
     default = PROFILES[ProfileName.DOCUMENTS].settings.retrieval.dense_weight
     assert shares[_FACTUAL] == pytest.approx(default + FACTUAL_SHIFT)
     assert shares[_CONCEPTUAL] == pytest.approx(default + CONCEPTUAL_SHIFT)
@@ -79,7 +81,7 @@ async def test_words_count_more_for_facts_and_vectors_more_for_concepts(library:
 async def test_a_weight_of_the_request_is_not_shifted(library: Library, stub: "Stub") -> None:
     library.put("a.txt", ["alpha one", "beta two"])
     response = await stub.Retrieve(_request("why alpha and beta", dense_weight=0.5, explain=True))
-    assert response.explain_plan.dense_weight == 0.5
+    assert figures(response.explain_plan, "fusion")["dense_weight"] == 0.5
 
 
 @pytest.mark.requirement("C19")
@@ -91,15 +93,16 @@ async def test_chunks_of_the_named_section_come_first(library: Library, stub: "S
     )
     plain = await stub.Retrieve(_request("moon tides"))
     named = await stub.Retrieve(_request("What does chapter 2 say about moon tides?", explain=True))
-    assert plain.results[0].chapter == "Chapter 1: Tides"
-    assert named.results[0].chapter == "Chapter 2: Coasts"
+    assert plain.results[0].chunk.chapter == "Chapter 1: Tides"
+    assert named.results[0].chunk.chapter == "Chapter 2: Coasts"
     scores = [hit.relevance_score for hit in named.results]
     assert scores == sorted(scores, reverse=True)
     assert all(0.0 <= score <= 1.0 for score in scores)
     for candidate in named.explain_plan.candidates:
-        before = candidate.relevance_score - candidate.query_type_bonus
+        bonus = figure(candidate, "query_type_bonus")
+        before = candidate.score.value - bonus
         expected = SECTION_SHARE * (1 - before) if "Coasts" in candidate.place else 0.0
-        assert candidate.query_type_bonus == pytest.approx(expected, abs=1e-6)
+        assert bonus == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.requirement("C19")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.api.retrieve.v1 import quality_pb2
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
+from groundwire.api.retrieve.v1 import retrieve_report_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.collections import Collections
 from groundwire.kernel.budget import Budget
@@ -24,15 +25,19 @@ from tests.integration.retrieve.library import Library, WordBagEmbedder, content
 def _timeless(response: pb.RetrieveResponse) -> bytes:
     copy = pb.RetrieveResponse()
     copy.CopyFrom(response)
-    for name in ("query_embedding_time", "search_time", "total_time", "query_time", "process_time", "log_id"):
-        copy.ClearField(name)
-    copy.ClearField("states")
-    copy.ClearField("from_cache")
+    copy.ClearField("log_id")
+    copy.report.ClearField("query_embedding_time")
+    copy.report.ClearField("search_time")
+    copy.report.ClearField("total_time")
+    copy.report.ClearField("query_time")
+    copy.report.ClearField("process_time")
+    copy.report.ClearField("states")
+    copy.report.ClearField("from_cache")
     return copy.SerializeToString(deterministic=True)
 
 
 def _request(query: str = "alpha", collection: str = "docs") -> pb.RetrieveRequest:
-    return pb.RetrieveRequest(collection=collection, query=query)
+    return pb.RetrieveRequest(collection=collection, query=query, options=RetrievalOptions(include_report=True))
 
 
 def _repeat(library: Library, request: pb.RetrieveRequest) -> pb.RetrieveResponse | None:
@@ -51,8 +56,8 @@ def test_a_repeated_search_gives_the_same_bytes_as_a_new_one(tmp_path: Path) -> 
     assert _timeless(repeated) == _timeless(first)
     assert _repeat(without, _request()) is None
     again = without.retrieve("alpha")
-    assert [hit.content for hit in again.results] == [hit.content for hit in repeated.results]
-    assert repeated.process_time.ToNanoseconds() >= repeated.query_time.ToNanoseconds()
+    assert [hit.chunk.content for hit in again.results] == [hit.chunk.content for hit in repeated.results]
+    assert repeated.report.process_time.ToNanoseconds() >= repeated.report.query_time.ToNanoseconds()
     library.close()
     without.close()
 
@@ -60,9 +65,9 @@ def test_a_repeated_search_gives_the_same_bytes_as_a_new_one(tmp_path: Path) -> 
 def test_a_remembered_response_says_so_and_names_only_the_states_it_went_through(library: Library) -> None:
     library.put("a.txt", ["alpha one"])
     new = library.retrieve("alpha")
-    assert not new.from_cache
-    assert len(new.states) == 6
-    assert new.search_time.ToNanoseconds() > 0
+    assert not new.report.from_cache
+    assert len(new.report.states) == 6
+    assert new.report.search_time.ToNanoseconds() > 0
     time.sleep(0.01)
     began = time.time_ns()
     repeated = _repeat(library, _request())
@@ -71,16 +76,18 @@ def test_a_remembered_response_says_so_and_names_only_the_states_it_went_through
     library.put("x.txt", ["alpha other"], collection=library.create("other"))
     looked = library.retrieve("alpha")
     for response in (repeated, looked):
-        assert response.from_cache
-        received, completed = response.states
-        both = (quality_pb2.QUERY_STATE_RECEIVED, quality_pb2.QUERY_STATE_COMPLETED)
+        assert response.report.from_cache
+        received, completed = response.report.states
+        both = (retrieve_report_pb2.QUERY_STATE_RECEIVED, retrieve_report_pb2.QUERY_STATE_COMPLETED)
         assert (received.state, completed.state) == both
         assert completed.reach_time.ToNanoseconds() > received.reach_time.ToNanoseconds()
-        assert response.process_time == completed.reach_time
-        assert response.total_time.ToNanoseconds() > 0
-        assert response.query_embedding_time.ToNanoseconds() == 0
-        assert response.search_time.ToNanoseconds() == 0
-    assert began - 5_000_000 <= repeated.states[0].reach_time.ToNanoseconds() <= ended, "of this call, not the first"
+        assert response.report.process_time == completed.reach_time
+        assert response.report.total_time.ToNanoseconds() > 0
+        assert response.report.query_embedding_time.ToNanoseconds() == 0
+        assert response.report.search_time.ToNanoseconds() == 0
+    assert began - 5_000_000 <= repeated.report.states[0].reach_time.ToNanoseconds() <= ended, (
+        "of this call, not the first"
+    )
 
 
 def test_a_time_that_a_new_search_refuses_is_refused_of_a_remembered_one(library: Library) -> None:
@@ -117,7 +124,7 @@ def test_a_change_elsewhere_costs_one_look_and_moves_the_snapshot(library: Libra
     library.put("x.txt", ["alpha other"], collection=library.create("other"))
     assert _repeat(library, _request()) is None, "without a look nobody knows what has changed"
     looked = library.retrieve("alpha")
-    assert looked.query_embedding_time.nanos == 0, "it was not searched again"
+    assert looked.report.query_embedding_time.nanos == 0, "it was not searched again"
     assert looked.snapshot == first.snapshot + 1
     renewed = _repeat(library, _request())
     assert renewed is not None

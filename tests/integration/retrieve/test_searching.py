@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from groundwire.api.common.v1 import search_mode_pb2
-from groundwire.api.retrieve.v1 import quality_pb2
+from groundwire.api.common.v1 import hit_pb2, search_mode_pb2
+from groundwire.api.retrieve.v1 import retrieve_report_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import SearchMode
@@ -38,10 +38,10 @@ def test_results_are_distinct_ranked_from_one_and_fall_in_relevance(engine_libra
     engine_library.put("a.txt", [f"the borrow checker rule {number}" for number in range(30)])
     engine_library.put("b.txt", [f"bread needs flour {number}" for number in range(30)])
     response = engine_library.retrieve("borrow checker")
-    assert response.retrieval_count == len(response.results) == 5
+    assert response.report.retrieval_count == len(response.results) == 5
     assert [hit.rank for hit in response.results] == [1, 2, 3, 4, 5]
-    assert len({hit.chunk_id for hit in response.results}) == 5
-    assert all(hit.source_uri == "a.txt" for hit in response.results)
+    assert len({hit.chunk.chunk_id for hit in response.results}) == 5
+    assert all(hit.chunk.source_uri == "a.txt" for hit in response.results)
     scores = [hit.relevance_score for hit in response.results]
     assert scores == sorted(scores, reverse=True)
     assert all(0.0 <= score <= 1.0 for score in scores)
@@ -88,10 +88,10 @@ def test_words_of_a_heading_are_found(library: Library) -> None:
 def test_the_threshold_withholds_and_counts_and_no_result_is_not_an_error(engine_library: Library) -> None:
     engine_library.put("a.txt", ["alpha beta", "gamma delta"])
     response = engine_library.retrieve("nothing of the kind", min_relevance=0.99)
-    assert response.retrieval_count == 0
+    assert response.report.retrieval_count == 0
     assert not response.results
-    assert response.quality.below_threshold_count == 2
-    assert response.quality.average_relevance == 0.0
+    assert response.report.quality.below_threshold_count == 2
+    assert response.report.quality.average_relevance == 0.0
     assert len(engine_library.retrieve("nothing of the kind", min_relevance=0.0).results) == 2
 
 
@@ -116,26 +116,30 @@ def test_the_response_tells_times_states_and_the_query_as_it_was(engine_library:
     engine_library.put("a.txt", ["alpha beta"])
     query = "  Alpha\tβeta 🦀 "
     response = engine_library.retrieve(query)
-    assert response.query_text == query
-    assert response.embedding_model == "word-bag"
-    parts = response.query_embedding_time.ToTimedelta() + response.search_time.ToTimedelta()
-    assert response.total_time.ToTimedelta() >= parts > response.search_time.ToTimedelta()
-    names = [quality_pb2.QueryState.Name(change.state).removeprefix("QUERY_STATE_") for change in response.states]
+    assert response.report.query_text == query
+    assert response.report.embedding_model == "word-bag"
+    parts = response.report.query_embedding_time.ToTimedelta() + response.report.search_time.ToTimedelta()
+    assert response.report.total_time.ToTimedelta() >= parts > response.report.search_time.ToTimedelta()
+    names = [
+        retrieve_report_pb2.QueryState.Name(change.state).removeprefix("QUERY_STATE_")
+        for change in response.report.states
+    ]
     assert names == ["RECEIVED", "EMBEDDING", "SEARCHING", "RANKED", "VALIDATED", "COMPLETED"]
-    times = [change.reach_time.ToNanoseconds() for change in response.states]
+    times = [change.reach_time.ToNanoseconds() for change in response.report.states]
     assert times == sorted(times)
     assert abs(times[0] / 1e9 - time.time()) < 60
-    assert response.process_time.ToNanoseconds() >= response.query_time.ToNanoseconds()
+    assert response.report.process_time.ToNanoseconds() >= response.report.query_time.ToNanoseconds()
 
 
 @pytest.mark.requirement("S3-05")
 @pytest.mark.requirement("S3-40")
 def test_a_query_time_slightly_ahead_is_not_overtaken_by_the_processing_time(engine_library: Library) -> None:
     request = pb.RetrieveRequest(collection="docs", query="alpha")
+    request.options.include_report = True
     request.query_time.FromSeconds(int(time.time()) + 30)
     response = engine_library.service.servicer.search_calls.retrieve(request, time.perf_counter())
-    assert response.query_time == request.query_time
-    assert response.process_time.ToNanoseconds() >= response.query_time.ToNanoseconds()
+    assert response.report.query_time == request.query_time
+    assert response.report.process_time.ToNanoseconds() >= response.report.query_time.ToNanoseconds()
 
 
 @pytest.mark.requirement("S1-103")
@@ -157,33 +161,43 @@ def test_every_hit_carries_its_own_chunk_and_document(engine_library: Library) -
     )
     stored = engine_library.put("one.txt", ["alpha one 🦀", "alpha two", "alpha three"], fields=fields)
     engine_library.put("two.txt", ["alpha four"])
-    response = engine_library.retrieve("alpha", top_k=20)
+    response = engine_library.retrieve("alpha", top_k=20, view=hit_pb2.HIT_VIEW_FULL)
     assert len(response.results) == 4
-    by_content = {hit.content: hit for hit in response.results}
+    by_content = {hit.chunk.content: hit for hit in response.results}
     text = "alpha one 🦀\nalpha two\nalpha three"
     for number, content in enumerate(text.split("\n")):
         hit = by_content[content]
-        assert text[hit.span.start : hit.span.end] == content
-        assert text.encode()[hit.span.start_byte : hit.span.end_byte].decode() == content
-        assert (hit.sequence_num, hit.document_id, hit.source_uri) == (number, stored.document_id, "one.txt")
-        assert hit.chunk_id == f"{stored.document_id}#chunk_{number:03d}"
-        assert (hit.title, hit.project, hit.category) == ("Handbook", "atlas", "guide")
+        assert text[hit.chunk.span.start : hit.chunk.span.end] == content
+        assert text.encode()[hit.chunk.span.start_byte : hit.chunk.span.end_byte].decode() == content
+        assert (hit.chunk.sequence_num, hit.chunk.document_id, hit.chunk.source_uri) == (
+            number,
+            stored.document_id,
+            "one.txt",
+        )
+        assert hit.chunk.chunk_id == f"{stored.document_id}#chunk_{number:03d}"
     hit = by_content["alpha two"]
-    assert (list(hit.creators), list(hit.tags), list(hit.subjects)) == (["Ada", "Bob"], ["red", "blue"], ["ops"])
-    assert hit.date_created.ToDatetime(UTC) == fields.date_created
-    assert (hit.prev_chunk_id, hit.next_chunk_id) == (
+    assert list(hit.chunk.tags) == ["red", "blue"]
+    assert (hit.chunk.prev_chunk_id, hit.chunk.next_chunk_id) == (
         f"{stored.document_id}#chunk_000",
         f"{stored.document_id}#chunk_002",
     )
-    assert (by_content["alpha one 🦀"].prev_chunk_id, by_content["alpha three"].next_chunk_id) == ("", "")
-    assert hit.metadata["department"].string_value == "finance"
-    assert hit.metadata["pages"].int64_value == 7
-    assert hit.metadata["ratio"].double_value == 0.5
-    assert hit.metadata["final"].bool_value is True
-    assert list(hit.metadata["codes"].string_list.values) == ["a", "b"]
-    assert list(hit.metadata["n"].int64_list.values) == [1, 2]
-    assert (hit.section_heading, hit.chapter, hit.level) == ("Start", "Chapter 1", 3)
-    assert (by_content["alpha four"].source_uri, by_content["alpha four"].title) == ("two.txt", "two.txt")
+    assert (by_content["alpha one 🦀"].chunk.prev_chunk_id, by_content["alpha three"].chunk.next_chunk_id) == ("", "")
+    assert hit.chunk.metadata["department"].string_value == "finance"
+    assert hit.chunk.metadata["pages"].int64_value == 7
+    assert hit.chunk.metadata["ratio"].double_value == 0.5
+    assert hit.chunk.metadata["final"].bool_value is True
+    assert list(hit.chunk.metadata["codes"].string_list.values) == ["a", "b"]
+    assert list(hit.chunk.metadata["n"].int64_list.values) == [1, 2]
+    assert (hit.chunk.section_heading, hit.chunk.chapter, hit.chunk.level) == ("Start", "Chapter 1", 3)
+    assert by_content["alpha four"].chunk.source_uri == "two.txt"
+    documents = {each.document_id: each for each in response.documents}
+    assert len(documents) == len(response.documents) == 2
+    one = documents[stored.document_id]
+    assert (one.display_title, one.source_hash) == ("Handbook", stored.source_hash)
+    assert (one.fields.project, one.fields.category, one.fields.description) == ("atlas", "guide", "about ops")
+    assert (list(one.fields.creators), list(one.fields.subjects)) == (["Ada", "Bob"], ["ops"])
+    assert one.fields.date_created.ToDatetime(UTC) == fields.date_created
+    assert documents[by_content["alpha four"].chunk.document_id].display_title == "two.txt"
 
 
 @pytest.mark.requirement("S3-38")
@@ -192,7 +206,7 @@ def test_quality_figures_match_the_results(engine_library: Library) -> None:
     engine_library.put("a.txt", ["alpha beta", "alpha gamma", "delta"])
     response = engine_library.retrieve("alpha unheard", min_relevance=0.2)
     scores = [hit.relevance_score for hit in response.results]
-    quality = response.quality
+    quality = response.report.quality
     assert quality.average_relevance == pytest.approx(sum(scores) / len(scores))
     assert (quality.minimum_relevance, quality.maximum_relevance) == (min(scores), max(scores))
     assert quality.candidate_count == 3
@@ -206,7 +220,7 @@ def test_equal_texts_are_returned_once_unless_asked_otherwise(library: Library) 
     library.put("b.txt", ["alpha beta", "alpha gamma"])
     response = library.retrieve("alpha beta")
     assert contents(response) == ["alpha beta", "alpha gamma"]
-    assert response.quality.duplicate_count == 1
+    assert response.report.quality.duplicate_count == 1
     assert len(library.retrieve("alpha beta", collapse_duplicates=False).results) == 3
 
 
@@ -217,7 +231,7 @@ def test_results_may_be_shown_by_time(library: Library) -> None:
     newest_first = library.retrieve("alpha old", order_by=search_mode_pb2.ORDER_BY_TIMESTAMP_DESC)
     assert contents(newest_first) == ["alpha new", "alpha middle", "alpha old"]
     assert [hit.rank for hit in newest_first.results] == [1, 2, 3]
-    assert newest_first.order_by == search_mode_pb2.ORDER_BY_TIMESTAMP_DESC
+    assert newest_first.report.order_by == search_mode_pb2.ORDER_BY_TIMESTAMP_DESC
     oldest_first = library.retrieve("alpha new", order_by=search_mode_pb2.ORDER_BY_TIMESTAMP_ASC)
     assert contents(oldest_first) == ["alpha old", "alpha middle", "alpha new"]
     assert contents(library.retrieve("alpha old"))[0] == "alpha old"
@@ -255,14 +269,14 @@ def test_every_name_of_a_source_design_means_its_field(library: Library, alias: 
     for is_there, expected in ((True, ["alpha one"]), (False, [])):
         where = to_filter_message(parse_filter({alias: {"$exists": is_there}}))
         response = library.retrieve("alpha", filter=where)
-        assert response.applied_filter == to_filter_message(parse_filter({field: {"$exists": is_there}}))
+        assert response.report.applied_filter == to_filter_message(parse_filter({field: {"$exists": is_there}}))
         assert contents(response) == expected
 
 
 def test_the_filter_that_was_applied_is_told_in_canonical_names(library: Library) -> None:
     library.put("a.txt", ["alpha"])
     response = library.retrieve("alpha", filter=to_filter_message(parse_filter({"url": "a.txt"})))
-    assert response.applied_filter == to_filter_message(parse_filter({"source": "a.txt"}))
+    assert response.report.applied_filter == to_filter_message(parse_filter({"source": "a.txt"}))
     assert contents(response) == ["alpha"]
 
 
@@ -284,7 +298,7 @@ def test_an_unknown_collection_is_not_found(library: Library) -> None:
 
 def test_an_empty_collection_gives_no_result(engine_library: Library) -> None:
     for mode in (_VECTOR, _LEXICAL, search_mode_pb2.SEARCH_MODE_HYBRID):
-        assert engine_library.retrieve("alpha", mode=mode).retrieval_count == 0
+        assert engine_library.retrieve("alpha", mode=mode).report.retrieval_count == 0
 
 
 @pytest.mark.requirement("S3-33")

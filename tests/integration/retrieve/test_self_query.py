@@ -79,6 +79,7 @@ def modelled(tmp_path: Path, endpoint: ChatEndpoint) -> Iterator[Library]:
 
 def _search(**fields: object) -> pb.RetrieveRequest:
     request = pb.RetrieveRequest(collection="company", query=SENTENCE, **fields)  # type: ignore[arg-type]  # its fields
+    request.options.include_report = True
     request.options.self_query = True
     request.options.top_k = 10
     return request
@@ -89,7 +90,7 @@ def _json(message: object) -> object:
 
 
 def _sources(response: pb.RetrieveResponse) -> set[str]:
-    return {hit.source_uri for hit in response.results}
+    return {hit.chunk.source_uri for hit in response.results}
 
 
 @pytest.mark.requirement("S1-38")
@@ -121,8 +122,8 @@ async def test_relative_times_count_from_when_the_question_was_asked(filled: Lib
 async def test_a_search_applies_the_derived_filter_and_says_so(filled: Library, stub: "Stub") -> None:
     response = await stub.Retrieve(_search())
     assert _sources(response) == {"q3-finance", "q3-end"}
-    assert response.query_text == SENTENCE
-    applied = str(_json(response.applied_filter))
+    assert response.report.query_text == SENTENCE
+    applied = str(_json(response.report.applied_filter))
     assert "finance" in applied
     assert "date_created" in applied
     assert not response.degraded_stages
@@ -140,7 +141,7 @@ async def test_a_field_that_no_document_has_is_left_out_of_searches_only(library
     empty = library.create("company", field_descriptions=FIELDS)
     library.put("x", ["finance reports of old"], collection=empty)
     response = await stub.Retrieve(_search())
-    assert "department" not in str(_json(response.applied_filter))
+    assert "department" not in str(_json(response.report.applied_filter))
     parsed = await stub.ParseQuery(pb.ParseQueryRequest(collection="company", question=SENTENCE))
     assert list(parsed.field_names) == ["department", "date"]
 
@@ -209,7 +210,7 @@ async def test_when_the_model_fails_the_search_runs_unfiltered_and_says_so(
         assert time.perf_counter() - started < 4
         assert _sources(response) == {"q3-finance", "q3-end", "q4-finance", "q3-legal"}
         assert list(response.degraded_stages) == [degraded_stage_pb2.DEGRADED_STAGE_SELF_QUERY]
-        assert not response.HasField("applied_filter")
+        assert not response.report.HasField("applied_filter")
         parsed = await stub.ParseQuery(pb.ParseQueryRequest(collection="company", question=SENTENCE))
     assert (parsed.fell_back, parsed.semantic_query, parsed.HasField("filter")) == (True, SENTENCE, False)
 

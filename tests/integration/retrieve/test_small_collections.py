@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groundwire.api.common.v1 import explain_plan_pb2, search_mode_pb2
+from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
@@ -54,10 +54,10 @@ def found(library: Library, number: int, **options: Any) -> list[tuple[int, floa
     )
     response = library.service.servicer.search_calls.retrieve(request, time.perf_counter())
     (dense,) = [stage for stage in response.explain_plan.stages if stage.path]
-    wanted = explain_plan_pb2.SEARCH_PATH_FILTERED_EXACT if options else explain_plan_pb2.SEARCH_PATH_EXACT
+    wanted = "filtered exact" if options else "exact"
     assert dense.path == wanted
     assert "1440 chunks are compared one by one" in dense.detail
-    return [(hit.chunk_number, hit.similarity) for hit in response.results]
+    return [(hit.chunk.chunk_number, hit.similarity) for hit in response.results]
 
 
 @pytest.mark.parametrize("filtered", [False, True])

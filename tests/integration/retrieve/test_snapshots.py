@@ -56,13 +56,18 @@ def test_a_snapshot_gives_the_results_of_its_time_again(keeping: Library, mode: 
     _replace(keeping, first, "alpha new", fields=DocumentFields(title="After"))
     now = keeping.retrieve("alpha old", collection="kept", mode=mode, top_k=20)
     assert contents(now) == ["alpha new"]
-    assert now.results[0].title == "After"
+    assert now.documents[0].display_title == "After"
     then = keeping.retrieve("alpha old", collection="kept", mode=mode, top_k=20, snapshot=before.snapshot)
     assert then.snapshot == before.snapshot
     assert contents(then) == contents(before)
+    assert [document.display_title for document in then.documents] == ["Before"]
     for old, again in zip(before.results, then.results, strict=True):
         assert again.relevance_score == pytest.approx(old.relevance_score, abs=1e-6)
-        assert (again.chunk_id, again.generation, again.title, again.span) == (old.chunk_id, 1, "Before", old.span)
+        assert (again.chunk.chunk_id, again.chunk.generation, again.chunk.span) == (
+            old.chunk.chunk_id,
+            1,
+            old.chunk.span,
+        )
 
 
 @pytest.mark.parametrize("mode", _MODES)
@@ -106,8 +111,8 @@ def test_readers_of_now_rank_as_if_nothing_were_kept(keeping: Library, mode: int
     document = _replace(keeping, document, "alpha four", "alpha five")
     response = keeping.retrieve("alpha two", collection="kept", mode=mode, top_k=20)
     assert set(contents(response)) == {"alpha four", "alpha five"}
-    assert response.quality.stale_count == 0
-    assert {hit.generation for hit in response.results} == {2}
+    assert response.report.quality.stale_count == 0
+    assert {hit.chunk.generation for hit in response.results} == {2}
 
 
 def test_a_deletion_ends_every_earlier_snapshot(keeping: Library) -> None:

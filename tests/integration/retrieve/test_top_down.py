@@ -39,6 +39,7 @@ def _book() -> str:
 
 def _request(query: str, collection: str, **options: object) -> pb.RetrieveRequest:
     request = pb.RetrieveRequest(collection=collection, query=query)
+    request.options.include_report = True
     request.options.strategy = _TOP_DOWN
     for name, value in options.items():
         setattr(request.options, name, value)
@@ -72,29 +73,29 @@ async def test_hits_are_the_paragraphs_of_the_chosen_sections_which_are_named(
     async with serving(room) as stub:  # type: ignore[arg-type]  # it has a service
         response = await stub.Retrieve(_request(question, collection, top_k=20, min_relevance=0.0))
         anywhere = await stub.Retrieve(direct)
-    assert response.chosen_sections[0].hierarchy_path == ["Ownership", "Borrowing references"]
-    chosen = {tuple(section.hierarchy_path) for section in response.chosen_sections}
+    assert response.report.chosen_sections[0].hierarchy_path == ["Ownership", "Borrowing references"]
+    chosen = {tuple(section.hierarchy_path) for section in response.report.chosen_sections}
     everything = {(chapter, section) for chapter, sections in CHAPTERS.items() for section in sections}
     assert 0 < len(chosen) < len(everything)
-    scores = [section.score for section in response.chosen_sections]
+    scores = [section.score for section in response.report.chosen_sections]
     assert scores == sorted(scores, reverse=True)
     assert all(0.0 < score <= 1.0 for score in scores)
-    assert response.results[0].section == "Borrowing references"
+    assert response.results[0].chunk.section == "Borrowing references"
     inside = {
-        hit.chunk_id: any(
-            section.document_id == hit.document_id
-            and section.first_sequence_num <= hit.sequence_num <= section.last_sequence_num
-            for section in response.chosen_sections
+        hit.chunk.chunk_id: any(
+            section.document_id == hit.chunk.document_id
+            and section.first_sequence_num <= hit.chunk.sequence_num <= section.last_sequence_num
+            for section in response.report.chosen_sections
         )
         for hit in (*response.results, *anywhere.results)
     }
-    assert {inside[hit.chunk_id] for hit in response.results} == {True}
-    assert not all(inside[hit.chunk_id] for hit in anywhere.results), "a direct search finds chunks elsewhere too"
+    assert {inside[hit.chunk.chunk_id] for hit in response.results} == {True}
+    assert not all(inside[hit.chunk.chunk_id] for hit in anywhere.results), "a direct search finds chunks elsewhere too"
     if collection == "levels":
-        assert {hit.level for hit in response.results} == {3}
+        assert {hit.chunk.level for hit in response.results} == {3}
         # The path of a paragraph is the document, the path of its section, and the paragraph.
-        assert {tuple(hit.hierarchy_path[1:-1]) for hit in response.results} <= chosen
-    assert {hit.document_id for hit in response.results} == {response.results[0].document_id}
+        assert {tuple(hit.chunk.hierarchy_path[1:-1]) for hit in response.results} <= chosen
+    assert {hit.chunk.document_id for hit in response.results} == {response.results[0].chunk.document_id}
 
 
 async def test_a_filter_of_the_request_holds_below_the_chosen_sections(room: ReadingRoom) -> None:
@@ -104,15 +105,15 @@ async def test_a_filter_of_the_request_holds_below_the_chosen_sections(room: Rea
         request.options.filter.comparison.operator = 1  # type: ignore[assignment]  # EQ
         request.options.filter.comparison.value.string_value = "Moving values"
         response = await stub.Retrieve(request)
-    assert {hit.section for hit in response.results} == {"Moving values"}
+    assert {hit.chunk.section for hit in response.results} == {"Moving values"}
 
 
 async def test_texts_without_headings_and_empty_collections_work_as_well(library: Library, stub: "Stub") -> None:
     assert not (await stub.Retrieve(_request("alpha", "docs"))).results
     library.put("a.txt", ["alpha one", "beta two"])
     response = await stub.Retrieve(_request("alpha", "docs"))
-    assert response.results[0].content == "alpha one"
-    assert [list(section.hierarchy_path) for section in response.chosen_sections] == [["Chapter 1"]]
+    assert response.results[0].chunk.content == "alpha one"
+    assert [list(section.hierarchy_path) for section in response.report.chosen_sections] == [["Chapter 1"]]
 
 
 @pytest.mark.requirement("S1-48")
@@ -132,16 +133,19 @@ async def test_the_best_three_chapters_are_searched_by_themselves_and_their_best
     response = await stub.Retrieve(request)
     # Dogs have a better section than bees and cats, but on the whole the chapter comes fourth.
     expected = [["Elks", "On Elks"], ["Bees"], ["Bees", "On Bees"], ["Cats"], ["Cats", "On Cats"]]
-    assert [list(section.hierarchy_path) for section in response.chosen_sections] == expected
-    assert {(hit.chapter, hit.section) for hit in response.results} >= {("Elks", "On Elks"), ("Bees", "On Bees")}
-    assert {hit.chapter for hit in response.results} == {"Elks", "Bees", "Cats"}
+    assert [list(section.hierarchy_path) for section in response.report.chosen_sections] == expected
+    assert {(hit.chunk.chapter, hit.chunk.section) for hit in response.results} >= {
+        ("Elks", "On Elks"),
+        ("Bees", "On Bees"),
+    }
+    assert {hit.chunk.chapter for hit in response.results} == {"Elks", "Bees", "Cats"}
 
 
 async def test_the_choice_follows_changes_of_the_collection(library: Library, stub: "Stub") -> None:
     document = library.put("a.md", ["alpha one"], places=[("Old", "Part")])
-    assert (await stub.Retrieve(_request("alpha", "docs"))).chosen_sections[0].hierarchy_path == ["Old", "Part"]
+    assert (await stub.Retrieve(_request("alpha", "docs"))).report.chosen_sections[0].hierarchy_path == ["Old", "Part"]
     library.put("a.md", ["alpha one more"], places=[("New", "Part")], replaces=document)
-    assert (await stub.Retrieve(_request("alpha", "docs"))).chosen_sections[0].hierarchy_path == ["New", "Part"]
+    assert (await stub.Retrieve(_request("alpha", "docs"))).report.chosen_sections[0].hierarchy_path == ["New", "Part"]
 
 
 async def test_a_vector_of_the_caller_chooses_too_and_a_wrong_one_is_refused(room: ReadingRoom) -> None:
@@ -150,7 +154,7 @@ async def test_a_vector_of_the_caller_chooses_too_and_a_wrong_one_is_refused(roo
         request = _request("zzz", "levels")
         request.query_vector.extend(wanted.tolist())
         response = await stub.Retrieve(request)
-        assert response.chosen_sections[0].hierarchy_path == ["Concurrency", "Channels for messages"]
+        assert response.report.chosen_sections[0].hierarchy_path == ["Concurrency", "Channels for messages"]
         wrong = _request("zzz", "levels")
         wrong.query_vector.extend([1.0, 2.0])
         _, info, _ = await refused(stub.Retrieve(wrong))

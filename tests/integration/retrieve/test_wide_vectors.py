@@ -49,7 +49,7 @@ async def test_vectors_have_1024_numbers_and_others_are_refused(room: ReadingRoo
             # Of a vector only the direction counts, and the opposite one is as far away as can be.
             for scale, expected in ((1.0, 1.0), (40.0, 1.0), (-1.0, 0.0)):
                 request.query_vector[:] = [scale * number for number in wanted.embedding]
-                found = {hit.chunk_id: hit.relevance_score for hit in (await stub.Retrieve(request)).results}
+                found = {hit.chunk.chunk_id: hit.relevance_score for hit in (await stub.Retrieve(request)).results}
                 assert found.keys() == {wanted.chunk_id, other.chunk_id}
                 assert found[wanted.chunk_id] == pytest.approx(expected, abs=1e-5)
             for length in (1, 384, 1023, 1025):
@@ -71,9 +71,10 @@ async def test_times_with_any_offset_mean_the_same_moment_and_naive_ones_nothing
         found = {}
         for time in ("2024-07-01T00:00:00Z", "2024-07-01T02:00:00+02:00", "2024-06-30T23:00:00.000-01:00"):
             request = pb.RetrieveRequest(collection="book", query="tides")
+            request.options.include_report = True
             request.options.filter.CopyFrom(to_filter_message(parse_filter({"date": {"$gte": time}})))
             response = await stub.Retrieve(request)
-            found[time] = response.applied_filter.comparison.value.int64_value
+            found[time] = response.report.applied_filter.comparison.value.int64_value
         assert set(found.values()) == {1719792000000}
         request.options.filter.CopyFrom(to_filter_message(parse_filter({"date": {"$gte": "2024-07-01T00:00:00"}})))
         _, info, fields = await refused(stub.Retrieve(request))

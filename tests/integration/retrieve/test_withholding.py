@@ -30,6 +30,7 @@ def guarded(tmp_path: Path) -> Iterator[Library]:
 
 async def _search(stub: "Stub", collection: str = "docs", **options: object) -> pb.RetrieveResponse:
     request = pb.RetrieveRequest(collection=collection, query="alpha")
+    request.options.include_report = True
     for name, value in options.items():
         setattr(request.options, name, value)
     return await stub.Retrieve(request)
@@ -45,8 +46,8 @@ async def test_unapproved_sources_are_withheld_and_counted_whoever_set_the_list(
         for mode in (search_mode_pb2.SEARCH_MODE_HYBRID, search_mode_pb2.SEARCH_MODE_VECTOR):
             response = await _search(stub, "limited", mode=mode, top_k=3)
             assert len(response.results) == 3, "approved ones are found behind those that are not"
-            assert {hit.source_uri for hit in response.results} == {_GOOD}
-            assert response.quality.rejected_count > 0
+            assert {hit.chunk.source_uri for hit in response.results} == {_GOOD}
+            assert response.report.quality.rejected_count > 0
         stats = await stub.GetPipelineStats(library_pb.GetPipelineStatsRequest(collection="limited"))
         assert stats.rejected_count > 0
 
@@ -58,7 +59,7 @@ async def test_the_list_of_the_server_holds_for_every_collection(guarded: Librar
     async with serving(guarded) as stub:
         response = await _search(stub)
         assert contents(response) == ["alpha good"]
-        assert response.quality.rejected_count == 1
+        assert response.report.quality.rejected_count == 1
         reference = pb.ChunkReference(chunk_id=f"{bad.document_id}#chunk_000")
         request = pb.ExpandRequest(collection="docs", chunks=[reference], mode=pb.EXPAND_MODE_PARENT)
         _, info, _ = await refused(stub.Expand(request))
@@ -79,11 +80,11 @@ async def test_a_chunk_without_required_metadata_is_withheld_and_counted(
     connection.close()
     response = await _search(stub)
     assert contents(response) == ["alpha two"]
-    assert response.quality.incomplete_count == 1
+    assert response.report.quality.incomplete_count == 1
     for hit in response.results:
-        assert hit.source_uri
-        assert hit.section_heading
-        assert hit.sequence_num == 1
+        assert hit.chunk.source_uri
+        assert hit.chunk.section_heading
+        assert hit.chunk.sequence_num == 1
 
 
 @pytest.mark.parametrize(

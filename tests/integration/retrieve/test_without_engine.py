@@ -15,6 +15,7 @@ from groundwire.kernel.errors import DeadlineError, StoreUnavailableError
 from groundwire.retrieve.domain.searching import SearchRequest, SearchResult
 from tests.conformance.processes import engine_pids
 from tests.integration.retrieve.library import Library
+from tests.integration.retrieve.replay import replay
 
 DEADLINE_S = 3.0
 
@@ -68,9 +69,12 @@ def test_the_response_says_what_is_missing_and_is_not_remembered(library: Librar
     os.kill(engine, signal.SIGSTOP)
     response = library.retrieve("deer wolves", min_relevance=0.0)
     assert list(response.degraded_stages) == [degraded_stage_pb2.DEGRADED_STAGE_DENSE]
-    assert [hit.source_uri for hit in response.results] == ["wolves.txt"]
+    assert [hit.chunk.source_uri for hit in response.results] == ["wolves.txt"]
+    explained = library.retrieve("deer wolves", min_relevance=0.0, explain=True)
+    assert list(explained.degraded_stages) == [degraded_stage_pb2.DEGRADED_STAGE_DENSE]
+    assert replay(explained.explain_plan) == [hit.chunk.chunk_id for hit in explained.results] != []
     os.kill(engine, signal.SIGCONT)
     ends_at = time.monotonic() + 30
     while (response := library.retrieve("deer wolves", min_relevance=0.0)).degraded_stages:
         assert time.monotonic() < ends_at
-    assert (len(response.results), response.from_cache) == (3, False)
+    assert (len(response.results), response.report.from_cache) == (3, False)

@@ -3,6 +3,7 @@
 import pytest
 
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_FIXED
+from groundwire.api.retrieve.v1.retrieve_report_pb2 import RetrieveReport
 from groundwire.api.retrieve.v1.retrieve_service_pb2 import RetrieveResponse
 from groundwire.cli.ask import _LINE_END
 from groundwire.cli.file_options import ChunkingOverrides
@@ -26,7 +27,7 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotFou
     ],
 )
 def test_times_of_an_applied_filter_are_readable_and_mean_the_same(given: str, shown: object) -> None:
-    response = RetrieveResponse(applied_filter=filter_message(given))
+    response = RetrieveResponse(report=RetrieveReport(applied_filter=filter_message(given)))
     assert applied_json(response)["filter"] == shown
 
 

@@ -7,7 +7,7 @@ import click
 from groundwire.cli.output import counted, print_line, print_table
 
 if TYPE_CHECKING:
-    from google.protobuf.duration_pb2 import Duration
+    from collections.abc import Iterator
 
     from groundwire.api.common.v1 import explain_plan_pb2, retrieval_options_pb2
 
@@ -44,7 +44,7 @@ def show_explanation(plan: "explain_plan_pb2.ExplainPlan") -> None:
     print_line()
     print_table(("stage", "engine", "path", "out", "ms", "why"), list(map(_stage, plan.stages)), "no stages")
     print_line()
-    for line in _arithmetic(plan):
+    for line in (*_formulas(plan), *filter(None, map(_figures, plan.stages))):
         print_line(line)
     print_line()
     columns = ("rank", "relevance", "similarity", "words", "fate", "chunk")
@@ -56,58 +56,63 @@ def show_explanation(plan: "explain_plan_pb2.ExplainPlan") -> None:
 
 
 def _stage(stage: "explain_plan_pb2.ExplainStage") -> tuple[str | int, ...]:
-    from groundwire.api.common.v1 import explain_plan_pb2 as pb  # noqa: PLC0415 - --help stays fast
-
-    why = [stage.detail, *(f"engine cannot evaluate {clause}" for clause in stage.resolved_clauses)]
+    elapsed_ms = stage.elapsed.seconds * 1000 + stage.elapsed.nanos / 1_000_000
     return (
-        _name(pb.ExplainStageKind.Name(stage.kind), "EXPLAIN_STAGE_KIND_"),
+        _words(stage.name),
         stage.engine or _DASH,
-        _name(pb.SearchPath.Name(stage.path), "SEARCH_PATH_") if stage.path else _DASH,
+        stage.path or _DASH,
         stage.candidate_count,
-        f"{_milliseconds(stage.elapsed):.2f}" if stage.elapsed.nanos else _DASH,
-        "; ".join(filter(None, why)) or _DASH,
+        f"{elapsed_ms:.2f}" if elapsed_ms else _DASH,
+        stage.detail or _DASH,
     )
 
 
-def _arithmetic(plan: "explain_plan_pb2.ExplainPlan") -> list[str]:
-    weight, low, high = plan.dense_weight, plan.similarity_min, plan.similarity_max
-    fused = f"{weight:.2f} * similarity + {1 - weight:.2f} * ({low:.3f} + words * {high - low:.3f})"
-    lines = [f"fused = {fused}"]
-    if plan.chapter_support:
-        support = plan.chapter_support
-        lines.append(f"relevance = {1 - support:.2f} * fused + {support:.2f} * chapter + bonus")
-    if plan.rerank_weight:
-        lines.append(f"the reranker decides {plan.rerank_weight:.0%} of the relevance of what it read")
-    if plan.diversity:
-        lines.append(f"selected by relevance - {plan.diversity:.2f} * similarity to the nearest one already selected")
-    terms = [*plan.terms, *plan.phrases]
-    if terms:
-        lines.append("words: " + ", ".join(f"{term.term} ({counted(term.chunk_count, 'chunk')})" for term in terms))
-    if plan.filter_json:
-        lines.append(f"filter: {plan.filter_json}")
-    return [*lines, f"at least {plan.min_relevance:.2f} relevant, at most {plan.top_k} results"]
+def _formulas(plan: "explain_plan_pb2.ExplainPlan") -> list[str]:
+    """Return how each figure is computed, each figure once: `fused = 0.75 * similarity + 0.25 * words`."""
+    formulas: dict[str, str] = {}
+    for candidate in plan.candidates:
+        for node in _nodes(candidate.score):
+            if node.children:
+                formulas.setdefault(node.name, " + ".join(map(_term, node.children)))
+    lines = [f"{name} = {formula}" for name, formula in formulas.items()]
+    figures = {figure.name: figure.value for stage in plan.stages for figure in stage.figures}
+    if share := figures.get("diversity"):
+        lines.append(f"selected by relevance - {share:.2f} * similarity to the nearest one already selected")
+    return lines
+
+
+def _term(node: "explain_plan_pb2.ScoreNode") -> str:
+    return f"{node.weight:.3f} * {node.name}" if node.HasField("weight") else node.name
+
+
+def _figures(stage: "explain_plan_pb2.ExplainStage") -> str:
+    shown = [f"{figure.name} {figure.value:.4g} {figure.detail}".rstrip() for figure in stage.figures]
+    return f"{_words(stage.name)}: {', '.join(shown)}" if shown else ""
 
 
 def _candidate(each: "explain_plan_pb2.ExplainCandidate") -> tuple[str, ...]:
-    from groundwire.api.common.v1 import explain_plan_pb2 as pb  # noqa: PLC0415 - --help stays fast
-
+    nodes = {node.name: node for node in _nodes(each.score)}
     return (
         str(each.rank) if each.HasField("rank") else _DASH,
-        f"{each.relevance_score:.3f}",
-        _scored(each.similarity, each.dense_rank),
-        _scored(each.lexical_score, each.lexical_rank) if each.HasField("lexical_rank") else _DASH,
-        _name(pb.CandidateFate.Name(each.fate), "CANDIDATE_FATE_"),
+        f"{each.score.value:.3f}",
+        _scored(nodes.get("similarity")),
+        _scored(nodes.get("lexical_score")),
+        _words(each.fate),
         each.place or each.chunk_id,
     )
 
 
-def _scored(score: float, rank: int) -> str:
-    return f"{score:.3f} (#{rank})" if rank else f"{score:.3f}"
+def _nodes(node: "explain_plan_pb2.ScoreNode") -> "Iterator[explain_plan_pb2.ScoreNode]":
+    yield node
+    for child in node.children:
+        yield from _nodes(child)
 
 
-def _name(value: str, prefix: str) -> str:
-    return value.removeprefix(prefix).lower().replace("_", " ")
+def _scored(node: "explain_plan_pb2.ScoreNode | None") -> str:
+    if node is None:
+        return _DASH
+    return f"{node.value:.3f} ({node.detail})" if node.detail else f"{node.value:.3f}"
 
 
-def _milliseconds(duration: "Duration") -> float:
-    return duration.seconds * 1000 + duration.nanos / 1_000_000
+def _words(name: str) -> str:
+    return name.replace("_", " ")

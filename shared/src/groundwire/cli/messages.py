@@ -19,10 +19,11 @@ _DECIMALS = 6
 
 def search_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, Any]:
     """Return a search response with the keys that docs/command-line.md names."""
+    report = response.report
     timings = {
-        "embed": milliseconds(response.query_embedding_time),
-        "search": milliseconds(response.search_time),
-        "total": milliseconds(response.total_time),
+        "embed": milliseconds(report.query_embedding_time),
+        "search": milliseconds(report.search_time),
+        "total": milliseconds(report.total_time),
     }
     return {"results": [_hit(hit) for hit in response.results], "timings_ms": timings}
 
@@ -31,17 +32,17 @@ def applied_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str,
     """Return what a search applied beside its query, with the keys that docs/command-line.md names."""
     from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2  # noqa: PLC0415 - --help stays fast
 
-    has_filter = response.HasField("applied_filter")
+    report = response.report
     return {
-        "filter": _filter_json(response.applied_filter) if has_filter else None,
-        "query_type": enum_name(search_mode_pb2.QueryType.DESCRIPTOR, response.query_type),
-        "applied_query_type": enum_name(search_mode_pb2.QueryType.DESCRIPTOR, response.applied_query_type),
+        "filter": _filter_json(report.applied_filter) if report.HasField("applied_filter") else None,
+        "query_type": enum_name(search_mode_pb2.QueryType.DESCRIPTOR, report.query_type),
+        "applied_query_type": enum_name(search_mode_pb2.QueryType.DESCRIPTOR, report.applied_query_type),
         "degraded": [
             enum_name(degraded_stage_pb2.DegradedStage.DESCRIPTOR, stage) for stage in response.degraded_stages
         ],
         "sections": [
             {"document_id": section.document_id, "path": list(section.hierarchy_path), "score": section.score}
-            for section in response.chosen_sections
+            for section in report.chosen_sections
         ],
     }
 
@@ -149,20 +150,21 @@ def milliseconds(duration: "Duration") -> float:
 def _hit(hit: "hit_pb2.Hit") -> dict[str, Any]:
     from groundwire.client.values import plain_value  # noqa: PLC0415 - --help stays fast
 
+    chunk = hit.chunk
     return {
         "rank": hit.rank,
-        "chunk_id": hit.chunk_id,
-        "chunk_number": hit.chunk_number,
-        "document_id": hit.document_id,
-        "source": hit.source_uri,
+        "chunk_id": chunk.chunk_id,
+        "chunk_number": chunk.chunk_number,
+        "document_id": chunk.document_id,
+        "source": chunk.source_uri,
         "score": round(hit.relevance_score, _DECIMALS),
-        "content": hit.content,
-        "start": hit.span.start,
-        "end": hit.span.end,
-        "section": hit.section or None,
-        "chapter": hit.chapter,
-        "page_numbers": list(hit.page_numbers),
-        "metadata": {key: plain_value(value) for key, value in sorted(hit.metadata.items())},
+        "content": chunk.content,
+        "start": chunk.span.start,
+        "end": chunk.span.end,
+        "section": chunk.section or None,
+        "chapter": chunk.chapter,
+        "page_numbers": list(chunk.page_numbers),
+        "metadata": {key: plain_value(value) for key, value in sorted(chunk.metadata.items())},
     }
 
 

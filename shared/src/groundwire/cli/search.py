@@ -77,10 +77,11 @@ def search(
     """Show the chunks that match a text best, with their scores and places."""
     options = retrieval_options(top_k, filter_json, mode, min_relevance)
     ask_more(options, query_types, self_query=self_query, top_down=top_down)
+    options.include_report = True
     refine(options, exact=exact, diversity=diversity, snapshot=snapshot, explain=explain)
     with connect(address) as client:
         response = client.retrieve(collection=collection, query=text, options=options)
-        chunk_ids = [hit.chunk_id for hit in response.results]
+        chunk_ids = [hit.chunk.chunk_id for hit in response.results]
         passages = expand(client, collection, chunk_ids, expand_mode, radius) if expand_mode else None
     if as_json:
         print_json(_as_json(response, options, passages))
@@ -141,10 +142,11 @@ def _show(response: "retrieve_service_pb2.RetrieveResponse") -> None:
     if not response.results:
         print_line("nothing found")
     for hit in response.results:
-        place = " › ".join([hit.source_uri, *hit.hierarchy_path])
-        pages = page_place(hit.page_numbers)
-        found_at = f"{place}{pages} · characters {hit.span.start:,}–{hit.span.end:,}"
+        chunk = hit.chunk
+        place = " › ".join([chunk.source_uri, *chunk.hierarchy_path])
+        pages = page_place(chunk.page_numbers)
+        found_at = f"{place}{pages} · characters {chunk.span.start:,}–{chunk.span.end:,}"
         print_line((str(hit.rank), "bold"), "  ", (f"{hit.relevance_score:.3f}", "green"), "  ", (found_at, "bold"))
-        excerpt = " ".join(hit.content.split())
+        excerpt = " ".join(chunk.content.split())
         print_line(excerpt[:EXCERPT_CHARS] + ("…" if len(excerpt) > EXCERPT_CHARS else ""))
         print_line()

@@ -1,6 +1,6 @@
 """What the methods of a collection return: plain values, each with the message of the contract behind it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, overload
@@ -50,23 +50,30 @@ class Hit:
     message: hit_pb2.Hit = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, message: hit_pb2.Hit) -> "Hit":
-        """Return the hit of a message."""
+    def of(cls, message: hit_pb2.Hit, document: document_pb2.Document) -> "Hit":
+        """Return the hit of a message and its document."""
+        chunk = message.chunk
         return cls(
             rank=message.rank,
             score=message.relevance_score,
-            text=message.content,
-            source=message.source_uri,
-            chunk_id=message.chunk_id,
-            document_id=message.document_id,
-            generation=message.generation,
-            title=message.title,
-            path=tuple(message.hierarchy_path),
-            pages=tuple(message.page_numbers),
-            span=Span.of(message.span),
-            metadata=plain_metadata(message.metadata),
+            text=chunk.content,
+            source=chunk.source_uri,
+            chunk_id=chunk.chunk_id,
+            document_id=chunk.document_id,
+            generation=chunk.generation,
+            title=document.display_title,
+            path=tuple(chunk.hierarchy_path),
+            pages=tuple(chunk.page_numbers),
+            span=Span.of(chunk.span),
+            metadata=plain_metadata(chunk.metadata),
             message=message,
         )
+
+
+def joined(hits: Iterable[hit_pb2.Hit], documents: Iterable[document_pb2.Document]) -> tuple[Hit, ...]:
+    """Return hits with what the documents of the same response say about theirs."""
+    by_id = {document.document_id: document for document in documents}
+    return tuple(Hit.of(hit, by_id.get(hit.chunk.document_id, document_pb2.Document())) for hit in hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ class SearchResults(Sequence[Hit]):
     @classmethod
     def of(cls, message: retrieve_service_pb2.RetrieveResponse) -> "SearchResults":
         """Return the results of a message."""
-        return cls(tuple(map(Hit.of, message.results)), message)
+        return cls(joined(message.results, message.documents), message)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -212,7 +219,7 @@ def answer_event(message: answer_service_pb2.AnswerEvent) -> AnswerEvent | None:
     """Return the event of a message; None for one of a later version."""
     match message.WhichOneof("event"):
         case "retrieved":
-            return Sources(tuple(map(Hit.of, message.retrieved.hits)), message)
+            return Sources(joined(message.retrieved.hits, message.retrieved.documents), message)
         case "text_delta":
             return TextDelta(message.text_delta.text, message)
         case "citation":

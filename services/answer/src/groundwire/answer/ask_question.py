@@ -138,7 +138,7 @@ class AskQuestion:
             collection=ask.collection,
             answer_time=self._clock.now(),
             generator=self._generator.name,
-            search=progress.search,
+            search=progress.search if ask.include_hits else progress.search.without_hits,
             session_id=ask.session_id,
             topic_shift=ask.topic_shift,
             timings=_timings(progress),

@@ -12,6 +12,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from groundwire.api.answer.v1 import citation_pb2 as _citation_pb2
 from groundwire.api.common.v1 import degraded_stage_pb2 as _degraded_stage_pb2
+from groundwire.api.common.v1 import document_pb2 as _document_pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as _explain_plan_pb2
 from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
@@ -115,6 +116,7 @@ class Answer(_message.Message):
     DEGRADED_STAGES_FIELD_NUMBER: _builtins.int
     EXPLAIN_PLAN_FIELD_NUMBER: _builtins.int
     COLLECTION_FIELD_NUMBER: _builtins.int
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
     content: _builtins.str
     """The answer with its markers, 1 to 2,000 code points. A refusal says plainly that the
     material does not cover it.
@@ -159,7 +161,7 @@ class Answer(_message.Message):
 
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
-        """What was retrieved, by rank, cited or not."""
+        """With `AskRequest.include_hits`: what was retrieved, by rank, cited or not."""
 
     @_builtins.property
     def timings(self) -> Global___AnswerTimings:
@@ -172,6 +174,10 @@ class Answer(_message.Message):
     @_builtins.property
     def explain_plan(self) -> _explain_plan_pb2.ExplainPlan:
         """How the ranking came about, when asked for."""
+
+    @_builtins.property
+    def documents(self) -> _containers.RepeatedCompositeFieldContainer[_document_pb2.Document]:
+        """The documents of `hits`, each once."""
 
     def __init__(
         self,
@@ -195,10 +201,11 @@ class Answer(_message.Message):
         degraded_stages: _abc.Iterable[_degraded_stage_pb2.DegradedStage.ValueType] | None = ...,
         explain_plan: _explain_plan_pb2.ExplainPlan | None = ...,
         collection: _builtins.str = ...,
+        documents: _abc.Iterable[_document_pb2.Document] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "explain_plan", b"explain_plan", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "refusal_reason", b"refusal_reason", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "refusal_reason", b"refusal_reason", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,11 +27,12 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from groundwire.api.answer.v1 import answer_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_answer__pb2
 from groundwire.api.answer.v1 import citation_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_citation__pb2
 from groundwire.api.answer.v1 import session_pb2 as groundwire_dot_api_dot_answer_dot_v1_dot_session__pb2
+from groundwire.api.common.v1 import document_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_document__pb2
 from groundwire.api.common.v1 import hit_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_hit__pb2
 from groundwire.api.common.v1 import retrieval_options_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_retrieval__options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/answer/v1/answer_service.proto\x12\x18groundwire.api.answer.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a%groundwire/api/answer/v1/answer.proto\x1a\'groundwire/api/answer/v1/citation.proto\x1a&groundwire/api/answer/v1/session.proto\x1a\"groundwire/api/common/v1/hit.proto\x1a\x30groundwire/api/common/v1/retrieval_options.proto\"\x99\x02\n\x14\x43reateSessionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x35\n\x0cidle_timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12P\n\x06labels\x18\x04 \x03(\x0b\x32:.groundwire.api.answer.v1.CreateSessionRequest.LabelsEntryB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"K\n\x15\x43reateSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"-\n\x11GetSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\"H\n\x12GetSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"\xb6\x02\n\x13ListSessionsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12;\n\x05state\x18\x02 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionStateB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12O\n\x06labels\x18\x04 \x03(\x0b\x32\x39.groundwire.api.answer.v1.ListSessionsRequest.LabelsEntryB\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"d\n\x14ListSessionsResponse\x12\x33\n\x08sessions\x18\x01 \x03(\x0b\x32!.groundwire.api.answer.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x13ListMessagesRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\tpage_size\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"d\n\x14ListMessagesResponse\x12\x33\n\x08messages\x18\x01 \x03(\x0b\x32!.groundwire.api.answer.v1.Message\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"G\n\x11\x45ndSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"H\n\x12\x45ndSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"J\n\x14\x44\x65leteSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"6\n\x15\x44\x65leteSessionResponse\x12\x1d\n\x15\x64\x65leted_message_count\x18\x01 \x01(\x03\"H\n\x15\x44\x65leteSessionsRequest\x12\x15\n\x07user_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"7\n\x16\x44\x65leteSessionsResponse\x12\x1d\n\x15\x64\x65leted_session_count\x18\x01 \x01(\x03\"\xd9\x02\n\nAskRequest\x12\x16\n\x08question\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\ncollection\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nsession_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nmessage_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rselected_text\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x12\x41\n\x07options\x18\x06 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptionsB\x04\xe2\x41\x01\x01\x12 \n\rexpected_head\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x17\n\tchunk_ids\x18\x08 \x03(\tB\x04\xe2\x41\x01\x01\x12#\n\x10max_answer_chars\x18\t \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x42\x10\n\x0e_expected_headB\x13\n\x11_max_answer_chars\"?\n\x0b\x41skResponse\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"K\n\x10\x41skStreamRequest\x12\x37\n\x03\x61sk\x18\x01 \x01(\x0b\x32$.groundwire.api.answer.v1.AskRequestB\x04\xe2\x41\x01\x02\"I\n\x11\x41skStreamResponse\x12\x34\n\x05\x65vent\x18\x01 \x01(\x0b\x32%.groundwire.api.answer.v1.AnswerEvent\"\x96\x02\n\x0b\x41nswerEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12=\n\tretrieved\x18\x02 \x01(\x0b\x32(.groundwire.api.answer.v1.RetrievedEventH\x00\x12\x39\n\ntext_delta\x18\x03 \x01(\x0b\x32#.groundwire.api.answer.v1.TextDeltaH\x00\x12;\n\x08\x63itation\x18\x04 \x01(\x0b\x32\'.groundwire.api.answer.v1.CitationEventH\x00\x12\x35\n\x05\x66inal\x18\x05 \x01(\x0b\x32$.groundwire.api.answer.v1.FinalEventH\x00\x42\x07\n\x05\x65vent\"R\n\x0eRetrievedEvent\x12+\n\x04hits\x18\x01 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x13\n\x0bsearch_text\x18\x02 \x01(\t\"(\n\tTextDelta\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\x05\"E\n\rCitationEvent\x12\x34\n\x08\x63itation\x18\x01 \x01(\x0b\x32\".groundwire.api.answer.v1.Citation\">\n\nFinalEvent\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"U\n\x16VerifyCitationsRequest\x12;\n\tcitations\x18\x01 \x03(\x0b\x32\".groundwire.api.answer.v1.CitationB\x04\xe2\x41\x01\x01\"v\n\x17VerifyCitationsResponse\x12\x45\n\rverifications\x18\x01 \x03(\x0b\x32..groundwire.api.answer.v1.CitationVerification\x12\x14\n\x0c\x61ll_verified\x18\x02 \x01(\x08\x32\xcc\x08\n\rAnswerService\x12p\n\rCreateSession\x12..groundwire.api.answer.v1.CreateSessionRequest\x1a/.groundwire.api.answer.v1.CreateSessionResponse\x12g\n\nGetSession\x12+.groundwire.api.answer.v1.GetSessionRequest\x1a,.groundwire.api.answer.v1.GetSessionResponse\x12m\n\x0cListSessions\x12-.groundwire.api.answer.v1.ListSessionsRequest\x1a..groundwire.api.answer.v1.ListSessionsResponse\x12m\n\x0cListMessages\x12-.groundwire.api.answer.v1.ListMessagesRequest\x1a..groundwire.api.answer.v1.ListMessagesResponse\x12g\n\nEndSession\x12+.groundwire.api.answer.v1.EndSessionRequest\x1a,.groundwire.api.answer.v1.EndSessionResponse\x12p\n\rDeleteSession\x12..groundwire.api.answer.v1.DeleteSessionRequest\x1a/.groundwire.api.answer.v1.DeleteSessionResponse\x12s\n\x0e\x44\x65leteSessions\x12/.groundwire.api.answer.v1.DeleteSessionsRequest\x1a\x30.groundwire.api.answer.v1.DeleteSessionsResponse\x12R\n\x03\x41sk\x12$.groundwire.api.answer.v1.AskRequest\x1a%.groundwire.api.answer.v1.AskResponse\x12\x66\n\tAskStream\x12*.groundwire.api.answer.v1.AskStreamRequest\x1a+.groundwire.api.answer.v1.AskStreamResponse0\x01\x12v\n\x0fVerifyCitations\x12\x30.groundwire.api.answer.v1.VerifyCitationsRequest\x1a\x31.groundwire.api.answer.v1.VerifyCitationsResponseB]\n\x1bio.groundwire.api.answer.v1P\x01Z!groundwire/api/answer/v1;answerv1\xaa\x02\x18Groundwire.Api.Answer.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-groundwire/api/answer/v1/answer_service.proto\x12\x18groundwire.api.answer.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a%groundwire/api/answer/v1/answer.proto\x1a\'groundwire/api/answer/v1/citation.proto\x1a&groundwire/api/answer/v1/session.proto\x1a\'groundwire/api/common/v1/document.proto\x1a\"groundwire/api/common/v1/hit.proto\x1a\x30groundwire/api/common/v1/retrieval_options.proto\"\x99\x02\n\x14\x43reateSessionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x35\n\x0cidle_timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12P\n\x06labels\x18\x04 \x03(\x0b\x32:.groundwire.api.answer.v1.CreateSessionRequest.LabelsEntryB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"K\n\x15\x43reateSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"-\n\x11GetSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\"H\n\x12GetSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"\xb6\x02\n\x13ListSessionsRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12;\n\x05state\x18\x02 \x01(\x0e\x32&.groundwire.api.answer.v1.SessionStateB\x04\xe2\x41\x01\x01\x12\x15\n\x07user_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12O\n\x06labels\x18\x04 \x03(\x0b\x32\x39.groundwire.api.answer.v1.ListSessionsRequest.LabelsEntryB\x04\xe2\x41\x01\x01\x12\x17\n\tpage_size\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"d\n\x14ListSessionsResponse\x12\x33\n\x08sessions\x18\x01 \x03(\x0b\x32!.groundwire.api.answer.v1.Session\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"b\n\x13ListMessagesRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x17\n\tpage_size\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"d\n\x14ListMessagesResponse\x12\x33\n\x08messages\x18\x01 \x03(\x0b\x32!.groundwire.api.answer.v1.Message\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"G\n\x11\x45ndSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"H\n\x12\x45ndSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.groundwire.api.answer.v1.Session\"J\n\x14\x44\x65leteSessionRequest\x12\x18\n\nsession_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"6\n\x15\x44\x65leteSessionResponse\x12\x1d\n\x15\x64\x65leted_message_count\x18\x01 \x01(\x03\"H\n\x15\x44\x65leteSessionsRequest\x12\x15\n\x07user_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"7\n\x16\x44\x65leteSessionsResponse\x12\x1d\n\x15\x64\x65leted_session_count\x18\x01 \x01(\x03\"\xf5\x02\n\nAskRequest\x12\x16\n\x08question\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\ncollection\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nsession_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nmessage_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rselected_text\x18\x05 \x01(\tB\x04\xe2\x41\x01\x01\x12\x41\n\x07options\x18\x06 \x01(\x0b\x32*.groundwire.api.common.v1.RetrievalOptionsB\x04\xe2\x41\x01\x01\x12 \n\rexpected_head\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x17\n\tchunk_ids\x18\x08 \x03(\tB\x04\xe2\x41\x01\x01\x12#\n\x10max_answer_chars\x18\t \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1a\n\x0cinclude_hits\x18\n \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\x10\n\x0e_expected_headB\x13\n\x11_max_answer_chars\"?\n\x0b\x41skResponse\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"K\n\x10\x41skStreamRequest\x12\x37\n\x03\x61sk\x18\x01 \x01(\x0b\x32$.groundwire.api.answer.v1.AskRequestB\x04\xe2\x41\x01\x02\"I\n\x11\x41skStreamResponse\x12\x34\n\x05\x65vent\x18\x01 \x01(\x0b\x32%.groundwire.api.answer.v1.AnswerEvent\"\x96\x02\n\x0b\x41nswerEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12=\n\tretrieved\x18\x02 \x01(\x0b\x32(.groundwire.api.answer.v1.RetrievedEventH\x00\x12\x39\n\ntext_delta\x18\x03 \x01(\x0b\x32#.groundwire.api.answer.v1.TextDeltaH\x00\x12;\n\x08\x63itation\x18\x04 \x01(\x0b\x32\'.groundwire.api.answer.v1.CitationEventH\x00\x12\x35\n\x05\x66inal\x18\x05 \x01(\x0b\x32$.groundwire.api.answer.v1.FinalEventH\x00\x42\x07\n\x05\x65vent\"\x89\x01\n\x0eRetrievedEvent\x12+\n\x04hits\x18\x01 \x03(\x0b\x32\x1d.groundwire.api.common.v1.Hit\x12\x13\n\x0bsearch_text\x18\x02 \x01(\t\x12\x35\n\tdocuments\x18\x03 \x03(\x0b\x32\".groundwire.api.common.v1.Document\"(\n\tTextDelta\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\x05\"E\n\rCitationEvent\x12\x34\n\x08\x63itation\x18\x01 \x01(\x0b\x32\".groundwire.api.answer.v1.Citation\">\n\nFinalEvent\x12\x30\n\x06\x61nswer\x18\x01 \x01(\x0b\x32 .groundwire.api.answer.v1.Answer\"U\n\x16VerifyCitationsRequest\x12;\n\tcitations\x18\x01 \x03(\x0b\x32\".groundwire.api.answer.v1.CitationB\x04\xe2\x41\x01\x01\"v\n\x17VerifyCitationsResponse\x12\x45\n\rverifications\x18\x01 \x03(\x0b\x32..groundwire.api.answer.v1.CitationVerification\x12\x14\n\x0c\x61ll_verified\x18\x02 \x01(\x08\x32\xcc\x08\n\rAnswerService\x12p\n\rCreateSession\x12..groundwire.api.answer.v1.CreateSessionRequest\x1a/.groundwire.api.answer.v1.CreateSessionResponse\x12g\n\nGetSession\x12+.groundwire.api.answer.v1.GetSessionRequest\x1a,.groundwire.api.answer.v1.GetSessionResponse\x12m\n\x0cListSessions\x12-.groundwire.api.answer.v1.ListSessionsRequest\x1a..groundwire.api.answer.v1.ListSessionsResponse\x12m\n\x0cListMessages\x12-.groundwire.api.answer.v1.ListMessagesRequest\x1a..groundwire.api.answer.v1.ListMessagesResponse\x12g\n\nEndSession\x12+.groundwire.api.answer.v1.EndSessionRequest\x1a,.groundwire.api.answer.v1.EndSessionResponse\x12p\n\rDeleteSession\x12..groundwire.api.answer.v1.DeleteSessionRequest\x1a/.groundwire.api.answer.v1.DeleteSessionResponse\x12s\n\x0e\x44\x65leteSessions\x12/.groundwire.api.answer.v1.DeleteSessionsRequest\x1a\x30.groundwire.api.answer.v1.DeleteSessionsResponse\x12R\n\x03\x41sk\x12$.groundwire.api.answer.v1.AskRequest\x1a%.groundwire.api.answer.v1.AskResponse\x12\x66\n\tAskStream\x12*.groundwire.api.answer.v1.AskStreamRequest\x1a+.groundwire.api.answer.v1.AskStreamResponse0\x01\x12v\n\x0fVerifyCitations\x12\x30.groundwire.api.answer.v1.VerifyCitationsRequest\x1a\x31.groundwire.api.answer.v1.VerifyCitationsResponseB]\n\x1bio.groundwire.api.answer.v1P\x01Z!groundwire/api/answer/v1;answerv1\xaa\x02\x18Groundwire.Api.Answer.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -103,64 +104,66 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ASKREQUEST'].fields_by_name['chunk_ids']._serialized_options = b'\342A\001\001'
   _globals['_ASKREQUEST'].fields_by_name['max_answer_chars']._loaded_options = None
   _globals['_ASKREQUEST'].fields_by_name['max_answer_chars']._serialized_options = b'\342A\001\001'
+  _globals['_ASKREQUEST'].fields_by_name['include_hits']._loaded_options = None
+  _globals['_ASKREQUEST'].fields_by_name['include_hits']._serialized_options = b'\342A\001\001'
   _globals['_ASKSTREAMREQUEST'].fields_by_name['ask']._loaded_options = None
   _globals['_ASKSTREAMREQUEST'].fields_by_name['ask']._serialized_options = b'\342A\001\002'
   _globals['_VERIFYCITATIONSREQUEST'].fields_by_name['citations']._loaded_options = None
   _globals['_VERIFYCITATIONSREQUEST'].fields_by_name['citations']._serialized_options = b'\342A\001\001'
-  _globals['_CREATESESSIONREQUEST']._serialized_start=347
-  _globals['_CREATESESSIONREQUEST']._serialized_end=628
-  _globals['_CREATESESSIONREQUEST_LABELSENTRY']._serialized_start=583
-  _globals['_CREATESESSIONREQUEST_LABELSENTRY']._serialized_end=628
-  _globals['_CREATESESSIONRESPONSE']._serialized_start=630
-  _globals['_CREATESESSIONRESPONSE']._serialized_end=705
-  _globals['_GETSESSIONREQUEST']._serialized_start=707
-  _globals['_GETSESSIONREQUEST']._serialized_end=752
-  _globals['_GETSESSIONRESPONSE']._serialized_start=754
-  _globals['_GETSESSIONRESPONSE']._serialized_end=826
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=829
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=1139
-  _globals['_LISTSESSIONSREQUEST_LABELSENTRY']._serialized_start=583
-  _globals['_LISTSESSIONSREQUEST_LABELSENTRY']._serialized_end=628
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1141
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1241
-  _globals['_LISTMESSAGESREQUEST']._serialized_start=1243
-  _globals['_LISTMESSAGESREQUEST']._serialized_end=1341
-  _globals['_LISTMESSAGESRESPONSE']._serialized_start=1343
-  _globals['_LISTMESSAGESRESPONSE']._serialized_end=1443
-  _globals['_ENDSESSIONREQUEST']._serialized_start=1445
-  _globals['_ENDSESSIONREQUEST']._serialized_end=1516
-  _globals['_ENDSESSIONRESPONSE']._serialized_start=1518
-  _globals['_ENDSESSIONRESPONSE']._serialized_end=1590
-  _globals['_DELETESESSIONREQUEST']._serialized_start=1592
-  _globals['_DELETESESSIONREQUEST']._serialized_end=1666
-  _globals['_DELETESESSIONRESPONSE']._serialized_start=1668
-  _globals['_DELETESESSIONRESPONSE']._serialized_end=1722
-  _globals['_DELETESESSIONSREQUEST']._serialized_start=1724
-  _globals['_DELETESESSIONSREQUEST']._serialized_end=1796
-  _globals['_DELETESESSIONSRESPONSE']._serialized_start=1798
-  _globals['_DELETESESSIONSRESPONSE']._serialized_end=1853
-  _globals['_ASKREQUEST']._serialized_start=1856
-  _globals['_ASKREQUEST']._serialized_end=2201
-  _globals['_ASKRESPONSE']._serialized_start=2203
-  _globals['_ASKRESPONSE']._serialized_end=2266
-  _globals['_ASKSTREAMREQUEST']._serialized_start=2268
-  _globals['_ASKSTREAMREQUEST']._serialized_end=2343
-  _globals['_ASKSTREAMRESPONSE']._serialized_start=2345
-  _globals['_ASKSTREAMRESPONSE']._serialized_end=2418
-  _globals['_ANSWEREVENT']._serialized_start=2421
-  _globals['_ANSWEREVENT']._serialized_end=2699
-  _globals['_RETRIEVEDEVENT']._serialized_start=2701
-  _globals['_RETRIEVEDEVENT']._serialized_end=2783
-  _globals['_TEXTDELTA']._serialized_start=2785
-  _globals['_TEXTDELTA']._serialized_end=2825
-  _globals['_CITATIONEVENT']._serialized_start=2827
-  _globals['_CITATIONEVENT']._serialized_end=2896
-  _globals['_FINALEVENT']._serialized_start=2898
-  _globals['_FINALEVENT']._serialized_end=2960
-  _globals['_VERIFYCITATIONSREQUEST']._serialized_start=2962
-  _globals['_VERIFYCITATIONSREQUEST']._serialized_end=3047
-  _globals['_VERIFYCITATIONSRESPONSE']._serialized_start=3049
-  _globals['_VERIFYCITATIONSRESPONSE']._serialized_end=3167
-  _globals['_ANSWERSERVICE']._serialized_start=3170
-  _globals['_ANSWERSERVICE']._serialized_end=4270
+  _globals['_CREATESESSIONREQUEST']._serialized_start=388
+  _globals['_CREATESESSIONREQUEST']._serialized_end=669
+  _globals['_CREATESESSIONREQUEST_LABELSENTRY']._serialized_start=624
+  _globals['_CREATESESSIONREQUEST_LABELSENTRY']._serialized_end=669
+  _globals['_CREATESESSIONRESPONSE']._serialized_start=671
+  _globals['_CREATESESSIONRESPONSE']._serialized_end=746
+  _globals['_GETSESSIONREQUEST']._serialized_start=748
+  _globals['_GETSESSIONREQUEST']._serialized_end=793
+  _globals['_GETSESSIONRESPONSE']._serialized_start=795
+  _globals['_GETSESSIONRESPONSE']._serialized_end=867
+  _globals['_LISTSESSIONSREQUEST']._serialized_start=870
+  _globals['_LISTSESSIONSREQUEST']._serialized_end=1180
+  _globals['_LISTSESSIONSREQUEST_LABELSENTRY']._serialized_start=624
+  _globals['_LISTSESSIONSREQUEST_LABELSENTRY']._serialized_end=669
+  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1182
+  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1282
+  _globals['_LISTMESSAGESREQUEST']._serialized_start=1284
+  _globals['_LISTMESSAGESREQUEST']._serialized_end=1382
+  _globals['_LISTMESSAGESRESPONSE']._serialized_start=1384
+  _globals['_LISTMESSAGESRESPONSE']._serialized_end=1484
+  _globals['_ENDSESSIONREQUEST']._serialized_start=1486
+  _globals['_ENDSESSIONREQUEST']._serialized_end=1557
+  _globals['_ENDSESSIONRESPONSE']._serialized_start=1559
+  _globals['_ENDSESSIONRESPONSE']._serialized_end=1631
+  _globals['_DELETESESSIONREQUEST']._serialized_start=1633
+  _globals['_DELETESESSIONREQUEST']._serialized_end=1707
+  _globals['_DELETESESSIONRESPONSE']._serialized_start=1709
+  _globals['_DELETESESSIONRESPONSE']._serialized_end=1763
+  _globals['_DELETESESSIONSREQUEST']._serialized_start=1765
+  _globals['_DELETESESSIONSREQUEST']._serialized_end=1837
+  _globals['_DELETESESSIONSRESPONSE']._serialized_start=1839
+  _globals['_DELETESESSIONSRESPONSE']._serialized_end=1894
+  _globals['_ASKREQUEST']._serialized_start=1897
+  _globals['_ASKREQUEST']._serialized_end=2270
+  _globals['_ASKRESPONSE']._serialized_start=2272
+  _globals['_ASKRESPONSE']._serialized_end=2335
+  _globals['_ASKSTREAMREQUEST']._serialized_start=2337
+  _globals['_ASKSTREAMREQUEST']._serialized_end=2412
+  _globals['_ASKSTREAMRESPONSE']._serialized_start=2414
+  _globals['_ASKSTREAMRESPONSE']._serialized_end=2487
+  _globals['_ANSWEREVENT']._serialized_start=2490
+  _globals['_ANSWEREVENT']._serialized_end=2768
+  _globals['_RETRIEVEDEVENT']._serialized_start=2771
+  _globals['_RETRIEVEDEVENT']._serialized_end=2908
+  _globals['_TEXTDELTA']._serialized_start=2910
+  _globals['_TEXTDELTA']._serialized_end=2950
+  _globals['_CITATIONEVENT']._serialized_start=2952
+  _globals['_CITATIONEVENT']._serialized_end=3021
+  _globals['_FINALEVENT']._serialized_start=3023
+  _globals['_FINALEVENT']._serialized_end=3085
+  _globals['_VERIFYCITATIONSREQUEST']._serialized_start=3087
+  _globals['_VERIFYCITATIONSREQUEST']._serialized_end=3172
+  _globals['_VERIFYCITATIONSRESPONSE']._serialized_start=3174
+  _globals['_VERIFYCITATIONSRESPONSE']._serialized_end=3292
+  _globals['_ANSWERSERVICE']._serialized_start=3295
+  _globals['_ANSWERSERVICE']._serialized_end=4395
 # @@protoc_insertion_point(module_scope)

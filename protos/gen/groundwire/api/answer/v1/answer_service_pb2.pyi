@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as _containers
 from groundwire.api.answer.v1 import answer_pb2 as _answer_pb2
 from groundwire.api.answer.v1 import citation_pb2 as _citation_pb2
 from groundwire.api.answer.v1 import session_pb2 as _session_pb2
+from groundwire.api.common.v1 import document_pb2 as _document_pb2
 from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
 from groundwire.api.common.v1 import retrieval_options_pb2 as _retrieval_options_pb2
 import builtins as _builtins
@@ -481,6 +482,7 @@ class AskRequest(_message.Message):
     EXPECTED_HEAD_FIELD_NUMBER: _builtins.int
     CHUNK_IDS_FIELD_NUMBER: _builtins.int
     MAX_ANSWER_CHARS_FIELD_NUMBER: _builtins.int
+    INCLUDE_HITS_FIELD_NUMBER: _builtins.int
     question: _builtins.str
     """Required. The question: 1 to 500 code points, or the collection's `limits.max_query_chars`, not blank, without
     control characters except tab, newline and return.
@@ -503,6 +505,10 @@ class AskRequest(_message.Message):
     """
     max_answer_chars: _builtins.int
     """Optional. Longest answer in code points, 100 to 2,000; unset means 2,000. Otherwise INVALID_ARGUMENT."""
+    include_hits: _builtins.bool
+    """Optional. Adds what was retrieved to the answer, in the view that `options.view` names. The `retrieved` event of a
+    stream has it without being asked.
+    """
     @_builtins.property
     def options(self) -> _retrieval_options_pb2.RetrievalOptions:
         """Optional. How to search; `filter`, `top_k` and `min_relevance` among them."""
@@ -523,10 +529,11 @@ class AskRequest(_message.Message):
         expected_head: _builtins.str | None = ...,
         chunk_ids: _abc.Iterable[_builtins.str] | None = ...,
         max_answer_chars: _builtins.int | None = ...,
+        include_hits: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "expected_head", b"expected_head", "max_answer_chars", b"max_answer_chars", "options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "options", b"options", "question", b"question", "selected_text", b"selected_text", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "include_hits", b"include_hits", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "options", b"options", "question", b"question", "selected_text", b"selected_text", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_head: _TypeAlias = _typing.Literal["expected_head"]  # noqa: Y015
     _WhichOneofArgType__expected_head: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head"]  # noqa: Y015
@@ -667,21 +674,27 @@ class RetrievedEvent(_message.Message):
 
     HITS_FIELD_NUMBER: _builtins.int
     SEARCH_TEXT_FIELD_NUMBER: _builtins.int
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
     search_text: _builtins.str
     """What the search looked for."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
-        """What was found, by rank."""
+        """What was found, by rank. Of an answer that was stored before, only with `AskRequest.include_hits` then."""
+
+    @_builtins.property
+    def documents(self) -> _containers.RepeatedCompositeFieldContainer[_document_pb2.Document]:
+        """The documents of `hits`, each once."""
 
     def __init__(
         self,
         *,
         hits: _abc.Iterable[_hit_pb2.Hit] | None = ...,
         search_text: _builtins.str = ...,
+        documents: _abc.Iterable[_document_pb2.Document] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "search_text", b"search_text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents", "hits", b"hits", "search_text", b"search_text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

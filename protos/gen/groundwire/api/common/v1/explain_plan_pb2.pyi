@@ -8,8 +8,6 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
-from groundwire.api.common.v1 import search_mode_pb2 as _search_mode_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -21,196 +19,22 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class _ExplainStageKind:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _ExplainStageKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExplainStageKind.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    EXPLAIN_STAGE_KIND_UNSPECIFIED: _ExplainStageKind.ValueType  # 0
-    """Never sent."""
-    EXPLAIN_STAGE_KIND_EMBED: _ExplainStageKind.ValueType  # 1
-    """Query to vector."""
-    EXPLAIN_STAGE_KIND_RESOLVE_FILTER: _ExplainStageKind.ValueType  # 2
-    """Filter to ids through the catalog."""
-    EXPLAIN_STAGE_KIND_DENSE: _ExplainStageKind.ValueType  # 3
-    """Search by vectors."""
-    EXPLAIN_STAGE_KIND_LEXICAL: _ExplainStageKind.ValueType  # 4
-    """Search by words."""
-    EXPLAIN_STAGE_KIND_FUSION: _ExplainStageKind.ValueType  # 5
-    """Fusion of the legs."""
-    EXPLAIN_STAGE_KIND_JOIN: _ExplainStageKind.ValueType  # 6
-    """Join with the live generation; stale candidates leave here."""
-    EXPLAIN_STAGE_KIND_VALIDATE: _ExplainStageKind.ValueType  # 7
-    """Thresholds, approved sources, complete metadata."""
-    EXPLAIN_STAGE_KIND_RERANK: _ExplainStageKind.ValueType  # 8
-    """Scores of the reranker."""
-
-class ExplainStageKind(_ExplainStageKind, metaclass=_ExplainStageKindEnumTypeWrapper):
-    """The steps of a search."""
-
-EXPLAIN_STAGE_KIND_UNSPECIFIED: ExplainStageKind.ValueType  # 0
-"""Never sent."""
-EXPLAIN_STAGE_KIND_EMBED: ExplainStageKind.ValueType  # 1
-"""Query to vector."""
-EXPLAIN_STAGE_KIND_RESOLVE_FILTER: ExplainStageKind.ValueType  # 2
-"""Filter to ids through the catalog."""
-EXPLAIN_STAGE_KIND_DENSE: ExplainStageKind.ValueType  # 3
-"""Search by vectors."""
-EXPLAIN_STAGE_KIND_LEXICAL: ExplainStageKind.ValueType  # 4
-"""Search by words."""
-EXPLAIN_STAGE_KIND_FUSION: ExplainStageKind.ValueType  # 5
-"""Fusion of the legs."""
-EXPLAIN_STAGE_KIND_JOIN: ExplainStageKind.ValueType  # 6
-"""Join with the live generation; stale candidates leave here."""
-EXPLAIN_STAGE_KIND_VALIDATE: ExplainStageKind.ValueType  # 7
-"""Thresholds, approved sources, complete metadata."""
-EXPLAIN_STAGE_KIND_RERANK: ExplainStageKind.ValueType  # 8
-"""Scores of the reranker."""
-Global___ExplainStageKind: _TypeAlias = ExplainStageKind  # noqa: Y015
-
-class _SearchPath:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _SearchPathEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SearchPath.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    SEARCH_PATH_UNSPECIFIED: _SearchPath.ValueType  # 0
-    """Does not apply."""
-    SEARCH_PATH_EXACT: _SearchPath.ValueType  # 1
-    """Compares with every vector."""
-    SEARCH_PATH_FILTERED_EXACT: _SearchPath.ValueType  # 2
-    """Compares with the vectors that satisfy the filter."""
-    SEARCH_PATH_APPROXIMATE: _SearchPath.ValueType  # 3
-    """Walks an approximate index."""
-    SEARCH_PATH_OVERFETCH: _SearchPath.ValueType  # 4
-    """Walks an approximate index further and keeps what satisfies the filter."""
-    SEARCH_PATH_ENGINE_FILTER: _SearchPath.ValueType  # 5
-    """Lets the engine apply the filter while it walks its index."""
-
-class SearchPath(_SearchPath, metaclass=_SearchPathEnumTypeWrapper):
-    """How an engine goes through its data."""
-
-SEARCH_PATH_UNSPECIFIED: SearchPath.ValueType  # 0
-"""Does not apply."""
-SEARCH_PATH_EXACT: SearchPath.ValueType  # 1
-"""Compares with every vector."""
-SEARCH_PATH_FILTERED_EXACT: SearchPath.ValueType  # 2
-"""Compares with the vectors that satisfy the filter."""
-SEARCH_PATH_APPROXIMATE: SearchPath.ValueType  # 3
-"""Walks an approximate index."""
-SEARCH_PATH_OVERFETCH: SearchPath.ValueType  # 4
-"""Walks an approximate index further and keeps what satisfies the filter."""
-SEARCH_PATH_ENGINE_FILTER: SearchPath.ValueType  # 5
-"""Lets the engine apply the filter while it walks its index."""
-Global___SearchPath: _TypeAlias = SearchPath  # noqa: Y015
-
-class _CandidateFate:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _CandidateFateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CandidateFate.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    CANDIDATE_FATE_UNSPECIFIED: _CandidateFate.ValueType  # 0
-    """Never sent."""
-    CANDIDATE_FATE_RETURNED: _CandidateFate.ValueType  # 1
-    """Is in the result."""
-    CANDIDATE_FATE_BELOW_THRESHOLD: _CandidateFate.ValueType  # 2
-    """Below `min_relevance`."""
-    CANDIDATE_FATE_BEYOND_TOP_K: _CandidateFate.ValueType  # 3
-    """Better ones filled `top_k`."""
-    CANDIDATE_FATE_DUPLICATE: _CandidateFate.ValueType  # 4
-    """Repeats a better candidate."""
-    CANDIDATE_FATE_SOURCE_REJECTED: _CandidateFate.ValueType  # 5
-    """Its source is not approved."""
-    CANDIDATE_FATE_INCOMPLETE: _CandidateFate.ValueType  # 6
-    """Required metadata is missing."""
-    CANDIDATE_FATE_STALE: _CandidateFate.ValueType  # 7
-    """Its generation is not live, or it was deleted."""
-
-class CandidateFate(_CandidateFate, metaclass=_CandidateFateEnumTypeWrapper):
-    """What became of a candidate."""
-
-CANDIDATE_FATE_UNSPECIFIED: CandidateFate.ValueType  # 0
-"""Never sent."""
-CANDIDATE_FATE_RETURNED: CandidateFate.ValueType  # 1
-"""Is in the result."""
-CANDIDATE_FATE_BELOW_THRESHOLD: CandidateFate.ValueType  # 2
-"""Below `min_relevance`."""
-CANDIDATE_FATE_BEYOND_TOP_K: CandidateFate.ValueType  # 3
-"""Better ones filled `top_k`."""
-CANDIDATE_FATE_DUPLICATE: CandidateFate.ValueType  # 4
-"""Repeats a better candidate."""
-CANDIDATE_FATE_SOURCE_REJECTED: CandidateFate.ValueType  # 5
-"""Its source is not approved."""
-CANDIDATE_FATE_INCOMPLETE: CandidateFate.ValueType  # 6
-"""Required metadata is missing."""
-CANDIDATE_FATE_STALE: CandidateFate.ValueType  # 7
-"""Its generation is not live, or it was deleted."""
-Global___CandidateFate: _TypeAlias = CandidateFate  # noqa: Y015
-
 @_typing.final
 class ExplainPlan(_message.Message):
-    """How a ranking came about; doing its arithmetic again gives the returned order.
+    """How a ranking came about, for people and for tests.
 
-    fused = w * similarity + (1 - w) * (s_min + lexical * (s_max - s_min)), where w is `dense_weight`, s_min and
-    s_max are the smallest and largest similarity among the candidates, and lexical is the raw score over
-    `lexical_max`. Then relevance = (1 - c) * fused + c * chapter_score + query_type_bonus, where c is
-    `chapter_support`. Where a reranker ran, relevance = (1 - r) * that + r * (r_min + rerank_score * (r_max -
-    r_min)) for the candidates it scored, with r `rerank_weight` and r_min, r_max their smallest and largest
-    relevance before. Candidates below `min_relevance` and duplicates leave; of the others the `top_k` with the
-    highest relevance less `selection_penalty` are taken one after the other, and shown by `order_by`.
+    UNSTABLE: the messages stay, but what stages, scores and fates there are, what they are called and how they hang
+    together follows the implementation and may change with any release. Show them; do not branch on them.
+
+    The value of a score with children is the sum of weight * value over its children, so that the returned order can be
+    computed again: candidates with the fate `returned`, in falling order of their relevance.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    MODE_FIELD_NUMBER: _builtins.int
-    DENSE_WEIGHT_FIELD_NUMBER: _builtins.int
-    SIMILARITY_MIN_FIELD_NUMBER: _builtins.int
-    SIMILARITY_MAX_FIELD_NUMBER: _builtins.int
-    MIN_RELEVANCE_FIELD_NUMBER: _builtins.int
     STAGES_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
-    FILTER_JSON_FIELD_NUMBER: _builtins.int
-    LEXICAL_MAX_FIELD_NUMBER: _builtins.int
-    CHAPTER_SUPPORT_FIELD_NUMBER: _builtins.int
-    RERANK_WEIGHT_FIELD_NUMBER: _builtins.int
-    TOP_K_FIELD_NUMBER: _builtins.int
-    ORDER_BY_FIELD_NUMBER: _builtins.int
-    TERMS_FIELD_NUMBER: _builtins.int
-    PHRASES_FIELD_NUMBER: _builtins.int
-    DIVERSITY_FIELD_NUMBER: _builtins.int
     CANDIDATE_COUNT_FIELD_NUMBER: _builtins.int
-    mode: _search_mode_pb2.SearchMode.ValueType
-    """Legs that ran."""
-    dense_weight: _builtins.float
-    """Share of the dense leg in the fusion, 0.0 to 1.0."""
-    similarity_min: _builtins.float
-    """Smallest similarity among the candidates, 0.0 to 1.0."""
-    similarity_max: _builtins.float
-    """Largest similarity among the candidates, 0.0 to 1.0."""
-    min_relevance: _builtins.float
-    """Smallest relevance that was accepted, 0.0 to 1.0."""
-    filter_json: _builtins.str
-    """The filter that was applied, in JSON form with canonical field names; empty when there was
-    none.
-    """
-    lexical_max: _builtins.float
-    """Largest raw score of the words among the candidates; 0 without words."""
-    chapter_support: _builtins.float
-    """Share of a chunk's relevance that its chapter decides, 0.0 to 1.0."""
-    rerank_weight: _builtins.float
-    """Share of the reranker in the relevance of the candidates it scored, 0.0 to 1.0; 0 when none
-    ran.
-    """
-    top_k: _builtins.int
-    """Most results to return."""
-    order_by: _search_mode_pb2.OrderBy.ValueType
-    """Order of the results."""
-    diversity: _builtins.float
-    """Share of the similarity to what is already selected that candidates lose in the selection,
-    0.0 to 1.0.
-    """
     candidate_count: _builtins.int
     """Candidates that were ranked, those not listed included."""
     @_builtins.property
@@ -221,68 +45,20 @@ class ExplainPlan(_message.Message):
     def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainCandidate]:
         """Returned hits by rank, then near misses by falling relevance, at most 100 together."""
 
-    @_builtins.property
-    def terms(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainTerm]:
-        """Words that were looked up, rarest first, with the chunks that contain them."""
-
-    @_builtins.property
-    def phrases(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainTerm]:
-        """Phrases that were looked up, with the chunks that contain them."""
-
     def __init__(
         self,
         *,
-        mode: _search_mode_pb2.SearchMode.ValueType = ...,
-        dense_weight: _builtins.float = ...,
-        similarity_min: _builtins.float = ...,
-        similarity_max: _builtins.float = ...,
-        min_relevance: _builtins.float = ...,
         stages: _abc.Iterable[Global___ExplainStage] | None = ...,
         candidates: _abc.Iterable[Global___ExplainCandidate] | None = ...,
-        filter_json: _builtins.str = ...,
-        lexical_max: _builtins.float = ...,
-        chapter_support: _builtins.float = ...,
-        rerank_weight: _builtins.float = ...,
-        top_k: _builtins.int = ...,
-        order_by: _search_mode_pb2.OrderBy.ValueType = ...,
-        terms: _abc.Iterable[Global___ExplainTerm] | None = ...,
-        phrases: _abc.Iterable[Global___ExplainTerm] | None = ...,
-        diversity: _builtins.float = ...,
         candidate_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_count", b"candidate_count", "candidates", b"candidates", "chapter_support", b"chapter_support", "dense_weight", b"dense_weight", "diversity", b"diversity", "filter_json", b"filter_json", "lexical_max", b"lexical_max", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "phrases", b"phrases", "rerank_weight", b"rerank_weight", "similarity_max", b"similarity_max", "similarity_min", b"similarity_min", "stages", b"stages", "terms", b"terms", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_count", b"candidate_count", "candidates", b"candidates", "stages", b"stages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExplainPlan: _TypeAlias = ExplainPlan  # noqa: Y015
-
-@_typing.final
-class ExplainTerm(_message.Message):
-    """A word or phrase of the query."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TERM_FIELD_NUMBER: _builtins.int
-    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
-    term: _builtins.str
-    """The word, folded; or the words of a phrase."""
-    chunk_count: _builtins.int
-    """Chunks of the collection that contain it."""
-    def __init__(
-        self,
-        *,
-        term: _builtins.str = ...,
-        chunk_count: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "term", b"term"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ExplainTerm: _TypeAlias = ExplainTerm  # noqa: Y015
 
 @_typing.final
 class ExplainStage(_message.Message):
@@ -290,29 +66,23 @@ class ExplainStage(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    KIND_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
     ENGINE_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
     CANDIDATE_COUNT_FIELD_NUMBER: _builtins.int
     ELAPSED_FIELD_NUMBER: _builtins.int
-    FILTER_APPLIED_FIELD_NUMBER: _builtins.int
-    RESOLVED_CLAUSES_FIELD_NUMBER: _builtins.int
-    SELECTIVITY_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
-    kind: Global___ExplainStageKind.ValueType
-    """Which step."""
+    FIGURES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Which step: `embed`, `lexical`, `dense`, `fusion`, `join`, `rerank` or `validate`."""
     engine: _builtins.str
-    """Engine that ran it, such as `qdrant-edge` or `sqlite-fts5`."""
-    path: Global___SearchPath.ValueType
-    """How the engine went through its data."""
+    """What ran it, such as `qdrant-edge`, `sqlite-fts5` or `catalog`; empty when the service itself did."""
+    path: _builtins.str
+    """How the engine went through its data, such as `exact`, `filtered exact`, `approximate`, `overfetch` or
+    `engine filter`; empty where that does not apply.
+    """
     candidate_count: _builtins.int
     """Candidates that came out."""
-    filter_applied: _builtins.bool
-    """Whether the whole filter was applied in this step."""
-    selectivity: _builtins.float
-    """Share of the chunks that satisfy the filter as the planner saw it, 0.0 to 1.0; unset without
-    a filter.
-    """
     detail: _builtins.str
     """Why the step ran this way, such as `resolved to 812 chunks`."""
     @_builtins.property
@@ -320,33 +90,71 @@ class ExplainStage(_message.Message):
         """How long it took."""
 
     @_builtins.property
-    def resolved_clauses(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Clauses that the catalog resolved to ids because the engine cannot evaluate them, as paths
-        in the filter.
+    def figures(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScoreNode]:
+        """Figures of the step: of `dense` the `selectivity` of the filter, 0.0 to 1.0; of `lexical` the chunks that contain
+        each `term` and `phrase`, which `detail` names; of `fusion` the shares of its parts; of `validate` the limits.
         """
 
     def __init__(
         self,
         *,
-        kind: Global___ExplainStageKind.ValueType = ...,
+        name: _builtins.str = ...,
         engine: _builtins.str = ...,
-        path: Global___SearchPath.ValueType = ...,
+        path: _builtins.str = ...,
         candidate_count: _builtins.int = ...,
         elapsed: _duration_pb2.Duration | None = ...,
-        filter_applied: _builtins.bool = ...,
-        resolved_clauses: _abc.Iterable[_builtins.str] | None = ...,
-        selectivity: _builtins.float | None = ...,
         detail: _builtins.str = ...,
+        figures: _abc.Iterable[Global___ScoreNode] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_selectivity", b"_selectivity", "elapsed", b"elapsed", "selectivity", b"selectivity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["elapsed", b"elapsed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_selectivity", b"_selectivity", "candidate_count", b"candidate_count", "detail", b"detail", "elapsed", b"elapsed", "engine", b"engine", "filter_applied", b"filter_applied", "kind", b"kind", "path", b"path", "resolved_clauses", b"resolved_clauses", "selectivity", b"selectivity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidate_count", b"candidate_count", "detail", b"detail", "elapsed", b"elapsed", "engine", b"engine", "figures", b"figures", "name", b"name", "path", b"path"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__selectivity: _TypeAlias = _typing.Literal["selectivity"]  # noqa: Y015
-    _WhichOneofArgType__selectivity: _TypeAlias = _typing.Literal["_selectivity", b"_selectivity"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__selectivity) -> _WhichOneofReturnType__selectivity | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExplainStage: _TypeAlias = ExplainStage  # noqa: Y015
+
+@_typing.final
+class ScoreNode(_message.Message):
+    """A figure, and how it was computed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """What it is, such as `relevance`, `fused`, `similarity` or `lexical_score`."""
+    value: _builtins.float
+    """The figure."""
+    weight: _builtins.float
+    """What the figure counts in the one above; unset means 1.0."""
+    detail: _builtins.str
+    """More about it for people, such as `#3`, the place among those found by the same stage."""
+    @_builtins.property
+    def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScoreNode]:
+        """What it was computed from; empty for what was measured."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.float = ...,
+        weight: _builtins.float | None = ...,
+        detail: _builtins.str = ...,
+        children: _abc.Iterable[Global___ScoreNode] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_weight", b"_weight", "weight", b"weight"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_weight", b"_weight", "children", b"children", "detail", b"detail", "name", b"name", "value", b"value", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__weight: _TypeAlias = _typing.Literal["weight"]  # noqa: Y015
+    _WhichOneofArgType__weight: _TypeAlias = _typing.Literal["_weight", b"_weight"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__weight) -> _WhichOneofReturnType__weight | None: ...
+
+Global___ScoreNode: _TypeAlias = ScoreNode  # noqa: Y015
 
 @_typing.final
 class ExplainCandidate(_message.Message):
@@ -356,131 +164,63 @@ class ExplainCandidate(_message.Message):
 
     CHUNK_NUMBER_FIELD_NUMBER: _builtins.int
     CHUNK_ID_FIELD_NUMBER: _builtins.int
-    DENSE_RANK_FIELD_NUMBER: _builtins.int
-    SIMILARITY_FIELD_NUMBER: _builtins.int
-    LEXICAL_RANK_FIELD_NUMBER: _builtins.int
-    LEXICAL_RAW_SCORE_FIELD_NUMBER: _builtins.int
-    LEXICAL_SCORE_FIELD_NUMBER: _builtins.int
-    RELEVANCE_SCORE_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
     RANK_FIELD_NUMBER: _builtins.int
     FATE_FIELD_NUMBER: _builtins.int
-    FUSED_SCORE_FIELD_NUMBER: _builtins.int
-    CHAPTER_SCORE_FIELD_NUMBER: _builtins.int
-    RERANK_SCORE_FIELD_NUMBER: _builtins.int
-    SELECTION_PENALTY_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
     SELECTION_STEP_FIELD_NUMBER: _builtins.int
+    SELECTION_PENALTY_FIELD_NUMBER: _builtins.int
     DUPLICATE_OF_FIELD_NUMBER: _builtins.int
-    PLACE_FIELD_NUMBER: _builtins.int
-    QUERY_TYPE_BONUS_FIELD_NUMBER: _builtins.int
     chunk_number: _builtins.int
     """Number of the chunk, below 2^53."""
     chunk_id: _builtins.str
-    """Id of the chunk."""
-    dense_rank: _builtins.int
-    """Rank in the dense leg, from 1; unset when it was not found there."""
-    similarity: _builtins.float
-    """Cosine similarity, 0.0 to 1.0, higher is better."""
-    lexical_rank: _builtins.int
-    """Rank in the lexical leg, from 1; unset when it was not found there."""
-    lexical_raw_score: _builtins.float
-    """Score of the lexical engine before normalisation: 0 or more, higher is better, no upper
-    bound.
-    """
-    lexical_score: _builtins.float
-    """Score of the words as a share of the best: 0.0 to 1.0, higher is better."""
-    relevance_score: _builtins.float
-    """Final score: 0.0 to 1.0, higher is better."""
-    rank: _builtins.int
-    """Rank in the result, from 1; unset when it was not returned."""
-    fate: Global___CandidateFate.ValueType
-    """What became of it."""
-    fused_score: _builtins.float
-    """Score after fusion, before chapters and the reranker: 0.0 to 1.0."""
-    chapter_score: _builtins.float
-    """Mean of the two best fused scores of its chapter, 0.0 to 1.0; unset when chapters do not
-    count.
-    """
-    rerank_score: _builtins.float
-    """Score of the reranker on the scale of this query: 0.0 for the worst, 1.0 for the best it
-    scored; unset when it was not scored.
-    """
-    selection_penalty: _builtins.float
-    """What it lost when it was selected, for resembling better ones; 0 otherwise."""
-    selection_step: _builtins.int
-    """Place in the selection, from 1; unset when it was not selected."""
-    duplicate_of: _builtins.int
-    """Number of the better chunk that it repeats; unset unless it is a duplicate."""
+    """Id of the chunk; empty when it is not visible any more."""
     place: _builtins.str
     """Where the chunk stands: the source of its document and the headings above it."""
-    query_type_bonus: _builtins.float
-    """What the strategy of the query's type added: for a section that the query names, or for a better
-    neighbour; 0.0 to 1.0.
+    rank: _builtins.int
+    """Rank in the result, from 1; unset when it was not returned."""
+    fate: _builtins.str
+    """What became of it: `returned`, `below_threshold`, `beyond_top_k`, `duplicate`, `source_rejected`, `incomplete` or
+    `stale`.
     """
+    selection_step: _builtins.int
+    """Place in the selection of the `top_k`, from 1; unset when it was not selected."""
+    selection_penalty: _builtins.float
+    """What it lost when it was selected, for resembling better ones; 0 otherwise."""
+    duplicate_of: _builtins.int
+    """Number of the better chunk that it repeats; unset unless it is a duplicate."""
+    @_builtins.property
+    def score(self) -> Global___ScoreNode:
+        """Its relevance, 0.0 to 1.0, down to what was measured."""
+
     def __init__(
         self,
         *,
         chunk_number: _builtins.int = ...,
         chunk_id: _builtins.str = ...,
-        dense_rank: _builtins.int | None = ...,
-        similarity: _builtins.float | None = ...,
-        lexical_rank: _builtins.int | None = ...,
-        lexical_raw_score: _builtins.float | None = ...,
-        lexical_score: _builtins.float | None = ...,
-        relevance_score: _builtins.float = ...,
-        rank: _builtins.int | None = ...,
-        fate: Global___CandidateFate.ValueType = ...,
-        fused_score: _builtins.float = ...,
-        chapter_score: _builtins.float | None = ...,
-        rerank_score: _builtins.float | None = ...,
-        selection_penalty: _builtins.float = ...,
-        selection_step: _builtins.int | None = ...,
-        duplicate_of: _builtins.int | None = ...,
         place: _builtins.str = ...,
-        query_type_bonus: _builtins.float = ...,
+        rank: _builtins.int | None = ...,
+        fate: _builtins.str = ...,
+        score: Global___ScoreNode | None = ...,
+        selection_step: _builtins.int | None = ...,
+        selection_penalty: _builtins.float = ...,
+        duplicate_of: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "rank", b"rank", "rerank_score", b"rerank_score", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_duplicate_of", b"_duplicate_of", "_rank", b"_rank", "_selection_step", b"_selection_step", "duplicate_of", b"duplicate_of", "rank", b"rank", "score", b"score", "selection_step", b"selection_step"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score", "_dense_rank", b"_dense_rank", "_duplicate_of", b"_duplicate_of", "_lexical_rank", b"_lexical_rank", "_lexical_raw_score", b"_lexical_raw_score", "_lexical_score", b"_lexical_score", "_rank", b"_rank", "_rerank_score", b"_rerank_score", "_selection_step", b"_selection_step", "_similarity", b"_similarity", "chapter_score", b"chapter_score", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "dense_rank", b"dense_rank", "duplicate_of", b"duplicate_of", "fate", b"fate", "fused_score", b"fused_score", "lexical_rank", b"lexical_rank", "lexical_raw_score", b"lexical_raw_score", "lexical_score", b"lexical_score", "place", b"place", "query_type_bonus", b"query_type_bonus", "rank", b"rank", "relevance_score", b"relevance_score", "rerank_score", b"rerank_score", "selection_penalty", b"selection_penalty", "selection_step", b"selection_step", "similarity", b"similarity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_duplicate_of", b"_duplicate_of", "_rank", b"_rank", "_selection_step", b"_selection_step", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "duplicate_of", b"duplicate_of", "fate", b"fate", "place", b"place", "rank", b"rank", "score", b"score", "selection_penalty", b"selection_penalty", "selection_step", b"selection_step"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__chapter_score: _TypeAlias = _typing.Literal["chapter_score"]  # noqa: Y015
-    _WhichOneofArgType__chapter_score: _TypeAlias = _typing.Literal["_chapter_score", b"_chapter_score"]  # noqa: Y015
-    _WhichOneofReturnType__dense_rank: _TypeAlias = _typing.Literal["dense_rank"]  # noqa: Y015
-    _WhichOneofArgType__dense_rank: _TypeAlias = _typing.Literal["_dense_rank", b"_dense_rank"]  # noqa: Y015
     _WhichOneofReturnType__duplicate_of: _TypeAlias = _typing.Literal["duplicate_of"]  # noqa: Y015
     _WhichOneofArgType__duplicate_of: _TypeAlias = _typing.Literal["_duplicate_of", b"_duplicate_of"]  # noqa: Y015
-    _WhichOneofReturnType__lexical_rank: _TypeAlias = _typing.Literal["lexical_rank"]  # noqa: Y015
-    _WhichOneofArgType__lexical_rank: _TypeAlias = _typing.Literal["_lexical_rank", b"_lexical_rank"]  # noqa: Y015
-    _WhichOneofReturnType__lexical_raw_score: _TypeAlias = _typing.Literal["lexical_raw_score"]  # noqa: Y015
-    _WhichOneofArgType__lexical_raw_score: _TypeAlias = _typing.Literal["_lexical_raw_score", b"_lexical_raw_score"]  # noqa: Y015
-    _WhichOneofReturnType__lexical_score: _TypeAlias = _typing.Literal["lexical_score"]  # noqa: Y015
-    _WhichOneofArgType__lexical_score: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score"]  # noqa: Y015
     _WhichOneofReturnType__rank: _TypeAlias = _typing.Literal["rank"]  # noqa: Y015
     _WhichOneofArgType__rank: _TypeAlias = _typing.Literal["_rank", b"_rank"]  # noqa: Y015
-    _WhichOneofReturnType__rerank_score: _TypeAlias = _typing.Literal["rerank_score"]  # noqa: Y015
-    _WhichOneofArgType__rerank_score: _TypeAlias = _typing.Literal["_rerank_score", b"_rerank_score"]  # noqa: Y015
     _WhichOneofReturnType__selection_step: _TypeAlias = _typing.Literal["selection_step"]  # noqa: Y015
     _WhichOneofArgType__selection_step: _TypeAlias = _typing.Literal["_selection_step", b"_selection_step"]  # noqa: Y015
-    _WhichOneofReturnType__similarity: _TypeAlias = _typing.Literal["similarity"]  # noqa: Y015
-    _WhichOneofArgType__similarity: _TypeAlias = _typing.Literal["_similarity", b"_similarity"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__chapter_score) -> _WhichOneofReturnType__chapter_score | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__dense_rank) -> _WhichOneofReturnType__dense_rank | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__duplicate_of) -> _WhichOneofReturnType__duplicate_of | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__lexical_rank) -> _WhichOneofReturnType__lexical_rank | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__lexical_raw_score) -> _WhichOneofReturnType__lexical_raw_score | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__lexical_score) -> _WhichOneofReturnType__lexical_score | None: ...
-    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rank) -> _WhichOneofReturnType__rank | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__rerank_score) -> _WhichOneofReturnType__rerank_score | None: ...
-    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__selection_step) -> _WhichOneofReturnType__selection_step | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__similarity) -> _WhichOneofReturnType__similarity | None: ...
 
 Global___ExplainCandidate: _TypeAlias = ExplainCandidate  # noqa: Y015

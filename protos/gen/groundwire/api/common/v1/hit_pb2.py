@@ -22,13 +22,11 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
-from groundwire.api.common.v1 import document_format_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_document__format__pb2
+from groundwire.api.common.v1 import chunk_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_chunk__pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_metadata__value__pb2
-from groundwire.api.common.v1 import span_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_span__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"groundwire/api/common/v1/hit.proto\x12\x18groundwire.api.common.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a.groundwire/api/common/v1/document_format.proto\x1a-groundwire/api/common/v1/metadata_value.proto\x1a#groundwire/api/common/v1/span.proto\"\xa0\t\n\x03Hit\x12\x0c\n\x04rank\x18\x01 \x01(\x05\x12\x10\n\x08\x63hunk_id\x18\x02 \x01(\t\x12\x14\n\x0c\x63hunk_number\x18\x03 \x01(\x03\x12\x13\n\x0b\x64ocument_id\x18\x04 \x01(\t\x12\x12\n\nsource_uri\x18\x05 \x01(\t\x12\x12\n\ngeneration\x18\x06 \x01(\x05\x12\x17\n\x0frelevance_score\x18\x07 \x01(\x01\x12\x0f\n\x07\x63ontent\x18\x08 \x01(\t\x12,\n\x04span\x18\t \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x17\n\x0fsection_heading\x18\n \x01(\t\x12\x0f\n\x07section\x18\x0b \x01(\t\x12\x0f\n\x07\x63hapter\x18\x0c \x01(\t\x12\x14\n\x0cpage_numbers\x18\r \x03(\x05\x12\r\n\x05title\x18\x0e \x01(\t\x12=\n\x08metadata\x18\x0f \x03(\x0b\x32+.groundwire.api.common.v1.Hit.MetadataEntry\x12\x17\n\nsimilarity\x18\x10 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\rlexical_score\x18\x11 \x01(\x01H\x01\x88\x01\x01\x12\x14\n\x0csequence_num\x18\x12 \x01(\x05\x12\x16\n\x0ehierarchy_path\x18\x13 \x03(\t\x12\r\n\x05level\x18\x14 \x01(\x05\x12\x13\n\x0btoken_count\x18\x15 \x01(\x05\x12\x14\n\x0c\x63ontent_hash\x18\x16 \x01(\t\x12\x15\n\rprev_chunk_id\x18\x17 \x01(\t\x12\x15\n\rnext_chunk_id\x18\x18 \x01(\t\x12\x1a\n\x12overlap_prev_chars\x18\x19 \x01(\x05\x12\x1a\n\x12overlap_next_chars\x18\x1a \x01(\x05\x12\x38\n\x06\x66ormat\x18\x1b \x01(\x0e\x32(.groundwire.api.common.v1.DocumentFormat\x12\x10\n\x08\x63reators\x18\x1c \x03(\t\x12\x10\n\x08subjects\x18\x1d \x03(\t\x12\x13\n\x0b\x64\x65scription\x18\x1e \x01(\t\x12\x30\n\x0c\x64\x61te_created\x18\x1f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08language\x18  \x01(\t\x12\x10\n\x08\x63\x61tegory\x18! \x01(\t\x12\x0c\n\x04tags\x18\" \x03(\t\x12\x0f\n\x07project\x18# \x01(\t\x12/\n\x0bingest_time\x18$ \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12>\n\tflat_view\x18% \x03(\x0b\x32+.groundwire.api.common.v1.Hit.FlatViewEntry\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\x1aX\n\rFlatViewEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\x42\r\n\x0b_similarityB\x10\n\x0e_lexical_scoreB]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"groundwire/api/common/v1/hit.proto\x12\x18groundwire.api.common.v1\x1a$groundwire/api/common/v1/chunk.proto\x1a-groundwire/api/common/v1/metadata_value.proto\"\xcc\x02\n\x03Hit\x12\x0c\n\x04rank\x18\x01 \x01(\x05\x12\x17\n\x0frelevance_score\x18\x02 \x01(\x01\x12\x17\n\nsimilarity\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x1a\n\rlexical_score\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12.\n\x05\x63hunk\x18\x05 \x01(\x0b\x32\x1f.groundwire.api.common.v1.Chunk\x12>\n\tflat_view\x18\x06 \x03(\x0b\x32+.groundwire.api.common.v1.Hit.FlatViewEntry\x1aX\n\rFlatViewEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\x42\r\n\x0b_similarityB\x10\n\x0e_lexical_score*\\\n\x07HitView\x12\x18\n\x14HIT_VIEW_UNSPECIFIED\x10\x00\x12\x10\n\x0cHIT_VIEW_IDS\x10\x01\x12\x12\n\x0eHIT_VIEW_BASIC\x10\x02\x12\x11\n\rHIT_VIEW_FULL\x10\x03\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,14 +34,12 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.common.v1.hi
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
-  _globals['_HIT_METADATAENTRY']._loaded_options = None
-  _globals['_HIT_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_HIT_FLATVIEWENTRY']._loaded_options = None
   _globals['_HIT_FLATVIEWENTRY']._serialized_options = b'8\001'
-  _globals['_HIT']._serialized_start=230
-  _globals['_HIT']._serialized_end=1414
-  _globals['_HIT_METADATAENTRY']._serialized_start=1203
-  _globals['_HIT_METADATAENTRY']._serialized_end=1291
-  _globals['_HIT_FLATVIEWENTRY']._serialized_start=1293
-  _globals['_HIT_FLATVIEWENTRY']._serialized_end=1381
+  _globals['_HITVIEW']._serialized_start=484
+  _globals['_HITVIEW']._serialized_end=576
+  _globals['_HIT']._serialized_start=150
+  _globals['_HIT']._serialized_end=482
+  _globals['_HIT_FLATVIEWENTRY']._serialized_start=361
+  _globals['_HIT_FLATVIEWENTRY']._serialized_end=449
 # @@protoc_insertion_point(module_scope)

@@ -6,11 +6,10 @@ Search results."""
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
-from groundwire.api.common.v1 import document_format_pb2 as _document_format_pb2
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as _metadata_value_pb2
-from groundwire.api.common.v1 import span_pb2 as _span_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -22,32 +21,49 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _HitView:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _HitViewEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HitView.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    HIT_VIEW_UNSPECIFIED: _HitView.ValueType  # 0
+    """Not given: `BASIC`."""
+    HIT_VIEW_IDS: _HitView.ValueType  # 1
+    """Of chunks `chunk_id`, `chunk_number`, `document_id`, `generation` and `span`; no documents."""
+    HIT_VIEW_BASIC: _HitView.ValueType  # 2
+    """Besides, of chunks `content`, `source_uri`, `sequence_num`, `chapter`, `section`, `section_heading`, `hierarchy_path`,
+    `level`, `page_numbers`, `tags` and `metadata`; of documents `document_id`, `collection`, `source_uri`, `format`,
+    `generation`, `display_title`, and of their `fields` `title`, `creators`, `date_created`, `language`, `category` and
+    `project`.
+    """
+    HIT_VIEW_FULL: _HitView.ValueType  # 3
+    """Whole chunks and whole documents."""
+
+class HitView(_HitView, metaclass=_HitViewEnumTypeWrapper):
+    """How much a search tells of what it found. Rank and scores are always there."""
+
+HIT_VIEW_UNSPECIFIED: HitView.ValueType  # 0
+"""Not given: `BASIC`."""
+HIT_VIEW_IDS: HitView.ValueType  # 1
+"""Of chunks `chunk_id`, `chunk_number`, `document_id`, `generation` and `span`; no documents."""
+HIT_VIEW_BASIC: HitView.ValueType  # 2
+"""Besides, of chunks `content`, `source_uri`, `sequence_num`, `chapter`, `section`, `section_heading`, `hierarchy_path`,
+`level`, `page_numbers`, `tags` and `metadata`; of documents `document_id`, `collection`, `source_uri`, `format`,
+`generation`, `display_title`, and of their `fields` `title`, `creators`, `date_created`, `language`, `category` and
+`project`.
+"""
+HIT_VIEW_FULL: HitView.ValueType  # 3
+"""Whole chunks and whole documents."""
+Global___HitView: _TypeAlias = HitView  # noqa: Y015
+
 @_typing.final
 class Hit(_message.Message):
-    """A chunk that a search found, with its scores and the fields of its document."""
+    """A chunk that a search found, with its scores. Its document is among the `documents` of the response, under
+    `chunk.document_id`.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
-
-    @_typing.final
-    class MetadataEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        @_builtins.property
-        def value(self) -> _metadata_value_pb2.MetadataValue: ...
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _metadata_value_pb2.MetadataValue | None = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
     class FlatViewEntry(_message.Message):
@@ -71,191 +87,46 @@ class Hit(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     RANK_FIELD_NUMBER: _builtins.int
-    CHUNK_ID_FIELD_NUMBER: _builtins.int
-    CHUNK_NUMBER_FIELD_NUMBER: _builtins.int
-    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
-    SOURCE_URI_FIELD_NUMBER: _builtins.int
-    GENERATION_FIELD_NUMBER: _builtins.int
     RELEVANCE_SCORE_FIELD_NUMBER: _builtins.int
-    CONTENT_FIELD_NUMBER: _builtins.int
-    SPAN_FIELD_NUMBER: _builtins.int
-    SECTION_HEADING_FIELD_NUMBER: _builtins.int
-    SECTION_FIELD_NUMBER: _builtins.int
-    CHAPTER_FIELD_NUMBER: _builtins.int
-    PAGE_NUMBERS_FIELD_NUMBER: _builtins.int
-    TITLE_FIELD_NUMBER: _builtins.int
-    METADATA_FIELD_NUMBER: _builtins.int
     SIMILARITY_FIELD_NUMBER: _builtins.int
     LEXICAL_SCORE_FIELD_NUMBER: _builtins.int
-    SEQUENCE_NUM_FIELD_NUMBER: _builtins.int
-    HIERARCHY_PATH_FIELD_NUMBER: _builtins.int
-    LEVEL_FIELD_NUMBER: _builtins.int
-    TOKEN_COUNT_FIELD_NUMBER: _builtins.int
-    CONTENT_HASH_FIELD_NUMBER: _builtins.int
-    PREV_CHUNK_ID_FIELD_NUMBER: _builtins.int
-    NEXT_CHUNK_ID_FIELD_NUMBER: _builtins.int
-    OVERLAP_PREV_CHARS_FIELD_NUMBER: _builtins.int
-    OVERLAP_NEXT_CHARS_FIELD_NUMBER: _builtins.int
-    FORMAT_FIELD_NUMBER: _builtins.int
-    CREATORS_FIELD_NUMBER: _builtins.int
-    SUBJECTS_FIELD_NUMBER: _builtins.int
-    DESCRIPTION_FIELD_NUMBER: _builtins.int
-    DATE_CREATED_FIELD_NUMBER: _builtins.int
-    LANGUAGE_FIELD_NUMBER: _builtins.int
-    CATEGORY_FIELD_NUMBER: _builtins.int
-    TAGS_FIELD_NUMBER: _builtins.int
-    PROJECT_FIELD_NUMBER: _builtins.int
-    INGEST_TIME_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
     FLAT_VIEW_FIELD_NUMBER: _builtins.int
     rank: _builtins.int
     """Place in the result, from 1 without gaps."""
-    chunk_id: _builtins.str
-    """Id of the chunk; occurs once in a result."""
-    chunk_number: _builtins.int
-    """Number of the chunk: unique in the system, never reused, below 2^53."""
-    document_id: _builtins.str
-    """Document it belongs to."""
-    source_uri: _builtins.str
-    """Source of the document, exactly as it was sent. `source_url` of the web profile; never
-    empty.
-    """
-    generation: _builtins.int
-    """Generation of the document that was searched, from 1."""
     relevance_score: _builtins.float
-    """What results are ordered by and `min_relevance` tests: 0.0 to 1.0, higher is better.
-    Similarity fused with the words' score on the scale of the similarities of this query.
+    """What results are ordered by and `min_relevance` tests: 0.0 to 1.0, higher is better. Similarity fused with the
+    words' score on the scale of the similarities of this query.
     """
-    content: _builtins.str
-    """The chunk's text, verbatim."""
-    section_heading: _builtins.str
-    """Nearest heading above; never empty. Also known as `section_title`."""
-    section: _builtins.str
-    """Section within the chapter; empty when there is none."""
-    chapter: _builtins.str
-    """Chapter; never empty."""
-    title: _builtins.str
-    """Title of the document; never empty (falls back to the last segment of the source)."""
     similarity: _builtins.float
-    """Cosine similarity of query and chunk, negative ones as 0: 0.0 to 1.0, higher is better.
-    Unset when the search ran no vectors.
-    """
+    """Cosine similarity of query and chunk, negative ones as 0: 0.0 to 1.0, higher is better."""
     lexical_score: _builtins.float
-    """Score of the words as a share of the best in this search: 0.0 to 1.0, higher is better; 0
-    when no word matched. Unset when the search ran no words.
+    """Score of the words as a share of the best in this search: 0.0 to 1.0, higher is better; 0 when no word matched.
+    Unset when the search looked for no words.
     """
-    sequence_num: _builtins.int
-    """Place in the document, from 0. Also known as `chunk_index`."""
-    level: _builtins.int
-    """Depth: 0 document, 1 chapter, 2 section, 3 paragraph."""
-    token_count: _builtins.int
-    """Tokens of `content`."""
-    content_hash: _builtins.str
-    """SHA-256 of the UTF-8 bytes of `content`, 64 lower-case hex digits."""
-    prev_chunk_id: _builtins.str
-    """Chunk before; empty for the first."""
-    next_chunk_id: _builtins.str
-    """Chunk after; empty for the last."""
-    overlap_prev_chars: _builtins.int
-    """Code points shared with the chunk before."""
-    overlap_next_chars: _builtins.int
-    """Code points shared with the chunk after."""
-    format: _document_format_pb2.DocumentFormat.ValueType
-    """Format of the document."""
-    description: _builtins.str
-    """Description of the document; empty when it has none."""
-    language: _builtins.str
-    """Language of the document, ISO 639-1."""
-    category: _builtins.str
-    """Category of the document; empty when it has none."""
-    project: _builtins.str
-    """Project of the document; empty when it has none."""
     @_builtins.property
-    def span(self) -> _span_pb2.Span:
-        """Where it stands in the canonical text of this generation; the slice equals `content`."""
-
-    @_builtins.property
-    def page_numbers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Pages, rising, from 1, without gaps; empty for formats without pages."""
-
-    @_builtins.property
-    def metadata(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
-        """The caller's own keys of the document, overlaid by those of the chunk."""
-
-    @_builtins.property
-    def hierarchy_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Headings above, outermost first."""
-
-    @_builtins.property
-    def creators(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Creators of the document, in the caller's order."""
-
-    @_builtins.property
-    def subjects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Subjects of the document."""
-
-    @_builtins.property
-    def date_created(self) -> _timestamp_pb2.Timestamp:
-        """Creation date of the document's content; unset when unknown."""
-
-    @_builtins.property
-    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tags of the document and of the chunk itself."""
-
-    @_builtins.property
-    def ingest_time(self) -> _timestamp_pb2.Timestamp:
-        """When this generation was ingested."""
+    def chunk(self) -> _chunk_pb2.Chunk:
+        """The chunk, as far as the view goes; it occurs once in a result. Never with its vector."""
 
     @_builtins.property
     def flat_view(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
-        """With `include_flat_view`: the flat record under the names of the profile's source design,
-        such as `doc_id`, `source`, `chunk_index`, `char_start`, `section_title`, `source_url`. Keys without a
-        value are absent.
+        """With `include_flat_view`: the flat record under the names of the profile's source design, such as `doc_id`, `source`,
+        `chunk_index`, `char_start`, `section_title`, `source_url`. Keys without a value are absent.
         """
 
     def __init__(
         self,
         *,
         rank: _builtins.int = ...,
-        chunk_id: _builtins.str = ...,
-        chunk_number: _builtins.int = ...,
-        document_id: _builtins.str = ...,
-        source_uri: _builtins.str = ...,
-        generation: _builtins.int = ...,
         relevance_score: _builtins.float = ...,
-        content: _builtins.str = ...,
-        span: _span_pb2.Span | None = ...,
-        section_heading: _builtins.str = ...,
-        section: _builtins.str = ...,
-        chapter: _builtins.str = ...,
-        page_numbers: _abc.Iterable[_builtins.int] | None = ...,
-        title: _builtins.str = ...,
-        metadata: _abc.Mapping[_builtins.str, _metadata_value_pb2.MetadataValue] | None = ...,
         similarity: _builtins.float | None = ...,
         lexical_score: _builtins.float | None = ...,
-        sequence_num: _builtins.int = ...,
-        hierarchy_path: _abc.Iterable[_builtins.str] | None = ...,
-        level: _builtins.int = ...,
-        token_count: _builtins.int = ...,
-        content_hash: _builtins.str = ...,
-        prev_chunk_id: _builtins.str = ...,
-        next_chunk_id: _builtins.str = ...,
-        overlap_prev_chars: _builtins.int = ...,
-        overlap_next_chars: _builtins.int = ...,
-        format: _document_format_pb2.DocumentFormat.ValueType = ...,
-        creators: _abc.Iterable[_builtins.str] | None = ...,
-        subjects: _abc.Iterable[_builtins.str] | None = ...,
-        description: _builtins.str = ...,
-        date_created: _timestamp_pb2.Timestamp | None = ...,
-        language: _builtins.str = ...,
-        category: _builtins.str = ...,
-        tags: _abc.Iterable[_builtins.str] | None = ...,
-        project: _builtins.str = ...,
-        ingest_time: _timestamp_pb2.Timestamp | None = ...,
+        chunk: _chunk_pb2.Chunk | None = ...,
         flat_view: _abc.Mapping[_builtins.str, _metadata_value_pb2.MetadataValue] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "date_created", b"date_created", "ingest_time", b"ingest_time", "lexical_score", b"lexical_score", "similarity", b"similarity", "span", b"span"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "chunk", b"chunk", "lexical_score", b"lexical_score", "similarity", b"similarity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "category", b"category", "chapter", b"chapter", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "content", b"content", "content_hash", b"content_hash", "creators", b"creators", "date_created", b"date_created", "description", b"description", "document_id", b"document_id", "flat_view", b"flat_view", "format", b"format", "generation", b"generation", "hierarchy_path", b"hierarchy_path", "ingest_time", b"ingest_time", "language", b"language", "level", b"level", "lexical_score", b"lexical_score", "metadata", b"metadata", "next_chunk_id", b"next_chunk_id", "overlap_next_chars", b"overlap_next_chars", "overlap_prev_chars", b"overlap_prev_chars", "page_numbers", b"page_numbers", "prev_chunk_id", b"prev_chunk_id", "project", b"project", "rank", b"rank", "relevance_score", b"relevance_score", "section", b"section", "section_heading", b"section_heading", "sequence_num", b"sequence_num", "similarity", b"similarity", "source_uri", b"source_uri", "span", b"span", "subjects", b"subjects", "tags", b"tags", "title", b"title", "token_count", b"token_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score", "_similarity", b"_similarity", "chunk", b"chunk", "flat_view", b"flat_view", "lexical_score", b"lexical_score", "rank", b"rank", "relevance_score", b"relevance_score", "similarity", b"similarity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__lexical_score: _TypeAlias = _typing.Literal["lexical_score"]  # noqa: Y015
     _WhichOneofArgType__lexical_score: _TypeAlias = _typing.Literal["_lexical_score", b"_lexical_score"]  # noqa: Y015

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
 from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
 from groundwire.api.common.v1 import search_mode_pb2 as _search_mode_pb2
 import builtins as _builtins
@@ -43,6 +44,8 @@ class RetrievalOptions(_message.Message):
     INCLUDE_FLAT_VIEW_FIELD_NUMBER: _builtins.int
     DIVERSITY_FIELD_NUMBER: _builtins.int
     RERANK_FIELD_NUMBER: _builtins.int
+    VIEW_FIELD_NUMBER: _builtins.int
+    INCLUDE_REPORT_FIELD_NUMBER: _builtins.int
     top_k: _builtins.int
     """Optional. Most results to return, 1 to 100; unset means the collection's default (5). Otherwise
     INVALID_ARGUMENT.
@@ -52,11 +55,11 @@ class RetrievalOptions(_message.Message):
     web and book, else 0.0). Otherwise INVALID_ARGUMENT.
     """
     mode: _search_mode_pb2.SearchMode.ValueType
-    """Optional. Which legs run; unset means the collection's default."""
+    """Optional. What is searched; unset means the collection's default."""
     order_by: _search_mode_pb2.OrderBy.ValueType
     """Optional. Order of the results; unset means by relevance."""
     dense_weight: _builtins.float
-    """Optional. Share of the dense leg in the fusion, 0.0 to 1.0; unset means the collection's default. Ignored
+    """Optional. Share of the vectors in the fusion, 0.0 to 1.0; unset means the collection's default. Ignored
     unless hybrid.
     """
     self_query: _builtins.bool
@@ -79,7 +82,7 @@ class RetrievalOptions(_message.Message):
     SNAPSHOT_EXPIRED; one that is not reached yet is INVALID_ARGUMENT.
     """
     explain: _builtins.bool
-    """Optional. Adds the explain plan to the response."""
+    """Optional. Adds the explain plan to the response; its content is unstable."""
     include_flat_view: _builtins.bool
     """Optional. Adds the flat view to every hit."""
     diversity: _builtins.float
@@ -91,9 +94,13 @@ class RetrievalOptions(_message.Message):
     """Optional. Lets the server's reranker order the best candidates; unset means the server's setting.
     FAILED_PRECONDITION with MISSING_EXTRA where the server has none.
     """
+    view: _hit_pb2.HitView.ValueType
+    """Optional. How much to return of what was found; unset means `HIT_VIEW_BASIC`."""
+    include_report: _builtins.bool
+    """Optional. Adds the report to the response; has no effect on questions."""
     @_builtins.property
     def filter(self) -> _metadata_filter_pb2.MetadataFilter:
-        """Optional. Only chunks that satisfy it are searched; applied before ranking, on every leg."""
+        """Optional. Only chunks that satisfy it are searched; applied before ranking, to vectors and words."""
 
     @_builtins.property
     def query_types(self) -> _containers.RepeatedScalarFieldContainer[_search_mode_pb2.QueryType.ValueType]:
@@ -121,10 +128,12 @@ class RetrievalOptions(_message.Message):
         include_flat_view: _builtins.bool = ...,
         diversity: _builtins.float | None = ...,
         rerank: _builtins.bool | None = ...,
+        view: _hit_pb2.HitView.ValueType = ...,
+        include_report: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "dense_weight", b"dense_weight", "diversity", b"diversity", "filter", b"filter", "min_relevance", b"min_relevance", "rerank", b"rerank", "snapshot", b"snapshot", "top_k", b"top_k"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "rerank", b"rerank", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates", "_dense_weight", b"_dense_weight", "_diversity", b"_diversity", "_min_relevance", b"_min_relevance", "_rerank", b"_rerank", "_snapshot", b"_snapshot", "_top_k", b"_top_k", "collapse_duplicates", b"collapse_duplicates", "consistency_token", b"consistency_token", "dense_weight", b"dense_weight", "diversity", b"diversity", "exact", b"exact", "explain", b"explain", "filter", b"filter", "include_flat_view", b"include_flat_view", "include_report", b"include_report", "min_relevance", b"min_relevance", "mode", b"mode", "order_by", b"order_by", "query_types", b"query_types", "rerank", b"rerank", "self_query", b"self_query", "snapshot", b"snapshot", "strategy", b"strategy", "top_k", b"top_k", "view", b"view"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__collapse_duplicates: _TypeAlias = _typing.Literal["collapse_duplicates"]  # noqa: Y015
     _WhichOneofArgType__collapse_duplicates: _TypeAlias = _typing.Literal["_collapse_duplicates", b"_collapse_duplicates"]  # noqa: Y015

@@ -32,7 +32,7 @@ class _SearchModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SearchMode
     """Words only (BM25)."""
 
 class SearchMode(_SearchMode, metaclass=_SearchModeEnumTypeWrapper):
-    """Which legs a search runs."""
+    """What a search goes by."""
 
 SEARCH_MODE_UNSPECIFIED: SearchMode.ValueType  # 0
 """Not given: the collection's default."""

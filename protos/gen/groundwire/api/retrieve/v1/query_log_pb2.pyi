@@ -53,7 +53,7 @@ class QueryLog(_message.Message):
     collection: _builtins.str
     """Name of the collection."""
     mode: _search_mode_pb2.SearchMode.ValueType
-    """Legs that ran; unspecified when it failed before."""
+    """What was searched; unspecified when it failed before."""
     error_reason: _builtins.str
     """Reason of the failure, a value of `ErrorReason` without its prefix; empty when it was
     served.

@@ -5,7 +5,6 @@ The service that searches."""
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
-from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -13,13 +12,14 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.rpc import status_pb2 as _status_pb2
 from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import degraded_stage_pb2 as _degraded_stage_pb2
+from groundwire.api.common.v1 import document_pb2 as _document_pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as _explain_plan_pb2
 from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
 from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
 from groundwire.api.common.v1 import retrieval_options_pb2 as _retrieval_options_pb2
 from groundwire.api.common.v1 import search_mode_pb2 as _search_mode_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
-from groundwire.api.retrieve.v1 import quality_pb2 as _quality_pb2
+from groundwire.api.retrieve.v1 import retrieve_report_pb2 as _retrieve_report_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -121,40 +121,13 @@ class RetrieveResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RESULTS_FIELD_NUMBER: _builtins.int
-    QUERY_TEXT_FIELD_NUMBER: _builtins.int
-    RETRIEVAL_COUNT_FIELD_NUMBER: _builtins.int
-    QUERY_EMBEDDING_TIME_FIELD_NUMBER: _builtins.int
-    SEARCH_TIME_FIELD_NUMBER: _builtins.int
-    TOTAL_TIME_FIELD_NUMBER: _builtins.int
-    MODE_FIELD_NUMBER: _builtins.int
-    ORDER_BY_FIELD_NUMBER: _builtins.int
-    QUERY_TYPE_FIELD_NUMBER: _builtins.int
-    APPLIED_QUERY_TYPE_FIELD_NUMBER: _builtins.int
-    QUALITY_FIELD_NUMBER: _builtins.int
-    STATES_FIELD_NUMBER: _builtins.int
-    QUERY_TIME_FIELD_NUMBER: _builtins.int
-    PROCESS_TIME_FIELD_NUMBER: _builtins.int
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
     SNAPSHOT_FIELD_NUMBER: _builtins.int
     CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
-    APPLIED_FILTER_FIELD_NUMBER: _builtins.int
     DEGRADED_STAGES_FIELD_NUMBER: _builtins.int
-    EXPLAIN_PLAN_FIELD_NUMBER: _builtins.int
     LOG_ID_FIELD_NUMBER: _builtins.int
-    EMBEDDING_MODEL_FIELD_NUMBER: _builtins.int
-    CHOSEN_SECTIONS_FIELD_NUMBER: _builtins.int
-    FROM_CACHE_FIELD_NUMBER: _builtins.int
-    query_text: _builtins.str
-    """The query, exactly as it was sent."""
-    retrieval_count: _builtins.int
-    """Number of `results`."""
-    mode: _search_mode_pb2.SearchMode.ValueType
-    """Legs that ran."""
-    order_by: _search_mode_pb2.OrderBy.ValueType
-    """Order of the results."""
-    query_type: _search_mode_pb2.QueryType.ValueType
-    """Type the query was classified as."""
-    applied_query_type: _search_mode_pb2.QueryType.ValueType
-    """Type whose strategy was applied."""
+    REPORT_FIELD_NUMBER: _builtins.int
+    EXPLAIN_PLAN_FIELD_NUMBER: _builtins.int
     snapshot: _builtins.int
     """Catalog position that was read; give it as `snapshot` to read the same again."""
     consistency_token: _builtins.str
@@ -163,134 +136,45 @@ class RetrieveResponse(_message.Message):
     """Id of the query in the log; empty when it was not logged, which `RECORDING` among
     `degraded_stages` says unless the server keeps no log.
     """
-    embedding_model: _builtins.str
-    """Model of the vectors that were compared."""
-    from_cache: _builtins.bool
-    """The response was remembered from an equal search: nothing in the collection has changed since, and
-    nothing was embedded or searched for this call.
-    """
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
         """Distinct chunks, ranks 1 to n; falling `relevance_score` unless ordered otherwise."""
 
     @_builtins.property
-    def query_embedding_time(self) -> _duration_pb2.Duration:
-        """Time to make the query's vector; zero when it was given or not needed, and with `from_cache`."""
-
-    @_builtins.property
-    def search_time(self) -> _duration_pb2.Duration:
-        """Time of the legs, the fusion and the join; zero with `from_cache`."""
-
-    @_builtins.property
-    def total_time(self) -> _duration_pb2.Duration:
-        """Time from receipt to response; at least the two above together."""
-
-    @_builtins.property
-    def quality(self) -> _quality_pb2.QualityMetrics:
-        """How good the result is."""
-
-    @_builtins.property
-    def states(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.QueryStateChange]:
-        """The states the query went through, in order: all six, or `RECEIVED` and `COMPLETED` with `from_cache`."""
-
-    @_builtins.property
-    def query_time(self) -> _timestamp_pb2.Timestamp:
-        """When the query was asked, as given or received."""
-
-    @_builtins.property
-    def process_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was processed; not before `query_time`."""
-
-    @_builtins.property
-    def applied_filter(self) -> _metadata_filter_pb2.MetadataFilter:
-        """Filter that was applied, given and derived ones together; unset when there was none."""
+    def documents(self) -> _containers.RepeatedCompositeFieldContainer[_document_pb2.Document]:
+        """The documents of `results`, each once, in the order of their first hit; none with `HIT_VIEW_IDS`."""
 
     @_builtins.property
     def degraded_stages(self) -> _containers.RepeatedScalarFieldContainer[_degraded_stage_pb2.DegradedStage.ValueType]:
         """Parts that were left out while the rest worked."""
 
     @_builtins.property
-    def explain_plan(self) -> _explain_plan_pb2.ExplainPlan:
-        """How the ranking came about, when asked for."""
+    def report(self) -> _retrieve_report_pb2.RetrieveReport:
+        """How the search went, with `include_report`."""
 
     @_builtins.property
-    def chosen_sections(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChosenSection]:
-        """With `TOP_DOWN`: the chapters and sections that were searched, best first."""
+    def explain_plan(self) -> _explain_plan_pb2.ExplainPlan:
+        """How the ranking came about, with `explain`."""
 
     def __init__(
         self,
         *,
         results: _abc.Iterable[_hit_pb2.Hit] | None = ...,
-        query_text: _builtins.str = ...,
-        retrieval_count: _builtins.int = ...,
-        query_embedding_time: _duration_pb2.Duration | None = ...,
-        search_time: _duration_pb2.Duration | None = ...,
-        total_time: _duration_pb2.Duration | None = ...,
-        mode: _search_mode_pb2.SearchMode.ValueType = ...,
-        order_by: _search_mode_pb2.OrderBy.ValueType = ...,
-        query_type: _search_mode_pb2.QueryType.ValueType = ...,
-        applied_query_type: _search_mode_pb2.QueryType.ValueType = ...,
-        quality: _quality_pb2.QualityMetrics | None = ...,
-        states: _abc.Iterable[_quality_pb2.QueryStateChange] | None = ...,
-        query_time: _timestamp_pb2.Timestamp | None = ...,
-        process_time: _timestamp_pb2.Timestamp | None = ...,
+        documents: _abc.Iterable[_document_pb2.Document] | None = ...,
         snapshot: _builtins.int = ...,
         consistency_token: _builtins.str = ...,
-        applied_filter: _metadata_filter_pb2.MetadataFilter | None = ...,
         degraded_stages: _abc.Iterable[_degraded_stage_pb2.DegradedStage.ValueType] | None = ...,
-        explain_plan: _explain_plan_pb2.ExplainPlan | None = ...,
         log_id: _builtins.str = ...,
-        embedding_model: _builtins.str = ...,
-        chosen_sections: _abc.Iterable[Global___ChosenSection] | None = ...,
-        from_cache: _builtins.bool = ...,
+        report: _retrieve_report_pb2.RetrieveReport | None = ...,
+        explain_plan: _explain_plan_pb2.ExplainPlan | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "explain_plan", b"explain_plan", "process_time", b"process_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_time", b"query_time", "search_time", b"search_time", "total_time", b"total_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["explain_plan", b"explain_plan", "report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_filter", b"applied_filter", "applied_query_type", b"applied_query_type", "chosen_sections", b"chosen_sections", "consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "embedding_model", b"embedding_model", "explain_plan", b"explain_plan", "from_cache", b"from_cache", "log_id", b"log_id", "mode", b"mode", "order_by", b"order_by", "process_time", b"process_time", "quality", b"quality", "query_embedding_time", b"query_embedding_time", "query_text", b"query_text", "query_time", b"query_time", "query_type", b"query_type", "results", b"results", "retrieval_count", b"retrieval_count", "search_time", b"search_time", "snapshot", b"snapshot", "states", b"states", "total_time", b"total_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "log_id", b"log_id", "report", b"report", "results", b"results", "snapshot", b"snapshot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RetrieveResponse: _TypeAlias = RetrieveResponse  # noqa: Y015
-
-@_typing.final
-class ChosenSection(_message.Message):
-    """A chapter or section that a top-down search chose."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
-    HIERARCHY_PATH_FIELD_NUMBER: _builtins.int
-    SCORE_FIELD_NUMBER: _builtins.int
-    FIRST_SEQUENCE_NUM_FIELD_NUMBER: _builtins.int
-    LAST_SEQUENCE_NUM_FIELD_NUMBER: _builtins.int
-    document_id: _builtins.str
-    """Document it belongs to."""
-    score: _builtins.float
-    """How well its title and its text or first words answer the query: 0.0 to 1.0, higher is better."""
-    first_sequence_num: _builtins.int
-    """Sequence number of its first chunk."""
-    last_sequence_num: _builtins.int
-    """Sequence number of its last chunk."""
-    @_builtins.property
-    def hierarchy_path(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Its headings, outermost first, itself last; empty for a document without headings."""
-
-    def __init__(
-        self,
-        *,
-        document_id: _builtins.str = ...,
-        hierarchy_path: _abc.Iterable[_builtins.str] | None = ...,
-        score: _builtins.float = ...,
-        first_sequence_num: _builtins.int = ...,
-        last_sequence_num: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "first_sequence_num", b"first_sequence_num", "hierarchy_path", b"hierarchy_path", "last_sequence_num", b"last_sequence_num", "score", b"score"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ChosenSection: _TypeAlias = ChosenSection  # noqa: Y015
 
 @_typing.final
 class BatchRetrieveRequest(_message.Message):

@@ -174,15 +174,16 @@ def _to_row(message: Message) -> session_rows.NewMessage:
         return row
     answer = to_answer(message.answer)
     # Apart, because it holds texts of documents that the answer does not quote: those may be deleted one day.
-    found = answer_pb2.Answer(hits=answer.hits)
+    found = answer_pb2.Answer(hits=answer.hits, documents=answer.documents)
     if answer.HasField("explain_plan"):
         found.explain_plan.CopyFrom(answer.explain_plan)
     answer.ClearField("hits")
+    answer.ClearField("documents")
     answer.ClearField("explain_plan")
     return replace(
         row,
         answer=answer.SerializeToString(),
         found=found.SerializeToString(),
         cited=tuple(sorted({citation.document_id for citation in message.answer.citations})),
-        shown=tuple(sorted({hit.document_id for hit in found.hits})),
+        shown=tuple(sorted(message.shown)),
     )

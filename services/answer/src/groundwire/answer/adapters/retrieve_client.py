@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from itertools import compress
 from typing import Any, Protocol
 
@@ -12,7 +12,9 @@ from groundwire.answer.domain.answer import SearchReport
 from groundwire.answer.domain.passage import Passage
 from groundwire.answer.ports import Retrieval, Search
 from groundwire.api.common.v1 import (
+    chunk_pb2,
     document_format_pb2,
+    document_pb2,
     hit_pb2,
     metadata_filter_pb2,
     retrieval_options_pb2,
@@ -29,6 +31,7 @@ from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membe
 from groundwire.kernel.spans import Span
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.filter_messages import to_filter_message
+from groundwire.rpc.hit_views import only_ids
 
 _SELECTION_HITS = 10
 _SPACE = re.compile(r"\s+")
@@ -57,13 +60,18 @@ class RetrieveClient:
         options = retrieval_options_pb2.RetrievalOptions()
         if search.options is not None:
             options.CopyFrom(search.options)
+        options.include_report = False
+        if search.options is None or options.view == hit_pb2.HIT_VIEW_IDS:
+            options.view = hit_pb2.HIT_VIEW_BASIC  # ids alone are nothing to answer from
         if search.chunk_ids:
             _only_chunks(options, search.chunk_ids)
         elif search.places:
             _restrict(options, Or(tuple(_at(*place) for place in search.places)))
         response = await self._send(search.collection, search.text, options)
         _refuse_missing(search.chunk_ids, response.results)
-        return Retrieval(tuple(_to_passage(hit) for hit in response.results), _report(search, response))
+        documents = {document.document_id: document for document in response.documents}
+        passages = tuple(_to_passage(hit, documents[hit.chunk.document_id]) for hit in response.results)
+        return Retrieval(passages, _report(search, response))
 
     async def places_of(self, collection: str, selected_text: str, max_query_chars: int) -> tuple[tuple[str, str], ...]:
         """Return where a text was selected from; see `groundwire.answer.ports.Retriever`."""
@@ -71,13 +79,13 @@ class RetrieveClient:
             mode=search_mode_pb2.SEARCH_MODE_LEXICAL, top_k=_SELECTION_HITS, min_relevance=0.0
         )
         response = await self._send(collection, _query_of(selected_text, max_query_chars), options)
-        selection, contents = _one_line(selected_text), [_one_line(hit.content) for hit in response.results]
+        selection, contents = _one_line(selected_text), [_one_line(hit.chunk.content) for hit in response.results]
         # Part of a selection may stand elsewhere too, so parts count only where no chunk holds all of it.
         holds = [selection in content for content in contents]
         if not any(holds):
             holds = [_shares(content, selection) for content in contents]
         holders = compress(response.results, holds)
-        return tuple(dict.fromkeys((hit.document_id, hit.chapter) for hit in holders))
+        return tuple(dict.fromkeys((hit.chunk.document_id, hit.chunk.chapter) for hit in holders))
 
     async def _send(
         self, collection: str, query: str, options: retrieval_options_pb2.RetrievalOptions
@@ -125,16 +133,20 @@ def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) ->
 
 
 def _refuse_missing(chunk_ids: Sequence[str], hits: Iterable[hit_pb2.Hit]) -> None:
-    found = {hit.chunk_id for hit in hits}
+    found = {hit.chunk.chunk_id for hit in hits}
     missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in found]
     if missing:
         raise ChunkNotFoundError(missing[0])
 
 
 def _report(search: Search, response: pb.RetrieveResponse) -> SearchReport:
+    is_bare = search.options is not None and search.options.view == hit_pb2.HIT_VIEW_IDS
+    hits = tuple(map(only_ids, response.results)) if is_bare else tuple(response.results)
     return SearchReport(
         search_text=search.text,
-        hits=tuple(response.results),
+        hits=hits,
+        documents=() if is_bare else tuple(response.documents),
+        document_ids=tuple(document.document_id for document in response.documents),
         snapshot=response.snapshot,
         degraded_stages=tuple(response.degraded_stages),
         explain_plan=response.explain_plan if response.HasField("explain_plan") else None,
@@ -159,36 +171,32 @@ def _shares(content: str, selection: str) -> bool:
     return selection[:half] in content or selection[half:] in content or content in selection
 
 
-def _to_passage(hit: hit_pb2.Hit) -> Passage:
-    span = hit.span
+def _to_passage(hit: hit_pb2.Hit, document: document_pb2.Document) -> Passage:
+    chunk, span, fields = hit.chunk, hit.chunk.span, document.fields
     return Passage(
         rank=hit.rank,
-        chunk_id=hit.chunk_id,
-        chunk_number=hit.chunk_number,
-        document_id=hit.document_id,
-        generation=hit.generation,
-        source_uri=hit.source_uri,
-        title=hit.title,
-        chapter=hit.chapter,
-        section=hit.section,
-        section_heading=hit.section_heading,
-        page_numbers=tuple(hit.page_numbers),
+        chunk_id=chunk.chunk_id,
+        chunk_number=chunk.chunk_number,
+        document_id=chunk.document_id,
+        generation=chunk.generation,
+        source_uri=chunk.source_uri,
+        title=document.display_title,
+        chapter=chunk.chapter,
+        section=chunk.section,
+        section_heading=chunk.section_heading,
+        page_numbers=tuple(chunk.page_numbers),
         span=Span(span.start, span.end, span.start_byte, span.end_byte),
-        content=hit.content,
+        content=chunk.content,
         relevance=hit.relevance_score,
-        has_headings=hit.format == document_format_pb2.DOCUMENT_FORMAT_MARKDOWN,
-        creators=tuple(hit.creators),
-        date_created=_date_created(hit),
-        doi=hit.metadata["doi"].string_value if "doi" in hit.metadata else "",
-        url=_url(hit),
+        has_headings=document.format == document_format_pb2.DOCUMENT_FORMAT_MARKDOWN,
+        creators=tuple(fields.creators),
+        date_created=fields.date_created.ToDatetime(UTC) if fields.HasField("date_created") else None,
+        doi=chunk.metadata["doi"].string_value if "doi" in chunk.metadata else "",
+        url=_url(chunk),
     )
 
 
-def _date_created(hit: hit_pb2.Hit) -> datetime | None:
-    return hit.date_created.ToDatetime(UTC) if hit.HasField("date_created") else None
-
-
-def _url(hit: hit_pb2.Hit) -> str:
+def _url(chunk: chunk_pb2.Chunk) -> str:
     """Return the metadata key `url`, or the source when that is a URL."""
-    given = hit.metadata["url"].string_value if "url" in hit.metadata else ""
-    return given or (hit.source_uri if hit.source_uri.startswith(("http://", "https://")) else "")
+    given = chunk.metadata["url"].string_value if "url" in chunk.metadata else ""
+    return given or (chunk.source_uri if chunk.source_uri.startswith(("http://", "https://")) else "")

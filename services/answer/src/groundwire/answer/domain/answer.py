@@ -1,7 +1,7 @@
 """What the service says: answers with their claims and citations, and the events an answer is made of."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -117,15 +117,23 @@ class Timings:
 class SearchReport:
     """What a search says about itself.
 
-    `hits`, `explain_plan` and `degraded_stages` are the retriever's own messages and numbers, handed on to
-    the caller unread. `snapshot` is the catalog position that was read, 0 when nothing was searched.
+    `hits`, `documents`, `explain_plan` and `degraded_stages` are the retriever's own messages and numbers, handed on to
+    the caller unread. `document_ids` are the documents of all hits, also where the hits themselves are left out.
+    `snapshot` is the catalog position that was read, 0 when nothing was searched.
     """
 
     search_text: str
     hits: tuple[Any, ...] = ()
+    documents: tuple[Any, ...] = ()
+    document_ids: tuple[str, ...] = ()
     snapshot: int = 0
     degraded_stages: tuple[int, ...] = ()
     explain_plan: Any = None
+
+    @property
+    def without_hits(self) -> "SearchReport":
+        """Return what there is to say to a caller who did not ask for the hits."""
+        return replace(self, hits=(), documents=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ class AskedQuestion:
     """A question; `search_text` is what to look for, the question itself when empty.
 
     `options` is the caller's message for the retriever, passed on unread. `max_answer_chars` counts code points.
+    `include_hits` asks for what was retrieved beside the answer.
     """
 
     question: str
@@ -21,6 +22,7 @@ class AskedQuestion:
     search_text: str = ""
     session_id: str = ""
     topic_shift: bool = False
+    include_hits: bool = False
 
     @property
     def wanted(self) -> str:

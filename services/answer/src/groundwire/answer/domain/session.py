@@ -59,7 +59,7 @@ class Message:
     @property
     def shown(self) -> frozenset[str]:
         """Return the ids of the documents of which its search found chunks."""
-        return frozenset(hit.document_id for hit in self.answer.search.hits) if self.answer else frozenset()
+        return frozenset(self.answer.search.document_ids) if self.answer else frozenset()
 
     def without(self, gone: AbstractSet[str]) -> "Message":
         """Return the message without text of documents that were deleted for good."""
@@ -67,7 +67,7 @@ class Message:
             return self
         if not gone.isdisjoint(self.cited):
             return replace(self, content="", answer=None, redacted=True)
-        search = replace(self.answer.search, hits=(), explain_plan=None)
+        search = replace(self.answer.search.without_hits, explain_plan=None)
         return replace(self, answer=replace(self.answer, search=search))
 
 

@@ -36,6 +36,7 @@ def to_answer(answer: Answer) -> answer_pb2.Answer:
         answer_time=to_timestamp(answer.answer_time),
         topic_shift=answer.topic_shift,
         hits=answer.search.hits,
+        documents=answer.search.documents,
         timings=_to_timings(answer.timings),
         generator=answer.generator,
         search_text=answer.search.search_text,
@@ -62,6 +63,7 @@ def parse_answer(message: answer_pb2.Answer) -> Answer:
         search=SearchReport(
             search_text=message.search_text,
             hits=tuple(message.hits),
+            documents=tuple(message.documents),
             snapshot=message.snapshot,
             degraded_stages=tuple(message.degraded_stages),
             explain_plan=message.explain_plan if message.HasField("explain_plan") else None,
@@ -86,7 +88,7 @@ def to_event(sequence: int, event: AnswerEvent) -> pb.AnswerEvent:
     """Return the message of an event."""
     match event:
         case Retrieved(search):
-            retrieved = pb.RetrievedEvent(hits=search.hits, search_text=search.search_text)
+            retrieved = pb.RetrievedEvent(hits=search.hits, search_text=search.search_text, documents=search.documents)
             return pb.AnswerEvent(sequence=sequence, retrieved=retrieved)
         case TextDelta(text, start):
             return pb.AnswerEvent(sequence=sequence, text_delta=pb.TextDelta(text=text, start=start))

@@ -34,6 +34,7 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
         chunk_ids=tuple(dict.fromkeys(request.chunk_ids)),
         max_answer_chars=request.max_answer_chars if request.HasField("max_answer_chars") else MAX_ANSWER_CHARS,
         session_id=request.session_id.lower(),
+        include_hits=request.include_hits,
     )
 
 

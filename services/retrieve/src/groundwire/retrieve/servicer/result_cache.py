@@ -110,7 +110,8 @@ def answer_from(
     response = pb.RetrieveResponse()
     response.CopyFrom(cached.response)
     set_times(response, request, times)
-    response.from_cache = True
+    if response.HasField("report"):
+        response.report.from_cache = True
     return response, replace(cached.result, times=times)
 
 

@@ -1,107 +1,155 @@
 """Turn the explanation of a ranking into the message of the contract."""
 
-import json
+from collections.abc import Iterator
 
 from groundwire.api.common.v1 import explain_plan_pb2 as pb
-from groundwire.api.common.v1.search_mode_pb2 import OrderBy, SearchMode
-from groundwire.kernel.filter_json import filter_to_json
+from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.hit import StoredChunk
 from groundwire.retrieve.domain.planning import DensePath
-from groundwire.retrieve.domain.searching import (
-    ExplainedCandidate,
-    Explanation,
-    ResultOrder,
-    SearchPlan,
-    StageKind,
-    StageTrace,
-)
+from groundwire.retrieve.domain.searching import ExplainedCandidate, Explanation, SearchPlan, StageKind, StageTrace
 from groundwire.rpc.times import to_duration
 
 _PATHS = {
-    DensePath.EXACT: pb.SEARCH_PATH_EXACT,
-    DensePath.APPROXIMATE: pb.SEARCH_PATH_APPROXIMATE,
-    DensePath.ENGINE_FILTER: pb.SEARCH_PATH_ENGINE_FILTER,
-    DensePath.SCAN: pb.SEARCH_PATH_FILTERED_EXACT,
-    DensePath.WITHIN: pb.SEARCH_PATH_ENGINE_FILTER,
-    DensePath.OVERFETCH: pb.SEARCH_PATH_OVERFETCH,
+    DensePath.EXACT: "exact",
+    DensePath.APPROXIMATE: "approximate",
+    DensePath.ENGINE_FILTER: "engine filter",
+    DensePath.SCAN: "filtered exact",
+    DensePath.WITHIN: "engine filter",
+    DensePath.OVERFETCH: "overfetch",
 }
 _FROM_CATALOG = {DensePath.EXACT, DensePath.SCAN}
 _FULL_TEXT = "sqlite-fts5"
 _CATALOG = "catalog"
 
 
-def to_explain_plan(explanation: Explanation, plan: SearchPlan, order: ResultOrder) -> pb.ExplainPlan:
+def to_explain_plan(explanation: Explanation, plan: SearchPlan) -> pb.ExplainPlan:
     """Return the message."""
-    message = pb.ExplainPlan(
-        mode=SearchMode.Value(f"SEARCH_MODE_{plan.mode.name}"),
-        dense_weight=plan.dense_weight,
-        similarity_min=explanation.similarity_min,
-        similarity_max=explanation.similarity_max,
-        lexical_max=explanation.lexical_max,
-        min_relevance=plan.min_relevance,
-        chapter_support=plan.rules.support,
-        rerank_weight=explanation.rerank_weight,
-        diversity=plan.diversity,
-        top_k=plan.top_k,
-        order_by=OrderBy.Value(f"ORDER_BY_{order.name}"),
+    scores = _Scores(explanation, plan)
+    return pb.ExplainPlan(
+        stages=[_to_stage(stage, explanation, plan) for stage in explanation.stages],
+        candidates=[_to_candidate(candidate, scores.of(candidate)) for candidate in explanation.candidates],
         candidate_count=explanation.candidate_count,
-        filter_json="" if plan.where is None else json.dumps(filter_to_json(plan.where), ensure_ascii=False),
-        candidates=[_to_candidate(candidate, plan.rules.support) for candidate in explanation.candidates],
     )
-    message.stages.extend(_to_stage(stage, plan, explanation.engine) for stage in explanation.stages)
-    for term in plan.terms:
-        message.terms.add(term=term, chunk_count=explanation.frequencies.get(term, 0))
-    for phrase in plan.phrases:
-        message.phrases.add(term=phrase, chunk_count=explanation.frequencies.get(phrase, 0))
-    return message
 
 
-def _to_stage(stage: StageTrace, plan: SearchPlan, engine: str) -> pb.ExplainStage:
+def _to_stage(stage: StageTrace, explanation: Explanation, plan: SearchPlan) -> pb.ExplainStage:
     message = pb.ExplainStage(
-        kind=pb.ExplainStageKind.Value(f"EXPLAIN_STAGE_KIND_{stage.kind.name}"),
+        name=stage.kind.value.lower(),
         candidate_count=stage.count,
         elapsed=to_duration(stage.elapsed_s),
-        filter_applied=plan.where is not None and stage.kind in {StageKind.DENSE, StageKind.LEXICAL},
+        figures=_figures(stage, explanation, plan),
     )
     if stage.kind is StageKind.LEXICAL:
         message.engine = _FULL_TEXT
     if stage.kind is StageKind.JOIN:
         message.engine = _CATALOG
-    if stage.path is None:
-        return message
-    message.engine = _CATALOG if stage.path.path in _FROM_CATALOG else engine
-    message.path = _PATHS[stage.path.path]
-    message.detail = stage.path.detail
-    if plan.where is not None and stage.path.share is not None:
-        message.selectivity = min(1.0, stage.path.share)
-    if stage.resolved_clause:
-        message.resolved_clauses.append(stage.resolved_clause)
+    if stage.path is not None:
+        message.engine = _CATALOG if stage.path.path in _FROM_CATALOG else explanation.engine
+        message.path = _PATHS[stage.path.path]
+        unable = f"engine cannot evaluate {stage.resolved_clause}" if stage.resolved_clause else ""
+        message.detail = "; ".join(filter(None, (stage.path.detail, unable)))
     return message
 
 
-def _to_candidate(candidate: ExplainedCandidate, support: float) -> pb.ExplainCandidate:
-    score = candidate.score
-    ranked = score.relevance if score.ranked is None else score.ranked
-    with_chapter = score.fused if score.chapter is None else (1.0 - support) * score.fused + support * score.chapter
+def _figures(stage: StageTrace, explanation: Explanation, plan: SearchPlan) -> Iterator[pb.ScoreNode]:
+    if stage.path is not None and plan.where is not None and stage.path.share is not None:
+        yield pb.ScoreNode(name="selectivity", value=min(1.0, stage.path.share))
+    match stage.kind:
+        case StageKind.LEXICAL:
+            for kind, texts in (("term", plan.terms), ("phrase", plan.phrases)):
+                for text in texts:
+                    yield pb.ScoreNode(name=kind, value=explanation.frequencies.get(text, 0), detail=text)
+        case StageKind.FUSION:
+            yield pb.ScoreNode(name="dense_weight", value=plan.dense_weight)
+            yield pb.ScoreNode(name="similarity_min", value=explanation.similarity_min)
+            yield pb.ScoreNode(name="similarity_max", value=explanation.similarity_max)
+            yield pb.ScoreNode(name="lexical_max", value=explanation.lexical_max)
+            yield pb.ScoreNode(name="chapter_support", value=plan.rules.support)
+        case StageKind.RERANK:
+            yield pb.ScoreNode(name="rerank_weight", value=explanation.rerank_weight)
+        case StageKind.VALIDATE:
+            yield pb.ScoreNode(name="min_relevance", value=plan.min_relevance)
+            yield pb.ScoreNode(name="top_k", value=plan.top_k)
+            yield pb.ScoreNode(name="diversity", value=plan.diversity)
+        case _:
+            pass
+
+
+class _Scores:
+    """Takes the relevance of candidates apart: each figure is the sum of weight * value over its children."""
+
+    def __init__(self, explanation: Explanation, plan: SearchPlan) -> None:
+        self._explanation = explanation
+        self._plan = plan
+        judged = [each.score.ranked for each in explanation.candidates if each.score.ranked is not None]
+        self._lowest, self._highest = min(judged, default=0.0), max(judged, default=0.0)
+
+    def of(self, candidate: ExplainedCandidate) -> pb.ScoreNode:
+        score = candidate.score
+        if score.ranked is None:
+            return pb.ScoreNode(name="relevance", value=score.relevance, children=self._ranked(candidate))
+        weight, span = self._explanation.rerank_weight, self._highest - self._lowest
+        before = pb.ScoreNode(
+            name="before_rerank", value=score.ranked, weight=1.0 - weight, children=self._ranked(candidate)
+        )
+        share = score.rerank or 0.0
+        judged = pb.ScoreNode(
+            name="reranked",
+            value=self._lowest + share * span,
+            weight=weight,
+            children=[
+                pb.ScoreNode(name="before_rerank_min", value=self._lowest),
+                pb.ScoreNode(name="rerank_score", value=share, weight=span),
+            ],
+        )
+        return pb.ScoreNode(name="relevance", value=score.relevance, children=[before, judged])
+
+    def _ranked(self, candidate: ExplainedCandidate) -> Iterator[pb.ScoreNode]:
+        """Yield what a candidate was ranked by before the reranker."""
+        score, support = candidate.score, self._plan.rules.support
+        ranked = score.relevance if score.ranked is None else score.ranked
+        summed = score.fused
+        fused = pb.ScoreNode(name="fused", value=score.fused, children=self._fused(candidate))
+        if score.chapter is not None:
+            fused.weight = 1.0 - support
+            summed = fused.weight * score.fused + support * score.chapter
+        yield fused
+        if score.chapter is not None:
+            yield pb.ScoreNode(name="chapter", value=score.chapter, weight=support)
+        if ranked > summed:
+            yield pb.ScoreNode(name="query_type_bonus", value=ranked - summed)
+
+    def _fused(self, candidate: ExplainedCandidate) -> Iterator[pb.ScoreNode]:
+        score, weight, explanation = candidate.score, self._plan.dense_weight, self._explanation
+        lexical = pb.ScoreNode(name="lexical_score", value=score.lexical)
+        if candidate.lexical_raw is not None:
+            lexical.detail = f"#{candidate.lexical_rank}"
+            raw = pb.ScoreNode(name="raw_score", value=candidate.lexical_raw, weight=1.0 / explanation.lexical_max)
+            lexical.children.append(raw)
+        if self._plan.vector is None:  # no similarity whose scale the words could be brought to
+            yield lexical
+            return
+        place = "" if candidate.dense_rank is None else f"#{candidate.dense_rank}"
+        yield pb.ScoreNode(name="similarity", value=score.similarity, weight=weight, detail=place)
+        if self._plan.mode is SearchMode.VECTOR:
+            return
+        low, lexical.weight = explanation.similarity_min, explanation.similarity_max - explanation.similarity_min
+        floor = pb.ScoreNode(name="similarity_min", value=low)
+        value = low + score.lexical * lexical.weight
+        yield pb.ScoreNode(name="words", value=value, weight=1.0 - weight, children=[floor, lexical])
+
+
+def _to_candidate(candidate: ExplainedCandidate, score: pb.ScoreNode) -> pb.ExplainCandidate:
     return pb.ExplainCandidate(
-        chunk_number=score.number,
+        chunk_number=candidate.score.number,
         chunk_id=candidate.stored.chunk_id if candidate.stored else "",
-        dense_rank=candidate.dense_rank,
-        similarity=score.similarity,
-        lexical_rank=candidate.lexical_rank,
-        lexical_raw_score=candidate.lexical_raw,
-        lexical_score=None if candidate.lexical_raw is None else score.lexical,
-        fused_score=score.fused,
-        chapter_score=score.chapter,
-        query_type_bonus=max(0.0, ranked - with_chapter),
-        rerank_score=score.rerank,
-        relevance_score=score.relevance,
-        rank=candidate.rank,
-        fate=pb.CandidateFate.Value(f"CANDIDATE_FATE_{candidate.fate.name}"),
-        selection_penalty=candidate.penalty,
-        selection_step=candidate.selection_step,
-        duplicate_of=candidate.duplicate_of,
         place=_place(candidate.stored) if candidate.stored else "",
+        rank=candidate.rank,
+        fate=candidate.fate.value.lower(),
+        score=score,
+        selection_step=candidate.selection_step,
+        selection_penalty=candidate.penalty,
+        duplicate_of=candidate.duplicate_of,
     )
 
 

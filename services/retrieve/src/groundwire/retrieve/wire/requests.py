@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.common.v1.hit_pb2 import HitView
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
@@ -140,6 +141,8 @@ def _check_options(options: RetrievalOptions, max_top_k: int) -> list[FieldViola
         violations.append(FieldViolation("options.mode", f"unknown value {options.mode}"))
     if options.order_by not in ORDERS:
         violations.append(FieldViolation("options.order_by", f"unknown value {options.order_by}"))
+    if options.view not in HitView.values():
+        violations.append(FieldViolation("options.view", f"unknown value {options.view}"))
     return violations
 
 

@@ -1,6 +1,7 @@
 """What a response says beyond the search itself."""
 
 from groundwire.api.common.v1 import degraded_stage_pb2
+from groundwire.api.retrieve.v1 import retrieve_report_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.retrieve.retrieve_chunks import Retrieved
 
@@ -14,8 +15,10 @@ def complete_response(response: pb.RetrieveResponse, retrieved: Retrieved, log_i
     if log_id is None:
         response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)
     response.log_id = log_id or ""
-    response.chosen_sections.extend(
-        pb.ChosenSection(
+    if not response.HasField("report"):
+        return
+    response.report.chosen_sections.extend(
+        retrieve_report_pb2.ChosenSection(
             document_id=chosen.section.document_id,
             hierarchy_path=chosen.section.path,
             score=chosen.score,
