@@ -2,6 +2,8 @@
 
 import random
 import uuid
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from groundwire.kernel.errors import (
     RequestIdReusedError,
     StoreUnavailableError,
 )
+from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import VectorStore
 from tests.integration.documents.store import Store, number, story, text
 
@@ -213,6 +216,74 @@ def test_a_deletion_that_the_engine_misses_stays_hidden_until_the_sweeper_tells_
     monkeypatch.undo()
     store.harness.sweep()
     assert store.points() == []
+
+
+@pytest.fixture
+def prompt(tmp_path: Path) -> Iterator[Store]:
+    """A store whose receipts are completed at once, by hand."""
+    running = Store(tmp_path, scrub_after_quiet_s=0).create()
+    yield running
+    running.close()
+
+
+def _complete(store: Store) -> int:
+    return store.harness.service.housekeeping.run_now(("deletions",), Budget())
+
+
+def _incomplete(store: Store) -> list[str]:
+    return [each.deletion_id for each in store.harness.service.sweep.deletions.incomplete(DEFAULT_TENANT, 10)]
+
+
+@pytest.mark.parametrize("permanent", [False, True])
+def test_a_receipt_is_completed_when_the_engine_has_caught_up(
+    prompt: Store, monkeypatch: pytest.MonkeyPatch, *, permanent: bool
+) -> None:
+    document, request_id = prompt.ingest("a.md", story(random.Random(1))), str(uuid.uuid4())
+
+    def broken(*_: object) -> None:
+        raise StoreUnavailableError("the engine is down")
+
+    monkeypatch.setattr(type(prompt.vectors), "delete", broken)
+    hidden = prompt.delete(document.document_id, permanent=permanent, request_id=request_id)
+    assert hidden.state == HIDDEN
+    assert _complete(prompt) == 0
+    monkeypatch.undo()
+    assert _complete(prompt) == 0  # the task comes first
+    prompt.harness.sweep()
+    assert _complete(prompt) == 1
+    now = prompt.delete(document.document_id, permanent=permanent, request_id=request_id)
+    assert (now.receipt_id, now.state) == (hidden.receipt_id, COMPLETE)
+    assert _stores(now)["vectors"] == (document.chunk_count, 0, True)
+    assert _incomplete(prompt) == []
+
+
+def test_a_receipt_waits_for_an_index_that_was_begun_before_the_deletion(prompt: Store) -> None:
+    document, request_id = prompt.ingest("a.md", story(random.Random(1))), str(uuid.uuid4())
+    sweep = prompt.harness.service.sweep
+    serving = sweep.apply.collections.get(DEFAULT_TENANT, "docs")
+    built = sweep.builds.begin(serving, serving.identity)  # it may hold the document by now
+    assert prompt.delete(document.document_id, request_id=request_id).state == HIDDEN
+    assert _complete(prompt) == 0
+    sweep.builds.abandon(built)
+    assert _complete(prompt) == 1
+    assert prompt.delete(document.document_id, request_id=request_id).state == COMPLETE
+
+
+def test_a_soft_deletion_that_was_undone_is_not_waited_for(prompt: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = prompt.ingest("a.md", story(random.Random(1)))
+
+    def broken(*_: object) -> None:
+        raise StoreUnavailableError("the engine is down")
+
+    monkeypatch.setattr(type(prompt.vectors), "delete", broken)
+    receipt = prompt.delete(document.document_id, permanent=False)
+    monkeypatch.undo()
+    assert _incomplete(prompt) == [receipt.receipt_id]
+    prompt.restore(document.document_id)
+    prompt.harness.sweep()
+    _complete(prompt)
+    assert _incomplete(prompt) == []
+    assert prompt.points() == [chunk.chunk_number for chunk in prompt.chunks(document.document_id)]
 
 
 def test_a_deletion_counts_what_a_final_search_still_finds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
