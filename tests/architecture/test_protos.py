@@ -19,6 +19,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.rpc import error_details_pb2, status_pb2
 
 from groundwire.api.common.v1 import error_reason_pb2, metadata_value_pb2, retrieval_options_pb2
+from groundwire.rpc.interceptors.chain import MAX_RESPONSE_BYTES
+from groundwire.rpc.pagination import MAX_PAGE_BYTES
 from tests.stubs import SERVICES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,6 +135,26 @@ def test_the_descriptor_set_holds_the_comments() -> None:
     assert {file.name for file in ours} == {file.name for file in files()}
     for file in ours:
         assert any(location.leading_comments for location in file.source_code_info.location), file.name
+
+
+def response_bounds() -> dict[str, int]:
+    """Return the bound of each response in bytes, by the name of its call, as the comments say."""
+    found = {}
+    for file in described().file:
+        comments = {tuple(each.path): each.leading_comments for each in file.source_code_info.location}
+        for number in range(len(file.message_type)):
+            said = re.search(r"Response of `\w+\.(\w+)`, at most (\d+) ([KM])iB", comments.get((4, number), ""))
+            if said is not None:
+                found[said[1]] = int(said[2]) << {"K": 10, "M": 20}[said[3]]
+    return found
+
+
+def test_every_response_says_its_bound_and_none_is_above_what_clients_take() -> None:
+    bounds = response_bounds()
+    assert sorted(bounds) == sorted(method.name for method in methods())
+    assert max(bounds.values()) == MAX_RESPONSE_BYTES
+    lists = {bound for name, bound in bounds.items() if name.startswith("List")}
+    assert lists == {MAX_PAGE_BYTES}
 
 
 def test_what_is_copied_from_googleapis_is_what_python_has() -> None:

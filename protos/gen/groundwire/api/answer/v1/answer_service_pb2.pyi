@@ -95,7 +95,7 @@ Global___CreateSessionRequest: _TypeAlias = CreateSessionRequest  # noqa: Y015
 
 @_typing.final
 class CreateSessionResponse(_message.Message):
-    """Response of `AnswerService.CreateSession`."""
+    """Response of `AnswerService.CreateSession`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -141,7 +141,7 @@ Global___GetSessionRequest: _TypeAlias = GetSessionRequest  # noqa: Y015
 
 @_typing.final
 class GetSessionResponse(_message.Message):
-    """Response of `AnswerService.GetSession`."""
+    """Response of `AnswerService.GetSession`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -233,7 +233,7 @@ Global___ListSessionsRequest: _TypeAlias = ListSessionsRequest  # noqa: Y015
 
 @_typing.final
 class ListSessionsResponse(_message.Message):
-    """Response of `AnswerService.ListSessions`."""
+    """Response of `AnswerService.ListSessions`, at most 3 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -295,7 +295,7 @@ Global___ListMessagesRequest: _TypeAlias = ListMessagesRequest  # noqa: Y015
 
 @_typing.final
 class ListMessagesResponse(_message.Message):
-    """Response of `AnswerService.ListMessages`."""
+    """Response of `AnswerService.ListMessages`, at most 3 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -349,7 +349,7 @@ Global___EndSessionRequest: _TypeAlias = EndSessionRequest  # noqa: Y015
 
 @_typing.final
 class EndSessionResponse(_message.Message):
-    """Response of `AnswerService.EndSession`."""
+    """Response of `AnswerService.EndSession`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -399,7 +399,7 @@ Global___DeleteSessionRequest: _TypeAlias = DeleteSessionRequest  # noqa: Y015
 
 @_typing.final
 class DeleteSessionResponse(_message.Message):
-    """Response of `AnswerService.DeleteSession`."""
+    """Response of `AnswerService.DeleteSession`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -447,7 +447,7 @@ Global___DeleteSessionsRequest: _TypeAlias = DeleteSessionsRequest  # noqa: Y015
 
 @_typing.final
 class DeleteSessionsResponse(_message.Message):
-    """Response of `AnswerService.DeleteSessions`."""
+    """Response of `AnswerService.DeleteSessions`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -548,7 +548,7 @@ Global___AskRequest: _TypeAlias = AskRequest  # noqa: Y015
 
 @_typing.final
 class AskResponse(_message.Message):
-    """Response of `AnswerService.Ask`."""
+    """Response of `AnswerService.Ask`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -596,7 +596,7 @@ Global___AskStreamRequest: _TypeAlias = AskStreamRequest  # noqa: Y015
 
 @_typing.final
 class AskStreamResponse(_message.Message):
-    """Response of `AnswerService.AskStream`: one event."""
+    """Response of `AnswerService.AskStream`, at most 4 MiB: one event."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -802,7 +802,7 @@ Global___VerifyCitationsRequest: _TypeAlias = VerifyCitationsRequest  # noqa: Y0
 
 @_typing.final
 class VerifyCitationsResponse(_message.Message):
-    """Response of `AnswerService.VerifyCitations`."""
+    """Response of `AnswerService.VerifyCitations`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

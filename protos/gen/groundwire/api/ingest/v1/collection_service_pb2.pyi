@@ -59,7 +59,7 @@ Global___CreateCollectionRequest: _TypeAlias = CreateCollectionRequest  # noqa: 
 
 @_typing.final
 class CreateCollectionResponse(_message.Message):
-    """Response of `CollectionService.CreateCollection`."""
+    """Response of `CollectionService.CreateCollection`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -105,7 +105,7 @@ Global___GetCollectionRequest: _TypeAlias = GetCollectionRequest  # noqa: Y015
 
 @_typing.final
 class GetCollectionResponse(_message.Message):
-    """Response of `CollectionService.GetCollection`."""
+    """Response of `CollectionService.GetCollection`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -157,7 +157,7 @@ Global___ListCollectionsRequest: _TypeAlias = ListCollectionsRequest  # noqa: Y0
 
 @_typing.final
 class ListCollectionsResponse(_message.Message):
-    """Response of `CollectionService.ListCollections`."""
+    """Response of `CollectionService.ListCollections`, at most 3 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -226,7 +226,7 @@ Global___UpdateCollectionRequest: _TypeAlias = UpdateCollectionRequest  # noqa: 
 
 @_typing.final
 class UpdateCollectionResponse(_message.Message):
-    """Response of `CollectionService.UpdateCollection`."""
+    """Response of `CollectionService.UpdateCollection`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -276,7 +276,7 @@ Global___DeleteCollectionRequest: _TypeAlias = DeleteCollectionRequest  # noqa: 
 
 @_typing.final
 class DeleteCollectionResponse(_message.Message):
-    """Response of `CollectionService.DeleteCollection`."""
+    """Response of `CollectionService.DeleteCollection`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

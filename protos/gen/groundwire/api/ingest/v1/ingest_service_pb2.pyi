@@ -135,7 +135,7 @@ Global___IngestDocumentRequest: _TypeAlias = IngestDocumentRequest  # noqa: Y015
 
 @_typing.final
 class IngestDocumentResponse(_message.Message):
-    """Response of `IngestService.IngestDocument`."""
+    """Response of `IngestService.IngestDocument`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -289,7 +289,7 @@ Global___UploadPart: _TypeAlias = UploadPart  # noqa: Y015
 
 @_typing.final
 class UploadDocumentResponse(_message.Message):
-    """Response of `IngestService.UploadDocument`: one message of the server's stream."""
+    """Response of `IngestService.UploadDocument`, at most 4 MiB: one message of the server's stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -437,7 +437,7 @@ Global___PlanIngestRequest: _TypeAlias = PlanIngestRequest  # noqa: Y015
 
 @_typing.final
 class PlanIngestResponse(_message.Message):
-    """Response of `IngestService.PlanIngest`."""
+    """Response of `IngestService.PlanIngest`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -585,7 +585,7 @@ Global___UpdateDocumentRequest: _TypeAlias = UpdateDocumentRequest  # noqa: Y015
 
 @_typing.final
 class UpdateDocumentResponse(_message.Message):
-    """Response of `IngestService.UpdateDocument`."""
+    """Response of `IngestService.UpdateDocument`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -651,7 +651,7 @@ Global___DeleteDocumentRequest: _TypeAlias = DeleteDocumentRequest  # noqa: Y015
 
 @_typing.final
 class DeleteDocumentResponse(_message.Message):
-    """Response of `IngestService.DeleteDocument`."""
+    """Response of `IngestService.DeleteDocument`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -711,7 +711,7 @@ Global___RestoreDocumentRequest: _TypeAlias = RestoreDocumentRequest  # noqa: Y0
 
 @_typing.final
 class RestoreDocumentResponse(_message.Message):
-    """Response of `IngestService.RestoreDocument`."""
+    """Response of `IngestService.RestoreDocument`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -838,7 +838,7 @@ Global___ChunkChanges: _TypeAlias = ChunkChanges  # noqa: Y015
 
 @_typing.final
 class UpdateChunkResponse(_message.Message):
-    """Response of `IngestService.UpdateChunk`."""
+    """Response of `IngestService.UpdateChunk`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1072,7 +1072,7 @@ Global___ReadyChunk: _TypeAlias = ReadyChunk  # noqa: Y015
 
 @_typing.final
 class PutChunksResponse(_message.Message):
-    """Response of `IngestService.PutChunks`."""
+    """Response of `IngestService.PutChunks`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -137,7 +137,7 @@ Global___ReindexRequest: _TypeAlias = ReindexRequest  # noqa: Y015
 
 @_typing.final
 class ReindexResponse(_message.Message):
-    """Response of `MaintenanceService.Reindex`: one message of the server's stream."""
+    """Response of `MaintenanceService.Reindex`, at most 4 MiB: one message of the server's stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -195,7 +195,7 @@ Global___ReembedRequest: _TypeAlias = ReembedRequest  # noqa: Y015
 
 @_typing.final
 class ReembedResponse(_message.Message):
-    """Response of `MaintenanceService.Reembed`: one message of the server's stream."""
+    """Response of `MaintenanceService.Reembed`, at most 4 MiB: one message of the server's stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -257,7 +257,7 @@ Global___CheckStoreRequest: _TypeAlias = CheckStoreRequest  # noqa: Y015
 
 @_typing.final
 class CheckStoreResponse(_message.Message):
-    """Response of `MaintenanceService.CheckStore`: one message of the server's stream."""
+    """Response of `MaintenanceService.CheckStore`, at most 4 MiB: one message of the server's stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -312,7 +312,7 @@ Global___GetHousekeepingRequest: _TypeAlias = GetHousekeepingRequest  # noqa: Y0
 
 @_typing.final
 class GetHousekeepingResponse(_message.Message):
-    """Response of `MaintenanceService.GetHousekeeping`."""
+    """Response of `MaintenanceService.GetHousekeeping`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -72,7 +72,7 @@ Global___GetDocumentRequest: _TypeAlias = GetDocumentRequest  # noqa: Y015
 
 @_typing.final
 class GetDocumentResponse(_message.Message):
-    """Response of `LibraryService.GetDocument`."""
+    """Response of `LibraryService.GetDocument`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -154,7 +154,7 @@ Global___ListDocumentsRequest: _TypeAlias = ListDocumentsRequest  # noqa: Y015
 
 @_typing.final
 class ListDocumentsResponse(_message.Message):
-    """Response of `LibraryService.ListDocuments`."""
+    """Response of `LibraryService.ListDocuments`, at most 3 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -227,7 +227,9 @@ Global___GetDocumentTextRequest: _TypeAlias = GetDocumentTextRequest  # noqa: Y0
 
 @_typing.final
 class GetDocumentTextResponse(_message.Message):
-    """Response of `LibraryService.GetDocumentText`: one part of the text. Parts follow each other without gaps."""
+    """Response of `LibraryService.GetDocumentText`, at most 257 KiB: one part of the text. Parts follow each other without
+    gaps.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -299,7 +301,7 @@ Global___GetChunkRequest: _TypeAlias = GetChunkRequest  # noqa: Y015
 
 @_typing.final
 class GetChunkResponse(_message.Message):
-    """Response of `LibraryService.GetChunk`."""
+    """Response of `LibraryService.GetChunk`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -381,7 +383,7 @@ Global___ListChunksRequest: _TypeAlias = ListChunksRequest  # noqa: Y015
 
 @_typing.final
 class ListChunksResponse(_message.Message):
-    """Response of `LibraryService.ListChunks`."""
+    """Response of `LibraryService.ListChunks`, at most 3 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -431,7 +433,7 @@ Global___GetSchemaRequest: _TypeAlias = GetSchemaRequest  # noqa: Y015
 
 @_typing.final
 class GetSchemaResponse(_message.Message):
-    """Response of `LibraryService.GetSchema`."""
+    """Response of `LibraryService.GetSchema`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -506,7 +508,7 @@ Global___ValidateMetadataRequest: _TypeAlias = ValidateMetadataRequest  # noqa: 
 
 @_typing.final
 class ValidateMetadataResponse(_message.Message):
-    """Response of `LibraryService.ValidateMetadata`."""
+    """Response of `LibraryService.ValidateMetadata`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -573,7 +575,7 @@ Global___GetStatsRequest: _TypeAlias = GetStatsRequest  # noqa: Y015
 
 @_typing.final
 class GetStatsResponse(_message.Message):
-    """Response of `LibraryService.GetStats`."""
+    """Response of `LibraryService.GetStats`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -643,7 +645,7 @@ Global___ListQueryLogsRequest: _TypeAlias = ListQueryLogsRequest  # noqa: Y015
 
 @_typing.final
 class ListQueryLogsResponse(_message.Message):
-    """Response of `LibraryService.ListQueryLogs`."""
+    """Response of `LibraryService.ListQueryLogs`, at most 3 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -701,7 +703,7 @@ Global___GetPipelineStatsRequest: _TypeAlias = GetPipelineStatsRequest  # noqa: 
 
 @_typing.final
 class GetPipelineStatsResponse(_message.Message):
-    """Response of `LibraryService.GetPipelineStats`."""
+    """Response of `LibraryService.GetPipelineStats`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

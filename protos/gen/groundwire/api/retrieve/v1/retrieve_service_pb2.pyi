@@ -116,7 +116,7 @@ Global___RetrieveRequest: _TypeAlias = RetrieveRequest  # noqa: Y015
 
 @_typing.final
 class RetrieveResponse(_message.Message):
-    """Response of `RetrieveService.Retrieve`."""
+    """Response of `RetrieveService.Retrieve`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -202,7 +202,7 @@ Global___BatchRetrieveRequest: _TypeAlias = BatchRetrieveRequest  # noqa: Y015
 
 @_typing.final
 class BatchRetrieveResponse(_message.Message):
-    """Response of `RetrieveService.BatchRetrieve`."""
+    """Response of `RetrieveService.BatchRetrieve`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -345,7 +345,7 @@ Global___ChunkReference: _TypeAlias = ChunkReference  # noqa: Y015
 
 @_typing.final
 class ExpandResponse(_message.Message):
-    """Response of `RetrieveService.Expand`."""
+    """Response of `RetrieveService.Expand`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -461,7 +461,7 @@ Global___ParseQueryRequest: _TypeAlias = ParseQueryRequest  # noqa: Y015
 
 @_typing.final
 class ParseQueryResponse(_message.Message):
-    """Response of `RetrieveService.ParseQuery`."""
+    """Response of `RetrieveService.ParseQuery`, at most 4 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

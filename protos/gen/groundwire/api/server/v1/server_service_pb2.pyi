@@ -39,7 +39,7 @@ Global___GetServerInfoRequest: _TypeAlias = GetServerInfoRequest  # noqa: Y015
 
 @_typing.final
 class GetServerInfoResponse(_message.Message):
-    """Response of `ServerService.GetServerInfo`; less than 16 KiB."""
+    """Response of `ServerService.GetServerInfo`, at most 16 KiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
