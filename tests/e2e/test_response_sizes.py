@@ -7,9 +7,12 @@ import grpc
 import pytest
 
 from groundwire.api.common.v1 import document_pb2, metadata_value_pb2
+from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_IDS
+from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import collection_pb2, collection_service_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.error_status import from_rpc_error
 from tests.e2e.server import ServerProcess
@@ -58,7 +61,9 @@ def fill(stubs: Stubs) -> None:
             )
         )
     for source in ("long-1", "long-2"):
-        chunks = [pb.ReadyChunk(content=source + CHUNK, sequence_num=number) for number in range(CHUNKS // 2)]
+        chunks = [
+            pb.ReadyChunk(content=f"{source} {number} {CHUNK}", sequence_num=number) for number in range(CHUNKS // 2)
+        ]
         stubs.PutChunks(pb.PutChunksRequest(collection="c01", source_uri=source, chunks=chunks))
 
 
@@ -111,3 +116,34 @@ def test_more_metadata_than_fits_is_refused(stubs: Stubs) -> None:
     error = from_rpc_error(caught.value)
     assert isinstance(error, InvalidRequestError)
     assert [violation.field for violation in error.violations] == ["fields.metadata"]
+
+
+def search(query: str, **options: Any) -> retrieve_pb.RetrieveRequest:
+    return retrieve_pb.RetrieveRequest(collection="c01", query=query, options=RetrievalOptions(top_k=100, **options))
+
+
+def test_a_search_leaves_out_the_last_results_that_do_not_fit_and_counts_them(stubs: Stubs) -> None:
+    found = stubs.Retrieve(search("tides"))
+    assert PAGE_BYTES - 300_000 < found.ByteSize() <= PAGE_BYTES
+    assert len(found.results) + found.omitted_result_count == CHUNKS
+    assert [hit.rank for hit in found.results] == list(range(1, len(found.results) + 1))
+    assert {document.document_id for document in found.documents} == {hit.chunk.document_id for hit in found.results}
+    again = stubs.Retrieve(search("tides"))  # from what the server remembers
+    assert len(again.results) == len(found.results)
+
+    every = stubs.Retrieve(search("tides", view=HIT_VIEW_IDS))
+    assert (len(every.results), every.omitted_result_count) == (CHUNKS, 0)
+    assert [hit.chunk.chunk_id for hit in every.results][: len(found.results)] == [
+        hit.chunk.chunk_id for hit in found.results
+    ]
+
+
+def test_the_searches_of_a_batch_share_its_size(stubs: Stubs) -> None:
+    searches = [search("tides"), search("moon"), search("sea")]
+    batch = stubs.BatchRetrieve(retrieve_pb.BatchRetrieveRequest(requests=searches))
+    assert batch.ByteSize() <= PAGE_BYTES + 1000
+    for outcome in batch.outcomes:
+        assert 5 < len(outcome.response.results) < 10
+        assert len(outcome.response.results) + outcome.response.omitted_result_count == CHUNKS
+    whole = stubs.Retrieve(search("moon"))
+    assert len(whole.results) > 10, "what a batch left out is not remembered as left out"

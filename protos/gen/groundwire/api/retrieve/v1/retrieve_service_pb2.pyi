@@ -128,6 +128,7 @@ class RetrieveResponse(_message.Message):
     LOG_ID_FIELD_NUMBER: _builtins.int
     REPORT_FIELD_NUMBER: _builtins.int
     EXPLAIN_PLAN_FIELD_NUMBER: _builtins.int
+    OMITTED_RESULT_COUNT_FIELD_NUMBER: _builtins.int
     snapshot: _builtins.int
     """Catalog position that was read; give it as `snapshot` to read the same again."""
     consistency_token: _builtins.str
@@ -135,6 +136,10 @@ class RetrieveResponse(_message.Message):
     log_id: _builtins.str
     """Id of the query in the log; empty when it was not logged, which `RECORDING` among
     `degraded_stages` says unless the server keeps no log.
+    """
+    omitted_result_count: _builtins.int
+    """Results that were found and are left out, the last ones, because the response would have more than 3 MiB with
+    them, or, in a batch of n searches, an n-th of that. A smaller `top_k` or `HIT_VIEW_IDS` avoids it.
     """
     @_builtins.property
     def results(self) -> _containers.RepeatedCompositeFieldContainer[_hit_pb2.Hit]:
@@ -167,10 +172,11 @@ class RetrieveResponse(_message.Message):
         log_id: _builtins.str = ...,
         report: _retrieve_report_pb2.RetrieveReport | None = ...,
         explain_plan: _explain_plan_pb2.ExplainPlan | None = ...,
+        omitted_result_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["explain_plan", b"explain_plan", "report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "log_id", b"log_id", "report", b"report", "results", b"results", "snapshot", b"snapshot"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consistency_token", b"consistency_token", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "log_id", b"log_id", "omitted_result_count", b"omitted_result_count", "report", b"report", "results", b"results", "snapshot", b"snapshot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -17,11 +17,12 @@ from groundwire.retrieve.record_search import RecordSearch
 from groundwire.retrieve.retrieve_chunks import RetrieveChunks
 from groundwire.retrieve.servicer.result_cache import CachedResult, ResultCache, answer_from
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request, query_time_violations
-from groundwire.retrieve.wire.responses import to_retrieve_response
+from groundwire.retrieve.wire.responses import cut_to_size, to_retrieve_response
 from groundwire.retrieve.wire.retrieved import complete_response
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.interceptors.errors import as_groundwire_error
+from groundwire.rpc.pagination import MAX_PAGE_BYTES
 
 MAX_REQUESTS = 100
 
@@ -55,7 +56,7 @@ class SearchCalls:
             # The time is no part of what is remembered, so it is the one thing that may be wrong here.
             if cached is not None and not query_time_violations(request, self.clock.now()):
                 return self._answer(cached, request, started)
-        return self._serve(call, request, lambda: self._interpret(call, request))
+        return cut_to_size(self._serve(call, request, lambda: self._interpret(call, request)), MAX_PAGE_BYTES)
 
     def _answer(self, cached: CachedResult, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
         call = self._received(request, started)
@@ -64,7 +65,7 @@ class SearchCalls:
         if log_id is None:
             response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)
         response.log_id = log_id or ""
-        return response
+        return cut_to_size(response, MAX_PAGE_BYTES)
 
     def batch_retrieve(self, request: pb.BatchRetrieveRequest, started: float) -> pb.BatchRetrieveResponse:
         """Run several searches; each succeeds or fails for itself.
@@ -79,7 +80,12 @@ class SearchCalls:
         calls = [self._received(item, started) for item in request.requests]
         pairs = list(zip(calls, request.requests, strict=True))
         searches = self._embedded([self._interpreted(call, item) for call, item in pairs])
-        outcomes = [self._outcome(call, item, search) for (call, item), search in zip(pairs, searches, strict=True)]
+        outcomes = []
+        for (call, item), search in zip(pairs, searches, strict=True):
+            outcome = self._outcome(call, item, search)
+            if outcome.HasField("response"):
+                cut_to_size(outcome.response, MAX_PAGE_BYTES // len(pairs))
+            outcomes.append(outcome)
         return pb.BatchRetrieveResponse(outcomes=outcomes)
 
     def _outcome(

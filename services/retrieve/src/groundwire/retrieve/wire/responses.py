@@ -48,6 +48,21 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
     return response
 
 
+def cut_to_size(response: pb.RetrieveResponse, max_bytes: int) -> pb.RetrieveResponse:
+    """Leave out the last results, and documents of no other result, until the response has at most `max_bytes`."""
+    while response.results and response.ByteSize() > max_bytes:
+        document_id = response.results.pop().chunk.document_id
+        response.omitted_result_count += 1
+        # In the order of their first hit, so that the document of the last one is last, if it is its only hit.
+        if (
+            response.documents
+            and response.documents[-1].document_id == document_id
+            and all(hit.chunk.document_id != document_id for hit in response.results)
+        ):
+            response.documents.pop()
+    return response
+
+
 def _to_report(request: pb.RetrieveRequest, result: SearchResult, order: ResultOrder) -> report_pb.RetrieveReport:
     plan = result.plan
     report = report_pb.RetrieveReport(
