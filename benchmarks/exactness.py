@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.served import GROUNDWIRE, server
-from groundwire.api.common.v1 import chunk_pb2
+from groundwire.api.common.v1 import chunk_pb2, document_pb2
 from groundwire.client import GroundwireClient
 
 COLLECTION = "exactness"
@@ -43,7 +43,9 @@ def check(address: str, folder: Path) -> int:
         for document in documents:
             raw = (folder / document.source_uri).read_bytes().removeprefix(BYTE_ORDER_MARK)
             text = raw.decode()
-            parts = client.document_text(collection=COLLECTION, document_id=document.document_id)
+            parts = client.document_text(
+                collection=COLLECTION, reference=document_pb2.DocumentReference(document_id=document.document_id)
+            )
             texts += "".join(part.text for part in parts) == text
             for chunk in chunks_of(client, document.document_id):
                 chunks += 1
@@ -57,7 +59,12 @@ def check(address: str, folder: Path) -> int:
 def chunks_of(client: GroundwireClient, document_id: str) -> Iterator[chunk_pb2.Chunk]:
     token = ""
     while True:
-        page = client.list_chunks(collection=COLLECTION, document_id=document_id, page_size=PAGE_SIZE, page_token=token)
+        page = client.list_chunks(
+            collection=COLLECTION,
+            reference=document_pb2.DocumentReference(document_id=document_id),
+            page_size=PAGE_SIZE,
+            page_token=token,
+        )
         yield from page.chunks
         token = page.next_page_token
         if not token:

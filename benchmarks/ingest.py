@@ -34,6 +34,7 @@ from typing import Any
 from benchmarks.ingest_corpora import FOLDERS, corpus
 from benchmarks.make_peers import DEFAULT_FOLDER, PEERS, SCRIPTS, interpreter
 from benchmarks.served import server_process
+from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.cli.ingest import DEFAULT_JOBS
 from groundwire.client import GroundwireClient
@@ -242,7 +243,10 @@ def _tokens(client: GroundwireClient, results: Sequence[ingest_result_pb2.Ingest
         token, first = "", True
         while token or first:
             page = client.list_chunks(
-                collection="bench", document_id=result.document.document_id, page_size=1000, page_token=token
+                collection="bench",
+                reference=document_pb2.DocumentReference(document_id=result.document.document_id),
+                page_size=1000,
+                page_token=token,
             )
             total += sum(chunk.token_count for chunk in page.chunks)
             token, first = page.next_page_token, False

@@ -3,6 +3,7 @@
 from typing import Any
 
 from groundwire.api.answer.v1 import answer_service_pb2, answer_service_pb2_grpc
+from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import (
     collection_service_pb2,
     collection_service_pb2_grpc,
@@ -57,3 +58,11 @@ class Stubs:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"the contract has no call {name}")
+
+
+def by_id(document_id: str) -> document_pb2.DocumentReference:
+    return document_pb2.DocumentReference(document_id=document_id)
+
+
+def by_source(source_uri: str) -> document_pb2.DocumentReference:
+    return document_pb2.DocumentReference(source_uri=source_uri)

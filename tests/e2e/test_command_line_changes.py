@@ -89,7 +89,7 @@ def test_documents_and_chunks_are_listed_by_filter(address: str) -> None:
 
 
 def test_a_soft_deletion_can_be_taken_back(address: str) -> None:
-    done = groundwire("docs", "delete", "inner/bread.txt", "-c", "notes", "--soft", address=address)
+    done = groundwire("docs", "delete", "inner/bread.txt", "-c", "notes", address=address)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "deleted inner/bread.txt softly: 1 document, 1 chunk"
     assert "docs restore" in done.stdout
@@ -100,19 +100,19 @@ def test_a_soft_deletion_can_be_taken_back(address: str) -> None:
     restored = _json(address, "docs", "restore", gone["document_id"], "-c", "notes")
     assert restored["source_uri"] == "inner/bread.txt"
     by_source = ("inner/bread.txt", "-c", "notes")
-    assert groundwire("docs", "delete", *by_source, "--soft", address=address).returncode == 0
+    assert groundwire("docs", "delete", *by_source, address=address).returncode == 0
     assert _json(address, "docs", "restore", *by_source)["document_id"] == gone["document_id"]
     assert _json(address, "docs", "get", *by_source)["document_id"] == gone["document_id"]
     found = _json(address, "search", "sourdough yeast", "-c", "notes", "-k", "1")
     assert found["results"][0]["source"] == "inner/bread.txt"
 
 
-def test_a_permanent_deletion_cannot(address: str, tmp_path: Path) -> None:
+def test_a_purged_document_cannot(address: str, tmp_path: Path) -> None:
     (tmp_path / "gone.md").write_text("# Gone\n\nA comet is made of ice and dust.\n", encoding="utf-8")
     groundwire("ingest", str(tmp_path / "gone.md"), "-c", "notes", address=address)
     document_id = _json(address, "docs", "get", "gone.md", "-c", "notes")["document_id"]
-    receipt = _json(address, "docs", "delete", "gone.md", "-c", "notes", "--permanent")
-    assert (receipt["permanent"], receipt["document_count"]) == (True, 1)
+    receipt = _json(address, "docs", "delete", "gone.md", "-c", "notes", "--purge")
+    assert (receipt["purged"], receipt["document_count"]) == (True, 1)
     done = groundwire("docs", "restore", document_id, "-c", "notes", address=address)
     assert (done.returncode, "DOCUMENT_NOT_FOUND" in done.stderr) == (1, True)
 
@@ -144,7 +144,7 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
     changes = ("--unset", "retrieval.top_k", "--set", "generation_retention=12h")
     settings = _json(address, "collections", "update", "novels", *changes)["settings"]
     assert (settings["retrieval"]["top_k"], settings["generation_retention"]) == (5, "43200s")
-    assert _json(address, "collections", "delete", "novels", "--yes")["permanent"] is True
+    assert _json(address, "collections", "delete", "novels", "--yes")["purged"] is True
     done = groundwire("collections", "get", "novels", address=address)
     assert (done.returncode, "COLLECTION_NOT_FOUND" in done.stderr) == (1, True)
 
@@ -155,7 +155,7 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("docs", "update", "tides.md", "-c", "notes"), 2, "--set NAME=VALUE"),
         (("docs", "update", "tides.md", "-c", "notes", "--set", "titel=x"), 2, "there are title, creators"),
         (("docs", "update", "tides.md", "-c", "notes", "--set", "language=x"), 2, "ISO 639-1"),
-        (("docs", "update", "tides.md", "-c", "notes", "--set", "title=x", "--generation", "7"), 1, "DOCUMENT_CHANGED"),
+        (("docs", "update", "tides.md", "-c", "notes", "--set", "title=x", "--etag", "old"), 1, "DOCUMENT_CHANGED"),
         (("docs", "update", "nope.md", "-c", "notes", "--set", "title=x"), 1, "DOCUMENT_NOT_FOUND"),
         (("docs", "update", "tides.md", "-c", "nope", "--set", "title=x"), 1, "COLLECTION_NOT_FOUND"),
         (("docs", "restore", "doc_x", "-c", "notes"), 1, "DOCUMENT_NOT_FOUND"),
@@ -171,6 +171,10 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("collections", "update", "notes", "--set", "retrieval.top_k=101"), 2, "1 to 100"),
         (("collections", "delete", "nope", "--yes"), 1, "COLLECTION_NOT_FOUND"),
         (("collections", "delete", "notes"), 2, "add --yes"),
+        (("collections", "delete", "notes", "--yes"), 1, "FAILED_PRECONDITION"),
+        (("docs", "delete", "tides.md", "-c", "notes", "--etag", "old"), 1, "DOCUMENT_CHANGED"),
+        (("collections", "update", "notes", "--set", "retrieval.top_k=9", "--etag", "old"), 1, "CONFLICT"),
+        (("chunks", "update", "x", "-c", "notes", "--set", "content=x"), 2, "there are tags, metadata.KEY"),
         (("stats", "-c", "nope"), 1, "COLLECTION_NOT_FOUND"),
         (("schema", "nope"), 1, "NOT_FOUND"),
         (("validate", "faq", "nope.json"), 2, "cannot be read"),

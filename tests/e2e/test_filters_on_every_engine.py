@@ -17,6 +17,7 @@ from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.chroma_server import chroma_server
 from tests.e2e.server import ASKS_ENGINE, ServerProcess, groundwire
+from tests.stubs import by_id, by_source
 from tests.unit.ingest.made_files import make_pdf
 
 ENGINES = ("qdrant-edge:", "chroma:", "chroma-server")
@@ -281,9 +282,9 @@ def test_pages_are_found_by_any_page_that_a_chunk_touches(world: World) -> None:
 @pytest.mark.requirement("C21")
 def test_the_flat_view_of_documents_has_the_names_and_types_of_its_design(world: World) -> None:
     stored = {
-        source: list(world.client.list_chunks(collection="reports", document_id=document.document_id).chunks)
+        source: list(world.client.list_chunks(collection="reports", reference=by_id(document.document_id)).chunks)
         for source in ("report.pdf", "memo.pdf")
-        for document in [world.client.get_document(collection="reports", source_uri=source).document]
+        for document in [world.client.get_document(collection="reports", reference=by_source(source)).document]
     }
     chunks = stored["report.pdf"]
     assert len(chunks) > 3
@@ -293,7 +294,7 @@ def test_the_flat_view_of_documents_has_the_names_and_types_of_its_design(world:
             hit.chunk.chunk_id for hit in hits
         }
     flats = sorted(map(_flat, hits), key=lambda flat: flat["chunk_index"])
-    parts = world.client.document_text(collection="reports", document_id=chunks[0].document_id)
+    parts = world.client.document_text(collection="reports", reference=by_id(chunks[0].document_id))
     text = "".join(part.text for part in parts)
     assert [
         (flat["doc_id"], flat["chunk_id"], flat["chunk_index"], text[flat["char_start"] : flat["char_end"]])

@@ -16,6 +16,7 @@ from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_json import parse_filter_text
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.e2e.server import ServerProcess, groundwire
+from tests.stubs import by_id, by_source
 from tests.unit.ingest.made_files import make_docx, make_pdf, make_zip, save
 
 COLLECTION = "formats"
@@ -109,12 +110,12 @@ def client(server: ServerProcess, folder: Path) -> Iterator[GroundwireClient]:
 
 
 def document_of(client: GroundwireClient, source: str) -> document_pb2.Document:
-    return client.get_document(collection=COLLECTION, source_uri=source).document
+    return client.get_document(collection=COLLECTION, reference=by_source(source)).document
 
 
 def chunks_of(client: GroundwireClient, source: str) -> list[chunk_pb2.Chunk]:
     document_id = document_of(client, source).document_id
-    return list(client.list_chunks(collection=COLLECTION, document_id=document_id, page_size=200).chunks)
+    return list(client.list_chunks(collection=COLLECTION, reference=by_id(document_id), page_size=200).chunks)
 
 
 def find(client: GroundwireClient, query: str, where: Mapping[str, object]) -> list[hit_pb2.Hit]:
@@ -143,7 +144,7 @@ def test_a_format_that_is_not_in_the_contract_is_refused(client: GroundwireClien
 @pytest.mark.requirement("C25")
 def test_chunks_are_exact_ranges_of_the_stored_text(client: GroundwireClient) -> None:
     for source in FORMATS:
-        found = client.get_document(collection=COLLECTION, source_uri=source, include_text=True)
+        found = client.get_document(collection=COLLECTION, reference=by_source(source), include_text=True)
         chunks = chunks_of(client, source)
         assert found.document.chunk_count == len(chunks)
         assert found.document.total_chars == len(found.text)
@@ -156,7 +157,7 @@ def test_chunks_are_exact_ranges_of_the_stored_text(client: GroundwireClient) ->
 @pytest.mark.requirement("C14")
 @pytest.mark.requirement("T11")
 def test_pages_of_a_chunk_are_the_whole_span_also_over_a_blank_page(client: GroundwireClient) -> None:
-    text = client.get_document(collection=COLLECTION, source_uri="d.pdf", include_text=True).text
+    text = client.get_document(collection=COLLECTION, reference=by_source("d.pdf"), include_text=True).text
     starts = {number: text.index(page.split("\n")[0]) for number, page in enumerate(PAGES, start=1) if page}
     chunks = chunks_of(client, "d.pdf")
     assert len(chunks) > 1
@@ -199,7 +200,7 @@ def test_what_a_file_says_about_itself_fills_what_the_caller_leaves_out(client: 
         ("Mine", ["Ada"])
     ] * 2
     assert again[1].outcome == ingest_result_pb2.INGEST_OUTCOME_UNCHANGED
-    client.delete_document(collection=COLLECTION, document_id=again[0].document.document_id)
+    client.delete_document(collection=COLLECTION, reference=by_id(again[0].document.document_id), purge=True)
 
 
 def test_a_page_without_text_is_a_warning_with_its_count(client: GroundwireClient) -> None:

@@ -122,7 +122,7 @@ RUNS: dict[str, list[list[str]]] = {
     "docs get": [["{document}", "-c", NAME], [ATTACK, "-c", NAME]],
     "docs text": [[ATTACK, "-c", NAME]],
     "docs update": [["{document}", "-c", NAME, "--set", "title=" + ATTACK]],
-    "docs delete": [["{document}", "-c", NAME, "--soft"]],
+    "docs delete": [["{document}", "-c", NAME]],
     "docs restore": [["{document}", "-c", NAME]],
     "chunks list": [["-c", NAME]],
     "chunks get": [["{chunk}", "-c", NAME], [ATTACK, "-c", NAME]],

@@ -23,7 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 @pytest.fixture
 def folder(server: ServerProcess, tmp_path: Path) -> Path:
     with GroundwireClient(server.address) as client:
-        client.delete_collection(collection=COLLECTION) if _exists(client) else None
+        client.delete_collection(collection=COLLECTION, force=True) if _exists(client) else None
     (tmp_path / "docs" / "deep").mkdir(parents=True)
     for name in ("a.md", "b.md", "deep/c.md"):
         (tmp_path / "docs" / name).write_text(f"# {name}\n\nThe text of {name} speaks of tides.\n", encoding="utf-8")

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.answer.v1 import session_pb2
+from groundwire.api.common.v1 import chunk_pb2
 from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DocumentNotFoundError, SessionNotFoundError
 from tests.e2e.server import ServerProcess
+from tests.stubs import by_id
 
 QUESTION, SENTENCE = "Where does the zanzaflot sleep?", "The quixmorble nests beneath old frostwenna bridges in winter."
 OPTIONS = ("--embedder", "hashing:256", "--vectors", "memory:")
@@ -69,7 +71,7 @@ def test_what_is_asked_about_a_book_is_in_no_file_and_what_is_asked_elsewhere_is
         papers = converse(client, "papers")
         assert holding(data, "zanzaflot"), "or else this test looks in the wrong place"
         assert [each.session_id for each in client.list_sessions(page_size=1).sessions] == [papers]
-        client.delete_collection(collection="papers")
+        client.delete_collection(collection="papers", force=True)
         assert client.end_session(session_id=book).session.state == session_pb2.SESSION_STATE_ENDED
 
 
@@ -113,11 +115,10 @@ def test_what_was_deleted_for_good_is_in_no_file_once_the_receipt_says_complete(
         client.ingest_document(
             collection="papers", source_uri="goes.md", content=f"# Quixmorble\n\n{SENTENCE}".encode()
         )
-        chunk = client.list_chunks(collection="papers", document_id=document).chunks[0]
+        chunk = client.list_chunks(collection="papers", reference=by_id(document)).chunks[0]
         changed = pb.UpdateChunkRequest(
             collection="papers",
-            chunk_id=chunk.chunk_id,
-            changes=pb.ChunkChanges(tags=["frostwenna"]),
+            chunk=chunk_pb2.Chunk(chunk_id=chunk.chunk_id, tags=["frostwenna"]),
             request_id=str(uuid.uuid4()),
         )
         client.update_chunk.send(changed)
@@ -129,7 +130,7 @@ def test_what_was_deleted_for_good_is_in_no_file_once_the_receipt_says_complete(
         ).answer
         assert "quixmorble" in answer.content
         assert holding(data, *WORDS)
-        receipt = client.delete_document(collection="papers", document_id=document, permanent=True).receipt
+        receipt = client.delete_document(collection="papers", reference=by_id(document), purge=True).receipt
         assert receipt.state == deletion_pb2.DELETION_STATE_COMPLETE
         assert holding(data, *WORDS) == {}
         assert client.get_session(session_id=session).session.messages[1].state == session_pb2.MESSAGE_STATE_REDACTED
@@ -145,7 +146,7 @@ def test_logged_queries_go_with_their_collection(server: ServerProcess, data: Pa
         client.create_collection(collection="papers")
         client.retrieve(collection="papers", query="Where does the zanzaflot sleep?")
         assert [log.query for log in client.list_query_logs(collection="papers").logs] == [QUESTION]
-        receipt = client.delete_collection(collection="papers").receipt
+        receipt = client.delete_collection(collection="papers", force=True).receipt
         assert receipt.state == deletion_pb2.DELETION_STATE_COMPLETE
         assert holding(data, "zanzaflot") == {}
         client.create_collection(collection="papers")

@@ -16,6 +16,7 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import EmbeddingMismatchError, InvalidRequestError
 from tests.e2e.server import ServerProcess, groundwire
+from tests.stubs import by_id
 
 TEXT = "# Tides\n\nThe moon causes the tides of the sea. A spring tide happens when sun and moon stand in line.\n"
 
@@ -40,14 +41,14 @@ def options(token: str) -> RetrievalOptions:
 def test_every_write_answers_with_a_token_that_a_search_takes(client: GroundwireClient, collection: str) -> None:
     ingested = client.ingest_document(collection=collection, source_uri="a.md", text=TEXT).result
     id_ = ingested.document.document_id
-    fields = document_pb2.DocumentFields(title="Changed")
+    changed = document_pb2.Document(fields=document_pb2.DocumentFields(title="Changed"))
     tokens = [
         ingested.consistency_token,
         client.update_document(
-            collection=collection, document_id=id_, fields=fields, update_mask=FieldMask(paths=["title"])
+            collection=collection, reference=by_id(id_), document=changed, update_mask=FieldMask(paths=["fields.title"])
         ).consistency_token,
-        client.delete_document(collection=collection, document_id=id_, permanent=False).consistency_token,
-        client.restore_document(collection=collection, document_id=id_).consistency_token,
+        client.delete_document(collection=collection, reference=by_id(id_), purge=False).consistency_token,
+        client.restore_document(collection=collection, reference=by_id(id_)).consistency_token,
     ]
     assert all(tokens)
     for token in tokens:
@@ -56,7 +57,7 @@ def test_every_write_answers_with_a_token_that_a_search_takes(client: Groundwire
         assert found.snapshot > 0
         again = client.retrieve(collection=collection, query="moon", options=options(found.consistency_token))
         assert again.snapshot >= found.snapshot
-    gone = client.delete_document(collection=collection, document_id=id_, permanent=True).consistency_token
+    gone = client.delete_document(collection=collection, reference=by_id(id_), purge=True).consistency_token
     assert len(client.retrieve(collection=collection, query="moon", options=options(gone)).results) == 0
 
 
@@ -96,7 +97,7 @@ def test_tokens_of_others_and_garbage_are_refused(client: GroundwireClient, coll
 
 def test_a_token_of_a_collection_that_was_made_anew_is_refused(client: GroundwireClient, collection: str) -> None:
     token = client.ingest_document(collection=collection, source_uri="a.md", text=TEXT).result.consistency_token
-    client.delete_collection(collection=collection)
+    client.delete_collection(collection=collection, force=True)
     client.create_collection(collection=collection)
     with pytest.raises(InvalidRequestError):
         client.retrieve(collection=collection, query="moon", options=options(token))

@@ -21,6 +21,7 @@ from groundwire.kernel.errors import (
     DocumentNotFoundError,
     InvalidFilterError,
     InvalidRequestError,
+    PreconditionError,
     SessionNotFoundError,
 )
 from tests.e2e.server import ServerProcess
@@ -103,14 +104,22 @@ def test_documents_are_listed_found_and_deleted(client: GroundwireClient, notes:
     assert notes.document(document.document_id) == document
     assert notes.document("bread.md").title == "On bread"
     notes.ingest_text("To be forgotten.", source="old.md")
-    assert notes.delete_document("old.md", permanent=True).document_count == 1
+    old = notes.document("old.md")
+    assert not notes.delete_document("old.md").purged
     with pytest.raises(DocumentNotFoundError):
         notes.document("old.md")
+    assert notes.restore_document("old.md") == old
+    assert notes.delete_document(old.document_id, purge=True).purged
+    with pytest.raises(DocumentNotFoundError):
+        notes.restore_document("old.md")
     assert "notes" in [info.name for info in client.collections()]
     drafts = client.collection("drafts")
     drafts.create(profile="book")
     assert drafts.info().profile == "book"
-    drafts.delete()
+    drafts.ingest_text("A draft.", source="draft.md")
+    with pytest.raises(PreconditionError):
+        drafts.delete()
+    drafts.delete(force=True)
     with pytest.raises(CollectionNotFoundError):
         drafts.info()
 

@@ -12,6 +12,7 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, UnavailableError
+from tests.stubs import by_id, by_source
 
 COLLECTION = "killed"
 SOURCES = 12
@@ -134,7 +135,7 @@ class Shelf:
 
     def _seen(self, client: GroundwireClient, source: str) -> tuple[str, str] | None:
         try:
-            found = client.get_document(collection=COLLECTION, source_uri=source, include_text=True)
+            found = client.get_document(collection=COLLECTION, reference=by_source(source), include_text=True)
         except DocumentNotFoundError:
             return None
         self.ids[source] = found.document.document_id
@@ -170,9 +171,9 @@ class Shelf:
         title = f"title {self.chance.getrandbits(64)}"
         request = pb.UpdateDocumentRequest(
             collection=COLLECTION,
-            document_id=self.ids[source],
-            fields=document_pb2.DocumentFields(title=title),
-            update_mask=FieldMask(paths=["title"]),
+            reference=by_id(self.ids[source]),
+            document=document_pb2.Document(fields=document_pb2.DocumentFields(title=title)),
+            update_mask=FieldMask(paths=["fields.title"]),
             request_id=self._request_id(),
         )
         return Operation(
@@ -188,15 +189,15 @@ class Shelf:
     def _deletion(self, source: str, after: State, *, permanent: bool) -> Operation:
         request = pb.DeleteDocumentRequest(
             collection=COLLECTION,
-            document_id=self.ids[source],
-            permanent=permanent,
+            reference=by_id(self.ids[source]),
+            purge=permanent,
             request_id=self._request_id(),
         )
         return Operation("delete", after, lambda client: client.delete_document.send(request, timeout_s=30))
 
     def _restore(self, source: str, state: State) -> Operation:
         request = pb.RestoreDocumentRequest(
-            collection=COLLECTION, document_id=self.ids[source], request_id=self._request_id()
+            collection=COLLECTION, reference=by_id(self.ids[source]), request_id=self._request_id()
         )
         after = replace(state, is_deleted=False)
         return Operation("restore", after, lambda client: client.restore_document.send(request, timeout_s=30))

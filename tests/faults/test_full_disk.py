@@ -18,6 +18,7 @@ from groundwire.kernel.errors import ExhaustedError, GroundwireError, Unavailabl
 from groundwire.rpc.healthcheck import status_of
 from tests.conformance.processes import engine_pids
 from tests.e2e.server import ServerProcess
+from tests.stubs import by_id
 
 pytestmark = [
     pytest.mark.faults,
@@ -116,7 +117,7 @@ def test_a_disk_that_fills_up_stops_writes_and_nothing_else(server: ServerProces
             assert "no space left on the disk" in refused.message
             assert refused.metadata["what"] == "disk"
         assert all(finds(client, number) for number in range(DOCUMENTS))
-        client.delete_document(collection=COLLECTION, document_id=documents[0], permanent=True)
+        client.delete_document(collection=COLLECTION, reference=by_id(documents[0]), purge=True)
         assert not finds(client, 0)
         assert status_of(server.address) == "SERVING"
         disk.free()

@@ -11,6 +11,7 @@ import grpc
 
 from groundwire.client import AsyncGroundwireClient, GroundwireClient
 from tests.e2e.server import ServerProcess
+from tests.stubs import by_id
 
 COLLECTION = "shelf"
 DOCUMENT = "first"
@@ -61,7 +62,7 @@ async def use_every_service(address: str, number: int, limit_s: float = 20.0) ->
             ),
             "search": lambda: client.retrieve(collection=COLLECTION, query="words"),
             "ask": lambda: client.ask(collection=COLLECTION, question="Which words?"),
-            "stream": lambda: _all(client.document_text(collection=COLLECTION, document_id=DOCUMENT)),
+            "stream": lambda: _all(client.document_text(collection=COLLECTION, reference=by_id(DOCUMENT))),
         }
         taken_s = {}
         for name, call in calls.items():

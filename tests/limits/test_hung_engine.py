@@ -30,6 +30,7 @@ from groundwire.kernel.errors import (
 from groundwire.rpc.healthcheck import status_of
 from tests.conformance.processes import engine_pids
 from tests.e2e.server import ASKS_ENGINE, ServerProcess
+from tests.stubs import by_id
 
 pytestmark = [pytest.mark.limits, pytest.mark.timeout(300)]
 
@@ -150,7 +151,7 @@ def test_calls_end_in_time_while_the_engine_is_stopped(
             assert isinstance(outcome, (UnavailableError, DeadlineError)), outcome
         # What needs no engine goes on.
         assert search(client, 7, LEXICAL)[:1] == ["7.txt"]
-        assert client.get_document(collection=COLLECTION, document_id=document.document_id).document == document
+        assert client.get_document(collection=COLLECTION, reference=by_id(document.document_id)).document == document
         assert client.get_session(session_id=session.session_id).session.session_id == session.session_id
         elapsed_s, refused = outcome_of(lambda: search(client, 1, VECTOR))
         assert isinstance(refused, UnavailableError)

@@ -19,6 +19,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.rpc.error_status import from_rpc_error
 from tests.integration.ingest.harness import Harness
 from tests.integration.rpc.fake_ingest import connected
+from tests.stubs import by_id
 
 pytestmark = pytest.mark.limits
 
@@ -61,8 +62,8 @@ async def outcome(call: Coroutine[Any, Any, Any] | Any) -> str:
 
 
 def rename(document_id: str, number: int) -> pb.UpdateDocumentRequest:
-    fields = document_pb2.DocumentFields(title=f"Title {number}")
-    return pb.UpdateDocumentRequest(collection="sea", document_id=document_id, fields=fields)
+    renamed = document_pb2.Document(fields=document_pb2.DocumentFields(title=f"Title {number}"))
+    return pb.UpdateDocumentRequest(collection="sea", reference=by_id(document_id), document=renamed)
 
 
 def text_of(source: str, text: str) -> pb.IngestDocumentRequest:
@@ -89,7 +90,7 @@ async def test_changes_that_wait_for_a_document_keep_no_read_and_no_other_change
     ]
     await asyncio.sleep(0.5)
     started = time.monotonic()
-    request = library_pb.GetDocumentRequest(collection="sea", document_id=free)
+    request = library_pb.GetDocumentRequest(collection="sea", reference=by_id(free))
     reads = [await outcome(stub.GetDocument(request, timeout=DEADLINE_S)) for _ in range(20)]
     others = [await outcome(stub.UpdateDocument(rename(free, number), timeout=DEADLINE_S)) for number in range(20)]
     record_property("seconds_of_40_calls_beside", time.monotonic() - started)

@@ -72,7 +72,7 @@ async def fill(client: AsyncGroundwireClient, known: Known) -> None:
             await fill_collection(client, name, profile, known)
         except GroundwireError:  # its settings refuse ordinary documents by now
             with suppress(NotFoundError):
-                await client.delete_collection(collection=name)
+                await client.delete_collection(collection=name, force=True)
             await fill_collection(client, name, profile, known)
     for chunk in (await client.list_chunks(collection=COLLECTIONS[0])).chunks:
         known.learn("chunk_id", chunk.chunk_id)

@@ -24,6 +24,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.limits.slow_parts import COLLECTION, WORKERS, Limits, running, text_of
+from tests.stubs import by_id
 
 pytestmark = pytest.mark.limits
 
@@ -77,7 +78,7 @@ async def soon(attempt: Callable[[], Awaitable[Any]]) -> float:
 
 async def others_work(limits: Limits) -> None:
     """Make the calls that need neither model nor engine."""
-    document = library_pb.GetDocumentRequest(collection=COLLECTION, document_id=limits.document_ids[0])
+    document = library_pb.GetDocumentRequest(collection=COLLECTION, reference=by_id(limits.document_ids[0]))
     found = await limits.ingest.GetDocument(document, timeout=5)
     assert found.document.source_uri == "0.md"
     listed = await limits.ingest.ListDocuments(library_pb.ListDocumentsRequest(collection=COLLECTION), timeout=5)
@@ -201,7 +202,7 @@ async def test_a_locked_catalog_stops_writes_only(tmp_path: Path) -> None:
         await asyncio.sleep(0.3)
         searches = await outcomes(limits.retrieve.Retrieve(search(number), timeout=20) for number in range(CALLS))
         assert failures(searches) == set()
-        document = library_pb.GetDocumentRequest(collection=COLLECTION, document_id=limits.document_ids[0])
+        document = library_pb.GetDocumentRequest(collection=COLLECTION, reference=by_id(limits.document_ids[0]))
         assert (await limits.ingest.GetDocument(document, timeout=5)).document.source_uri == "0.md"
         found = await hung
         assert set(codes(found)) <= _TYPED

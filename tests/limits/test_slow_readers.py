@@ -13,7 +13,7 @@ from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import OverloadedError, StreamIdleError
 from groundwire.rpc.error_status import from_rpc_error
 from tests.limits.attacked_server import COLLECTION, channels, fill, start, use_every_service
-from tests.stubs import Stubs
+from tests.stubs import Stubs, by_id
 
 pytestmark = pytest.mark.limits
 
@@ -29,7 +29,7 @@ async def test_slow_readers_of_a_text_hold_nobody_up(tmp_path: Path) -> None:
     try:
         await asyncio.to_thread(fill, server.address, TEXT.encode())
         async with channels(server.address, READERS) as opened:
-            request = pb.GetDocumentTextRequest(collection=COLLECTION, document_id="first")
+            request = pb.GetDocumentTextRequest(collection=COLLECTION, reference=by_id("first"))
             stubs = [Stubs(channel) for channel in opened]
             calls = [stubs[number % len(stubs)].GetDocumentText(request) for number in range(READERS)]
             firsts = await asyncio.gather(*(call.read() for call in calls), return_exceptions=True)

@@ -43,6 +43,7 @@ from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.memory_folder import memory_folder
 from tests.limits.product import MODELS, Product
 from tests.manual_clock import ManualClock
+from tests.stubs import by_id, by_source
 
 STORES = ("memory:", "qdrant-edge:", "chroma:")
 SOURCES = ("one.md", "two.md", "three.md")
@@ -162,7 +163,7 @@ class Machine(RuleBasedStateMachine):
             self.check_store()
         finally:
             for name in self.names.values():
-                self.product.client.delete_collection(collection=name)
+                self.product.client.delete_collection(collection=name, force=True)
             if self.product.dimensions != MODELS[0]:
                 self.product.use_model(MODELS[0])
 
@@ -220,9 +221,11 @@ class Machine(RuleBasedStateMachine):
         if doc is None:
             return
         request = pb.UpdateDocumentRequest(
-            collection=self.names[kind], document_id=doc.document_id, fields=document_pb2.DocumentFields(title=title)
+            collection=self.names[kind],
+            reference=by_id(doc.document_id),
+            document=document_pb2.Document(fields=document_pb2.DocumentFields(title=title)),
         )
-        request.update_mask.paths.append("title")
+        request.update_mask.paths.append("fields.title")
         if doc.is_hidden:
             with pytest.raises(DocumentNotFoundError):
                 self.product.client.update_document.send(request)
@@ -236,7 +239,7 @@ class Machine(RuleBasedStateMachine):
         if doc is None or (doc.is_hidden and not permanent):
             return
         deleted = self.product.client.delete_document(
-            collection=self.names[kind], document_id=doc.document_id, permanent=permanent
+            collection=self.names[kind], reference=by_id(doc.document_id), purge=permanent
         )
         if permanent:
             assert deleted.receipt.state == deletion_pb2.DELETION_STATE_COMPLETE
@@ -249,7 +252,7 @@ class Machine(RuleBasedStateMachine):
     def restore(self, kind: str, source: str) -> None:
         doc = self.docs[kind].get(source)
         if doc is not None and doc.is_hidden:
-            self.product.client.restore_document(collection=self.names[kind], document_id=doc.document_id)
+            self.product.client.restore_document(collection=self.names[kind], reference=by_id(doc.document_id))
             doc.is_hidden = False
 
     # -- rebuilding, checking, time -----------------------------------------------------------------------------
@@ -307,12 +310,14 @@ class Machine(RuleBasedStateMachine):
         doc = self.docs[kind].get(source)
         if doc is None or doc.is_hidden:
             with pytest.raises(DocumentNotFoundError):
-                self.product.client.get_document(collection=self.names[kind], source_uri=source)
+                self.product.client.get_document(collection=self.names[kind], reference=by_source(source))
             return
-        found = self.product.client.get_document(collection=self.names[kind], source_uri=source, include_text=True)
+        found = self.product.client.get_document(
+            collection=self.names[kind], reference=by_source(source), include_text=True
+        )
         assert (found.text, found.document.fields.title) == (doc.text, doc.title)
         chunks = self.product.client.list_chunks(
-            collection=self.names[kind], document_id=doc.document_id, page_size=1000
+            collection=self.names[kind], reference=by_id(doc.document_id), page_size=1000
         ).chunks
         assert chunks
         assert [chunk.content for chunk in chunks] == [doc.text[chunk.span.start : chunk.span.end] for chunk in chunks]

@@ -41,7 +41,7 @@ def no_handbook(server: ServerProcess) -> None:
     """What a page does first is to create the collection."""
     with GroundwireClient(server.address) as client:
         if "handbook" in [info.name for info in client.collections()]:
-            client.collection("handbook").delete()
+            client.collection("handbook").delete(force=True)
 
 
 def run(code: str, names: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
-from groundwire.ingest.servicer.change_calls import ChangeCalls
+from groundwire.ingest.servicer.calls import Calls
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.retrieve.bootstrap import RetrieveService, build
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.vectorstores.factory import open_vector_store
 from tests.integration.ingest.harness import Harness
+from tests.stubs import by_id
 
 WORDS = "tide moon harbour granite yeast comet lantern orchard compass glacier meadow anvil".split()  # noqa: SIM905 - easier to read
 
@@ -38,8 +39,8 @@ class Store:
         )
 
     @property
-    def changes(self) -> ChangeCalls:
-        return self.harness.service.servicer.change_calls
+    def changes(self) -> Calls:
+        return self.harness.service.servicer.calls
 
     def create(self, **settings: Any) -> "Store":
         self.harness.collection_calls.create(collections_pb.CreateCollectionRequest(collection="docs", **settings))
@@ -50,46 +51,57 @@ class Store:
         return self.harness.ingest("docs", source, text, fields=stated).document
 
     def update(
-        self, document_id: str, *paths: str, expected_generation: int = 0, request_id: str = "", **fields: Any
+        self,
+        document_id: str,
+        *paths: str,
+        set_metadata: Mapping[str, metadata_value_pb2.MetadataValue] | None = None,
+        remove_metadata: Sequence[str] = (),
+        etag: str = "",
+        request_id: str = "",
+        **fields: Any,
     ) -> document_pb2.Document:
         request = pb.UpdateDocumentRequest(
             collection="docs",
-            document_id=document_id,
-            fields=document_pb2.DocumentFields(**fields),
-            expected_generation=expected_generation,
+            reference=by_id(document_id),
+            document=document_pb2.Document(fields=document_pb2.DocumentFields(**fields), etag=etag),
+            set_metadata=set_metadata,
+            remove_metadata=remove_metadata,
             request_id=request_id,
         )
         request.update_mask.paths.extend(paths)
         return self.changes.update_document(request).document
 
-    def update_chunk(self, chunk_id: str, *paths: str, **changes: Any) -> chunk_pb2.Chunk:
-        request = pb.UpdateChunkRequest(collection="docs", chunk_id=chunk_id, changes=pb.ChunkChanges(**changes))
+    def update_chunk(self, chunk_id: str, *paths: str, tags: Sequence[str] = (), **changes: Any) -> chunk_pb2.Chunk:
+        request = pb.UpdateChunkRequest(
+            collection="docs", chunk=chunk_pb2.Chunk(chunk_id=chunk_id, tags=tags), **changes
+        )
         request.update_mask.paths.extend(paths)
         return self.changes.update_chunk(request).chunk
 
-    def delete(
-        self, document_id: str, *, permanent: bool | None = None, request_id: str = ""
-    ) -> deletion_pb2.DeletionReceipt:
+    def delete(self, document_id: str, *, purge: bool = True, request_id: str = "") -> deletion_pb2.DeletionReceipt:
         request = pb.DeleteDocumentRequest(
-            collection="docs", document_id=document_id, permanent=permanent, request_id=request_id
+            collection="docs", reference=by_id(document_id), purge=purge, request_id=request_id
         )
         return self.harness.calls.delete_document(request).receipt
 
     def restore(self, document_id: str, request_id: str = "") -> document_pb2.Document:
-        request = pb.RestoreDocumentRequest(collection="docs", document_id=document_id, request_id=request_id)
+        request = pb.RestoreDocumentRequest(collection="docs", reference=by_id(document_id), request_id=request_id)
         return self.changes.restore_document(request).document
 
     def get(self, document_id: str) -> document_pb2.Document:
         return self.harness.library.get_document(
-            library_pb.GetDocumentRequest(collection="docs", document_id=document_id)
+            library_pb.GetDocumentRequest(collection="docs", reference=by_id(document_id))
         ).document
 
     def chunk(self, chunk_id: str, *, include_embedding: bool = False) -> chunk_pb2.Chunk:
         request = library_pb.GetChunkRequest(collection="docs", chunk_id=chunk_id, include_embedding=include_embedding)
         return self.harness.library.get_chunk(request).chunk
 
-    def chunks(self, document_id: str = "", **query: Any) -> list[chunk_pb2.Chunk]:
-        request = library_pb.ListChunksRequest(collection="docs", document_id=document_id, page_size=1000, **query)
+    def chunks(
+        self, document: str | document_pb2.DocumentReference | None = None, **query: Any
+    ) -> list[chunk_pb2.Chunk]:
+        reference = by_id(document) if isinstance(document, str) else document
+        request = library_pb.ListChunksRequest(collection="docs", reference=reference, page_size=1000, **query)
         return list(self.harness.library.list_chunks(request).chunks)
 
     def documents(self, **query: Any) -> list[document_pb2.Document]:

@@ -8,20 +8,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ChunkNotFoundError,
+    ConflictError,
+    DocumentChangedError,
     DocumentNotFoundError,
+    InvalidRequestError,
+    PreconditionError,
     RequestIdReusedError,
     StoreUnavailableError,
 )
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import VectorStore
 from tests.integration.documents.store import Store, number, story, text
+from tests.stubs import by_id, by_source
 
 COMPLETE, HIDDEN = deletion_pb2.DELETION_STATE_COMPLETE, deletion_pb2.DELETION_STATE_HIDDEN
 
@@ -46,7 +53,7 @@ def test_a_permanent_deletion_leaves_nothing_and_says_so(engine_store: Store) ->
     document = engine_store.ingest("a.md", story(random.Random(1)))
     count = len(engine_store.chunks(document.document_id))
     receipt = engine_store.delete(document.document_id)
-    assert (receipt.state, receipt.permanent) == (COMPLETE, True)
+    assert (receipt.state, receipt.purged) == (COMPLETE, True)
     assert (receipt.document_count, receipt.chunk_count) == (1, count)
     assert receipt.complete_time.ToNanoseconds() >= receipt.hide_time.ToNanoseconds() > 0
     assert _stores(receipt) == {
@@ -67,11 +74,11 @@ def test_a_permanent_deletion_leaves_nothing_and_says_so(engine_store: Store) ->
 
 def test_a_soft_deletion_hides_at_once_and_a_restoration_brings_back_exactly(engine_store: Store) -> None:
     document = engine_store.ingest("a.md", story(random.Random(1)), tags=["x"], metadata={"state": text("new")})
-    engine_store.update_chunk(engine_store.chunks(document.document_id)[0].chunk_id, metadata={"n": number(1)})
+    engine_store.update_chunk(engine_store.chunks(document.document_id)[0].chunk_id, set_metadata={"n": number(1)})
     before = engine_store.chunks(document.document_id, include_embedding=True)
     hits = engine_store.search("tide moon", {"tags": {"$contains": "x"}})
-    receipt = engine_store.delete(document.document_id, permanent=False)
-    assert (receipt.state, receipt.permanent, receipt.chunk_count) == (COMPLETE, False, len(before))
+    receipt = engine_store.delete(document.document_id, purge=False)
+    assert (receipt.state, receipt.purged, receipt.chunk_count) == (COMPLETE, False, len(before))
     assert _stores(receipt) == {
         "catalog": (0, 0, True),
         "full_text": (len(before), 0, True),
@@ -97,15 +104,17 @@ def test_a_soft_deletion_hides_at_once_and_a_restoration_brings_back_exactly(eng
 def test_no_call_finds_what_was_deleted_softly(store: Store) -> None:
     document = store.ingest("a.md", story(random.Random(1)))
     chunk = store.chunks(document.document_id)[0]
-    store.delete(document.document_id, permanent=False)
+    store.delete(document.document_id, purge=False)
     for call in (
         lambda: store.get(document.document_id),
         lambda: store.update(document.document_id, title="T"),
         lambda: store.chunks(document.document_id),
-        lambda: store.delete(document.document_id, permanent=False),
+        lambda: store.delete(document.document_id, purge=False),
         lambda: list(
             store.harness.library.document_text(
-                library_pb.GetDocumentTextRequest(collection="docs", document_id=document.document_id, generation=1)
+                library_pb.GetDocumentTextRequest(
+                    collection="docs", reference=by_id(document.document_id), generation=1
+                )
             )
         ),
     ):
@@ -120,7 +129,7 @@ def test_no_call_finds_what_was_deleted_softly(store: Store) -> None:
 
 def test_listing_shows_soft_deletions_only_when_asked(store: Store) -> None:
     gone, kept = store.ingest("a.md", "Gone. " * 30), store.ingest("b.md", "Kept. " * 30)
-    store.delete(gone.document_id, permanent=False)
+    store.delete(gone.document_id, purge=False)
     assert store.documents() == [kept]
     shown = store.documents(include_deleted=True)
     assert [document.source_uri for document in shown] == ["a.md", "b.md"]
@@ -133,43 +142,47 @@ def test_listing_shows_soft_deletions_only_when_asked(store: Store) -> None:
 
 def test_a_soft_deletion_can_be_made_permanent(store: Store) -> None:
     document = store.ingest("a.md", story(random.Random(1)))
-    store.delete(document.document_id, permanent=False)
-    receipt = store.delete(document.document_id, permanent=True)
-    assert (receipt.state, receipt.permanent) == (COMPLETE, True)
+    store.delete(document.document_id, purge=False)
+    receipt = store.delete(document.document_id, purge=True)
+    assert (receipt.state, receipt.purged) == (COMPLETE, True)
     assert _stores(receipt)["texts"] == (1, 0, True)
     assert (_rows(store, "documents"), _rows(store, "chunks"), _rows(store, "text_segments")) == (0, 0, 0)
     with pytest.raises(DocumentNotFoundError):
         store.restore(document.document_id)
 
 
-def test_the_memory_profile_deletes_softly_unless_told_otherwise(tmp_path_factory: pytest.TempPathFactory) -> None:
-    store = Store(tmp_path_factory.mktemp("memory")).create(profile=collection_pb2.PROFILE_MEMORY)
+@pytest.mark.parametrize("profile", [collection_pb2.PROFILE_DOCUMENTS, collection_pb2.PROFILE_MEMORY])
+def test_every_profile_deletes_softly_unless_told_otherwise(
+    tmp_path_factory: pytest.TempPathFactory, profile: collection_pb2.Profile.ValueType
+) -> None:
+    store = Store(tmp_path_factory.mktemp("soft")).create(profile=profile)
     try:
         document = store.ingest("a.md", "A memory of the sea. " * 40)
-        assert not store.delete(document.document_id).permanent
+        request = pb.DeleteDocumentRequest(collection="docs", reference=by_id(document.document_id))
+        assert not store.changes.delete_document(request).receipt.purged
         store.restore(document.document_id)
-        assert store.delete(document.document_id, permanent=True).permanent
+        assert store.delete(document.document_id, purge=True).purged
     finally:
         store.close()
 
 
-@pytest.mark.parametrize("permanent", [True, False])
-def test_a_repeated_deletion_gives_the_same_receipt(store: Store, permanent: bool) -> None:
+@pytest.mark.parametrize("purge", [True, False])
+def test_a_repeated_deletion_gives_the_same_receipt(store: Store, purge: bool) -> None:
     document = store.ingest("a.md", story(random.Random(1)))
     request_id = str(uuid.uuid4())
-    receipt = store.delete(document.document_id, permanent=permanent, request_id=request_id)
+    receipt = store.delete(document.document_id, purge=purge, request_id=request_id)
     assert receipt.state == COMPLETE
-    assert store.delete(document.document_id, permanent=permanent, request_id=request_id) == receipt
+    assert store.delete(document.document_id, purge=purge, request_id=request_id) == receipt
     with pytest.raises(RequestIdReusedError):
-        store.delete(document.document_id, permanent=not permanent, request_id=request_id)
+        store.delete(document.document_id, purge=not purge, request_id=request_id)
 
 
 def test_a_repeated_restoration_gives_the_same_answer(store: Store) -> None:
     document = store.ingest("a.md", story(random.Random(1)))
-    store.delete(document.document_id, permanent=False)
+    store.delete(document.document_id, purge=False)
     request_id = str(uuid.uuid4())
     first = store.restore(document.document_id, request_id)
-    store.delete(document.document_id, permanent=False)
+    store.delete(document.document_id, purge=False)
     assert store.restore(document.document_id, request_id) == first
     with pytest.raises(DocumentNotFoundError):
         store.get(document.document_id)
@@ -178,7 +191,7 @@ def test_a_repeated_restoration_gives_the_same_answer(store: Store) -> None:
 @pytest.mark.parametrize("same", [True, False])
 def test_a_new_ingest_of_a_softly_deleted_source_takes_its_place(store: Store, same: bool) -> None:
     before = store.ingest("a.md", story(random.Random(1)), tags=["x"])
-    store.delete(before.document_id, permanent=False)
+    store.delete(before.document_id, purge=False)
     after = store.ingest("a.md", story(random.Random(1 if same else 2)))
     assert (after.document_id, after.generation) == (before.document_id, 2)
     assert (after.ingest_time, list(after.fields.tags)) == (before.ingest_time, [])
@@ -191,7 +204,7 @@ def test_a_new_ingest_of_a_softly_deleted_source_takes_its_place(store: Store, s
 
 def test_a_source_that_is_taken_cannot_be_brought_back_to(store: Store) -> None:
     before = store.ingest("a.md", story(random.Random(1)))
-    store.delete(before.document_id, permanent=False)
+    store.delete(before.document_id, purge=False)
     other = store.harness.ingest("docs", "a.md", story(random.Random(2)), document_id="other").document
     assert other.document_id == "other"
     with pytest.raises(AlreadyExistsError, match="other"):
@@ -296,7 +309,7 @@ def test_a_deletion_counts_what_a_final_search_still_finds(store: Store, monkeyp
 
 def test_a_restoration_that_the_engine_misses_changes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     document = store.ingest("a.md", story(random.Random(1)))
-    store.delete(document.document_id, permanent=False)
+    store.delete(document.document_id, purge=False)
     upsert = type(store.vectors).upsert
 
     def broken(self: VectorStore, collection: str, points: object, budget: Budget) -> None:
@@ -330,8 +343,8 @@ def test_vectors_that_another_document_needs_stay(store: Store) -> None:
 def test_a_deleted_collection_takes_everything_with_it(engine_store: Store) -> None:
     first = engine_store.ingest("a.md", story(random.Random(1)))
     second = engine_store.ingest("b.md", story(random.Random(2)))
-    engine_store.delete(second.document_id, permanent=False)
-    request = collections_pb.DeleteCollectionRequest(collection="docs", request_id=str(uuid.uuid4()))
+    engine_store.delete(second.document_id, purge=False)
+    request = collections_pb.DeleteCollectionRequest(collection="docs", request_id=str(uuid.uuid4()), force=True)
     receipt = engine_store.harness.collection_calls.delete(request).receipt
     assert (receipt.state, receipt.document_count) == (COMPLETE, 2)
     assert receipt.chunk_count == first.chunk_count + second.chunk_count
@@ -340,3 +353,89 @@ def test_a_deleted_collection_takes_everything_with_it(engine_store: Store) -> N
         assert _rows(engine_store, table) == 0, table
     assert engine_store.vectors.collections(Budget()) == []
     assert engine_store.harness.collection_calls.delete(request).receipt == receipt
+
+
+@pytest.mark.parametrize("purge", [True, False])
+def test_a_document_is_deleted_restored_and_changed_by_its_source(store: Store, purge: bool) -> None:
+    gone, other = store.ingest("a.md", story(random.Random(1))), store.ingest("b.md", story(random.Random(2)))
+    request = pb.DeleteDocumentRequest(collection="docs", reference=by_source("a.md"), purge=purge)
+    assert store.changes.delete_document(request).receipt.document_count == 1
+    assert store.documents() == [other]
+    restore = pb.RestoreDocumentRequest(collection="docs", reference=by_source("a.md"))
+    if purge:
+        with pytest.raises(DocumentNotFoundError):
+            store.changes.restore_document(restore)
+        return
+    assert store.changes.restore_document(restore).document == gone
+    change = pb.UpdateDocumentRequest(collection="docs", reference=by_source("b.md"))
+    change.document.fields.title = "By its source"
+    changed = store.changes.update_document(change).document
+    assert (changed.document_id, changed.fields.title) == (other.document_id, "By its source")
+    assert {chunk.document_id for chunk in store.chunks(by_source("a.md"))} == {gone.document_id}
+
+
+def test_of_several_deleted_documents_of_a_source_one_must_be_named_by_id(store: Store) -> None:
+    first = store.harness.ingest("docs", "a.md", story(random.Random(1)), document_id="one").document
+    store.delete(first.document_id, purge=False)
+    second = store.harness.ingest("docs", "a.md", story(random.Random(2)), document_id="two").document
+    store.delete(second.document_id, purge=False)
+    restore = pb.RestoreDocumentRequest(collection="docs", reference=by_source("a.md"))
+    with pytest.raises(InvalidRequestError, match="one or two") as refused:
+        store.changes.restore_document(restore)
+    assert [violation.field for violation in refused.value.violations] == ["reference.source_uri"]
+    purge = pb.DeleteDocumentRequest(collection="docs", reference=by_source("a.md"), purge=True)
+    with pytest.raises(InvalidRequestError, match="one or two"):
+        store.changes.delete_document(purge)
+    assert store.restore("two").document_id == "two"
+
+
+@pytest.mark.parametrize("reference", [document_pb2.DocumentReference(), by_id(""), by_source("a\x00b")])
+def test_a_document_must_be_named(store: Store, reference: document_pb2.DocumentReference) -> None:
+    store.ingest("a.md", story(random.Random(1)))
+    with pytest.raises(InvalidRequestError) as refused:
+        store.changes.delete_document(pb.DeleteDocumentRequest(collection="docs", reference=reference))
+    assert refused.value.violations[0].field.startswith("reference")
+
+
+@pytest.mark.parametrize("purge", [True, False])
+def test_a_document_that_someone_changed_since_is_not_deleted(store: Store, purge: bool) -> None:
+    document = store.ingest("a.md", story(random.Random(1)))
+    reference = by_id(document.document_id)
+    changed = store.update(document.document_id, title="Changed")
+    stale = pb.DeleteDocumentRequest(collection="docs", reference=reference, purge=purge, etag=document.etag)
+    with pytest.raises(DocumentChangedError):
+        store.changes.delete_document(stale)
+    assert store.documents() == [changed]
+    fresh = pb.DeleteDocumentRequest(collection="docs", reference=reference, purge=purge, etag=changed.etag)
+    assert store.changes.delete_document(fresh).receipt.document_count == 1
+
+
+def test_a_collection_with_documents_is_deleted_by_force_only(store: Store) -> None:
+    delete, calls = collections_pb.DeleteCollectionRequest(collection="docs"), store.harness.collection_calls
+    document = store.ingest("a.md", story(random.Random(1)))
+    with pytest.raises(PreconditionError, match="1 with"):
+        calls.delete(delete)
+    store.delete(document.document_id, purge=False)
+    with pytest.raises(PreconditionError, match="can be restored"):
+        calls.delete(delete)
+    assert store.restore(document.document_id) == document
+    store.delete(document.document_id, purge=True)
+    assert calls.delete(delete).receipt.purged
+
+
+def test_a_collection_that_someone_changed_since_is_not_deleted(store: Store) -> None:
+    calls = store.harness.collection_calls
+    read = calls.get(collections_pb.GetCollectionRequest(collection="docs")).collection
+    store.ingest("a.md", story(random.Random(1)))
+    change = collections_pb.UpdateCollectionRequest(collection=collection_pb2.Collection(name="docs", etag=read.etag))
+    change.collection.settings.retrieval.top_k = 7
+    changed = calls.update(change).collection
+    assert changed.etag != read.etag
+    with pytest.raises(ConflictError):
+        calls.update(change)
+    stale = collections_pb.DeleteCollectionRequest(collection="docs", force=True, etag=read.etag)
+    with pytest.raises(ConflictError):
+        calls.delete(stale)
+    assert store.documents()
+    fresh = collections_pb.DeleteCollectionRequest(collection="docs", force=True, etag=changed.etag)
+    assert calls.delete(fresh).receipt.document_count == 1

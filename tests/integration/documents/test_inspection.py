@@ -17,6 +17,7 @@ from groundwire.api.retrieve.v1 import schema_pb2, stats_pb2
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError, NotFoundError
 from groundwire.schemas import get_all_schemas
 from tests.integration.documents.store import Store, number, story, text
+from tests.stubs import by_id
 
 KINDS = ["persona", "faq", "memory", "turn", "summary", "document", "chunk"]
 
@@ -202,7 +203,7 @@ def test_figures_count_what_is_live(engine_store: Store) -> None:
     gone = engine_store.ingest("d.md", story(chance))
     hidden = engine_store.ingest("e.md", story(chance))
     engine_store.delete(gone.document_id)
-    engine_store.delete(hidden.document_id, permanent=False)
+    engine_store.delete(hidden.document_id, purge=False)
     [stats] = _stats(engine_store, "docs")
     live = (first, second, third)
     chunks = sum(document.chunk_count for document in live)
@@ -251,7 +252,7 @@ def test_figures_of_all_collections_stand_in_the_order_of_their_names(store: Sto
 def test_documents_chunks_and_points_lead_to_one_another(engine_store: Store) -> None:
     document = engine_store.ingest("a.md", story(random.Random(1)))
     request = library_pb.GetDocumentRequest(
-        collection="docs", document_id=document.document_id, include_chunk_ids=True, include_text=True
+        collection="docs", reference=by_id(document.document_id), include_chunk_ids=True, include_text=True
     )
     found = engine_store.harness.library.get_document(request)
     chunks = [engine_store.chunk(chunk_id) for chunk_id in found.chunk_ids]

@@ -49,7 +49,7 @@ def test_documents_are_listed_by_filter(filled: Store) -> None:
 
 def test_documents_that_were_deleted_softly_are_filtered_too(filled: Store) -> None:
     gone = filled.documents(source_prefix="a/0")[0].document_id
-    filled.delete(gone, permanent=False)
+    filled.delete(gone, purge=False)
     where = _filter({"n": {"$lt": 2}})
     assert _sources(filled, filter=where) == ["b/1.md"]
     assert _sources(filled, filter=where, include_deleted=True) == ["a/0.md", "b/1.md"]
@@ -57,7 +57,7 @@ def test_documents_that_were_deleted_softly_are_filtered_too(filled: Store) -> N
 
 def test_a_chunk_of_its_own_kind_makes_its_document_match(filled: Store) -> None:
     chunk = filled.chunks(filled.documents()[2].document_id)[1]
-    filled.update_chunk(chunk.chunk_id, metadata={"reviewed": text("yes")})
+    filled.update_chunk(chunk.chunk_id, set_metadata={"reviewed": text("yes")})
     assert _sources(filled, filter=_filter({"reviewed": "yes"})) == [filled.documents()[2].source_uri]
     assert [each.chunk_id for each in filled.chunks(filter=_filter({"reviewed": "yes"}))] == [chunk.chunk_id]
 

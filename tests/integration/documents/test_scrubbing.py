@@ -22,6 +22,7 @@ from groundwire.vectorstores.factory import open_vector_store
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.conformance.memory_folder import memory_folder
 from tests.integration.ingest.harness import Harness
+from tests.stubs import by_id
 
 RARE = "zebraquartz"
 
@@ -55,7 +56,7 @@ def test_nothing_of_a_deleted_document_is_in_the_files_of_the_engine(folder: Pat
     vector = np.asarray(vectors.fetch(engine, [number], Budget()).vectors[0], dtype="<f4")
     needle = vector.tobytes()
     assert traces(folder / "vectors", needle)
-    request = pb.DeleteDocumentRequest(collection="tides", document_id=gone.document_id, permanent=True)
+    request = pb.DeleteDocumentRequest(collection="tides", reference=by_id(gone.document_id), purge=True)
     receipt = harness.calls.delete_document(request).receipt
     assert receipt.state == deletion_pb2.DELETION_STATE_COMPLETE
     assert traces(folder / "vectors", needle) == []
@@ -78,7 +79,7 @@ def test_nothing_of_a_deleted_collection_is_in_the_files_of_the_engine(folder: P
         fields = document_pb2.DocumentFields(title=f"{RARE} {name}")
         harness.ingest(name, "a.txt", f"The {name} of the sea.", fields=fields)
     assert traces(folder / "vectors", f"{RARE} tides".encode())
-    request = collections_pb.DeleteCollectionRequest(collection="tides")
+    request = collections_pb.DeleteCollectionRequest(collection="tides", force=True)
     receipt = harness.collection_calls.delete(request).receipt
     assert receipt.state == deletion_pb2.DELETION_STATE_COMPLETE
     assert not any(
@@ -106,7 +107,7 @@ class Library:
 
     def delete(self, document_id: str, request_id: str) -> deletion_pb2.DeletionReceipt:
         request = pb.DeleteDocumentRequest(
-            collection="tides", document_id=document_id, permanent=True, request_id=request_id
+            collection="tides", reference=by_id(document_id), purge=True, request_id=request_id
         )
         return self.harness.calls.delete_document(request).receipt
 

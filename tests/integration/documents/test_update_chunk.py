@@ -29,7 +29,7 @@ def test_a_review_is_found_by_the_next_search_and_nothing_is_embedded(engine_sto
     chunk = engine_store.chunks(document.document_id, include_embedding=True)[1]
     engine_store.harness.embedder.texts.clear()
     review = {"reviewed_by": text("Ada"), "review_date": text("2026-03-01"), "state": text("approved")}
-    changed = engine_store.update_chunk(chunk.chunk_id, tags=["checked"], metadata=review)
+    changed = engine_store.update_chunk(chunk.chunk_id, tags=["checked"], set_metadata=review)
     assert (changed.embed_time, list(changed.tags)) == (chunk.embed_time, ["checked"])
     assert engine_store.harness.embedder.texts == []
     [hit] = engine_store.search("tide", {"reviewed_by": "Ada", "state": "approved", "tags": {"$contains": "checked"}})
@@ -44,21 +44,21 @@ def test_a_review_is_found_by_the_next_search_and_nothing_is_embedded(engine_sto
 
 @pytest.mark.requirement("S1-36")
 def test_keys_that_are_not_named_stay(store: Store, chunk: chunk_pb2.Chunk) -> None:
-    store.update_chunk(chunk.chunk_id, metadata={"a": number(1), "b": number(2)})
-    changed = store.update_chunk(chunk.chunk_id, metadata={"b": number(3)})
+    store.update_chunk(chunk.chunk_id, set_metadata={"a": number(1), "b": number(2)})
+    changed = store.update_chunk(chunk.chunk_id, set_metadata={"b": number(3)})
     assert dict(changed.metadata) == {"state": text("new"), "n": number(1), "a": number(1), "b": number(3)}
 
 
 @pytest.mark.parametrize(
     ("paths", "changes", "tags", "own"),
     [
-        (["tags"], {"tags": ["b"], "metadata": {"z": number(1)}}, ["x", "b"], {"a": number(1)}),
-        (["metadata.a"], {}, ["x", "own"], {}),
-        (["metadata"], {"metadata": {"z": number(1)}}, ["x", "own"], {"z": number(1)}),
-        (["*"], {}, ["x"], {}),
+        (["tags"], {"tags": ["b"]}, ["x", "b"], {"a": number(1)}),
+        ([], {"remove_metadata": ["a", "unknown"]}, ["x", "own"], {}),
+        ([], {"remove_metadata": ["*"], "set_metadata": {"z": number(1)}}, ["x", "own"], {"z": number(1)}),
+        (["*"], {}, ["x"], {"a": number(1)}),
     ],
 )
-def test_a_mask_says_what_changes(
+def test_mask_and_keys_say_what_changes(
     store: Store,
     chunk: chunk_pb2.Chunk,
     paths: list[str],
@@ -66,30 +66,38 @@ def test_a_mask_says_what_changes(
     tags: list[str],
     own: dict[str, Any],
 ) -> None:
-    store.update_chunk(chunk.chunk_id, tags=["own"], metadata={"a": number(1)})
+    store.update_chunk(chunk.chunk_id, tags=["own"], set_metadata={"a": number(1)})
     changed = store.update_chunk(chunk.chunk_id, *paths, **changes)
     assert list(changed.tags) == tags
     assert dict(changed.metadata) == {"state": text("new"), "n": number(1), **own}
 
 
+def test_tags_of_the_document_that_are_sent_back_do_not_become_the_chunks_own(
+    store: Store, chunk: chunk_pb2.Chunk
+) -> None:
+    assert list(store.update_chunk(chunk.chunk_id, tags=[*chunk.tags, "own"]).tags) == ["x", "own"]
+    store.update(chunk.document_id, tags=["y"])
+    assert list(store.chunk(chunk.chunk_id).tags) == ["y", "own"]
+
+
 def test_a_key_of_the_chunk_lies_over_that_of_the_document(store: Store, chunk: chunk_pb2.Chunk) -> None:
-    store.update_chunk(chunk.chunk_id, metadata={"state": text("mine")})
-    store.update(chunk.document_id, metadata={"state": text("everyone's"), "more": number(1)})
+    store.update_chunk(chunk.chunk_id, set_metadata={"state": text("mine")})
+    store.update(chunk.document_id, set_metadata={"state": text("everyone's"), "more": number(1)})
     assert store.chunk(chunk.chunk_id).metadata["state"] == text("mine")
     assert store.chunk(chunk.chunk_id).metadata["more"] == number(1)
     assert [hit.chunk.chunk_id for hit in store.search("tide", {"state": "mine"})] == [chunk.chunk_id]
-    store.update_chunk(chunk.chunk_id, "metadata.state")
+    store.update_chunk(chunk.chunk_id, remove_metadata=["state"])
     assert store.chunk(chunk.chunk_id).metadata["state"] == text("everyone's")
 
 
 def test_what_a_chunk_has_of_its_own_goes_with_its_generation(store: Store, chunk: chunk_pb2.Chunk) -> None:
-    store.update_chunk(chunk.chunk_id, tags=["own"], metadata={"a": number(1)})
+    store.update_chunk(chunk.chunk_id, tags=["own"], set_metadata={"a": number(1)})
     store.ingest("a.md", story(random.Random(1)) + "\n\nOne sentence more.\n")
     assert list(store.chunk(chunk.chunk_id).tags) == ["x"]
     assert store.search("tide", {"tags": {"$contains": "own"}}) == []
 
 
-@pytest.mark.parametrize("path", ["content", "metadata.page", "tag", "metadata.", "changes.tags"])
+@pytest.mark.parametrize("path", ["content", "metadata.page", "tag", "metadata", "chunk.tags"])
 def test_nothing_else_of_a_chunk_can_be_changed(store: Store, chunk: chunk_pb2.Chunk, path: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         store.update_chunk(chunk.chunk_id, path, tags=["own"])
@@ -100,9 +108,11 @@ def test_nothing_else_of_a_chunk_can_be_changed(store: Store, chunk: chunk_pb2.C
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
-        ("changes.tags[0]", {"tags": [" "]}),
-        ("changes.metadata['doc_type']", {"metadata": {"doc_type": text("memo")}}),
-        ("changes.metadata['a b']", {"metadata": {"a b": text("memo")}}),
+        ("chunk.tags[0]", {"tags": [" "]}),
+        ("set_metadata['doc_type']", {"set_metadata": {"doc_type": text("memo")}}),
+        ("set_metadata['a b']", {"set_metadata": {"a b": text("memo")}}),
+        ("remove_metadata[1]", {"set_metadata": {"a": text("memo")}, "remove_metadata": ["b", "a"]}),
+        ("update_mask", {}),
     ],
 )
 def test_a_bad_value_is_named_and_changes_nothing(
@@ -117,8 +127,7 @@ def test_a_bad_value_is_named_and_changes_nothing(
 def test_a_repeated_request_has_one_answer(store: Store, chunk: chunk_pb2.Chunk) -> None:
     request = pb.UpdateChunkRequest(
         collection="docs",
-        chunk_id=chunk.chunk_id,
-        changes=pb.ChunkChanges(tags=["one"]),
+        chunk=chunk_pb2.Chunk(chunk_id=chunk.chunk_id, tags=["one"]),
         request_id=str(uuid.uuid4()),
     )
     first = store.changes.update_chunk(request).chunk

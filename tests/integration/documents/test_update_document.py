@@ -19,6 +19,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.vector_store import PointBatch
 from tests.integration.documents.store import Store, number, story, text
+from tests.stubs import by_id
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_fields_change_on_document_chunks_and_hits_without_embedding(engine_stor
     before = engine_store.ingest("a.md", story(random.Random(1)), project="apollo", tags=["x"])
     chunks = engine_store.chunks(before.document_id)
     engine_store.harness.embedder.texts.clear()
-    after = engine_store.update(before.document_id, project="gemini", tags=["y"], metadata={"state": text("done")})
+    after = engine_store.update(before.document_id, project="gemini", tags=["y"], set_metadata={"state": text("done")})
     assert (after.fields.project, list(after.fields.tags)) == ("gemini", ["y"])
     assert engine_store.harness.embedder.texts == []
     hits = engine_store.search("tide", {"project": "gemini", "tags": {"$contains": "y"}, "state": "done"})
@@ -69,55 +70,71 @@ def test_an_update_moves_the_change_but_not_the_day_of_ingestion(store: Store, d
 
 
 def test_what_changes_nothing_leaves_everything_as_it_was(store: Store, document: document_pb2.Document) -> None:
-    assert store.update(document.document_id, "title", title="Old") == document
+    assert store.update(document.document_id, "fields.title", title="Old") == document
 
 
 @pytest.mark.requirement("S1-36")
 def test_without_a_mask_keys_that_are_not_named_stay(store: Store, document: document_pb2.Document) -> None:
-    after = store.update(document.document_id, metadata={"grade": number(3)})
+    after = store.update(document.document_id, set_metadata={"grade": number(3)})
     assert dict(after.fields.metadata) == {"department": text("law"), "grade": number(3)}
     assert (after.fields.title, list(after.fields.creators)) == ("Old", ["Ada", "Bob"])
 
 
 @pytest.mark.parametrize(
-    ("paths", "fields", "expected"),
+    ("changes", "expected"),
     [
-        (["metadata.grade"], {"metadata": {"grade": number(9)}}, {"department": text("law"), "grade": number(9)}),
-        (["metadata.grade"], {}, {"department": text("law")}),
-        (["metadata"], {"metadata": {"only": text("this")}}, {"only": text("this")}),
+        ({"set_metadata": {"grade": number(9)}}, {"department": text("law"), "grade": number(9)}),
+        ({"remove_metadata": ["grade", "unknown"]}, {"department": text("law")}),
+        ({"remove_metadata": ["*"], "set_metadata": {"only": text("this")}}, {"only": text("this")}),
+        ({"remove_metadata": ["*"]}, {}),
         (
-            ["metadata.a.b"],
-            {"metadata": {"a.b": number(1)}},
-            {"department": text("law"), "grade": number(2), "a.b": number(1)},
+            {"set_metadata": {"a.b": number(1)}, "remove_metadata": ["grade"]},
+            {"department": text("law"), "a.b": number(1)},
         ),
-        (["title"], {"metadata": {"grade": number(9)}, "title": "N"}, {"department": text("law"), "grade": number(2)}),
-        (["*"], {"title": "N"}, {}),
+        ({"title": "N"}, {"department": text("law"), "grade": number(2)}),
     ],
 )
-def test_a_mask_says_which_keys_change(
-    store: Store, document: document_pb2.Document, paths: list[str], fields: dict[str, Any], expected: dict[str, Any]
+def test_keys_are_set_and_removed_by_name(
+    store: Store, document: document_pb2.Document, changes: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    assert dict(store.update(document.document_id, *paths, **fields).fields.metadata) == expected
+    assert dict(store.update(document.document_id, **changes).fields.metadata) == expected
+
+
+def test_with_a_mask_a_document_can_be_sent_back_whole(store: Store, document: document_pb2.Document) -> None:
+    whole = document_pb2.Document()
+    whole.CopyFrom(document)
+    whole.fields.title, whole.fields.project, whole.generation = "Sent back", "ignored", 7
+    request = pb.UpdateDocumentRequest(collection="docs", reference=by_id(document.document_id), document=whole)
+    request.update_mask.paths.append("document.fields.title")
+    after = store.changes.update_document(request).document
+    assert (after.fields.title, after.fields.project) == ("Sent back", document.fields.project)
+    assert dict(after.fields.metadata) == dict(document.fields.metadata)
+    assert after.generation == document.generation
 
 
 def test_a_mask_clears_what_the_fields_leave_out(store: Store, document: document_pb2.Document) -> None:
-    after = store.update(document.document_id, "title", "tags", "creators", "project").fields
+    after = store.update(
+        document.document_id, "fields.title", "fields.tags", "fields.creators", "fields.project"
+    ).fields
     assert (after.title, list(after.tags), list(after.creators), after.project) == ("", [], [], "")
     assert after.language == "en"
     assert not store.search("tide", {"tags": {"$contains": "x"}})
 
 
-def test_a_star_replaces_everything(store: Store, document: document_pb2.Document) -> None:
-    after = store.update(document.document_id, "*", title="Only this")
-    assert after.fields == document_pb2.DocumentFields(title="Only this", language="en")
+@pytest.mark.parametrize("path", ["*", "fields"])
+def test_a_star_replaces_everything_but_metadata(store: Store, document: document_pb2.Document, path: str) -> None:
+    after = store.update(document.document_id, path, title="Only this")
+    kept = document.fields.metadata
+    assert after.fields == document_pb2.DocumentFields(title="Only this", language="en", metadata=kept)
 
 
 @pytest.mark.parametrize(
-    "path", ["titel", "metadata.", "metadata.doc_type", "fields.title", "", "source_uri", "metadata.ä"]
+    "path",
+    ["fields.titel", "fields.metadata", "fields.metadata.grade", "title", "", "source_uri", "document.fields.title"],
 )
 def test_an_unknown_path_is_refused_by_name(store: Store, document: document_pb2.Document, path: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
-        store.update(document.document_id, "title", path, title="New")
+        store.update(document.document_id, "fields.title", path, title="New")
     assert [violation.field for violation in refused.value.violations] == ["update_mask.paths[1]"]
     assert store.get(document.document_id) == document
 
@@ -126,15 +143,17 @@ def test_an_unknown_path_is_refused_by_name(store: Store, document: document_pb2
 @pytest.mark.parametrize(
     ("field", "fields"),
     [
-        ("fields.language", {"language": "english"}),
-        ("fields.language", {"language": "zz"}),
-        ("fields.tags[0]", {"tags": ["a,b"]}),
-        ("fields.tags[1]", {"tags": ["a", " "]}),
-        ("fields.title", {"title": "x" * 1025}),
-        ("fields.title", {"title": "a\x00b"}),
-        ("fields.metadata['url']", {"metadata": {"url": text("x")}}),
-        ("fields.metadata['timestamp']", {"metadata": {"timestamp": text("x")}}),
-        ("fields.creators", {"creators": ["c"] * 65}),
+        ("document.fields.language", {"language": "english"}),
+        ("document.fields.language", {"language": "zz"}),
+        ("document.fields.tags[0]", {"tags": ["a,b"]}),
+        ("document.fields.tags[1]", {"tags": ["a", " "]}),
+        ("document.fields.title", {"title": "x" * 1025}),
+        ("document.fields.title", {"title": "a\x00b"}),
+        ("set_metadata['url']", {"set_metadata": {"url": text("x")}}),
+        ("set_metadata['timestamp']", {"set_metadata": {"timestamp": text("x")}}),
+        ("document.fields.metadata", {"metadata": {"grade": number(9)}}),
+        ("remove_metadata[0]", {"set_metadata": {"grade": number(9)}, "remove_metadata": ["grade"]}),
+        ("document.fields.creators", {"creators": ["c"] * 65}),
     ],
 )
 def test_a_bad_value_changes_nothing_and_is_named(
@@ -150,25 +169,42 @@ def test_a_bad_value_changes_nothing_and_is_named(
 def test_more_keys_than_a_document_may_have_are_refused_also_in_two_updates(
     store: Store, document: document_pb2.Document
 ) -> None:
-    store.update(document.document_id, metadata={f"k{index}": number(index) for index in range(62)})
+    store.update(document.document_id, set_metadata={f"k{index}": number(index) for index in range(62)})
     with pytest.raises(InvalidRequestError) as refused:
-        store.update(document.document_id, metadata={"one_more": number(1)})
-    assert refused.value.violations[0].field == "fields.metadata"
+        store.update(document.document_id, set_metadata={"one_more": number(1)})
+    assert refused.value.violations[0].field == "set_metadata"
 
 
-def test_fields_must_be_given(store: Store, document: document_pb2.Document) -> None:
-    with pytest.raises(InvalidRequestError, match="fields"):
-        store.changes.update_document(pb.UpdateDocumentRequest(collection="docs", document_id=document.document_id))
+def test_something_must_be_given(store: Store, document: document_pb2.Document) -> None:
+    with pytest.raises(InvalidRequestError, match="nothing to change"):
+        store.changes.update_document(
+            pb.UpdateDocumentRequest(collection="docs", reference=by_id(document.document_id))
+        )
 
 
-def test_an_update_of_another_generation_than_expected_is_refused(
-    store: Store, document: document_pb2.Document
+@pytest.mark.parametrize("change", ["fields", "content", "alias", "deletion"])
+def test_an_update_of_what_someone_else_changed_is_refused(
+    store: Store, document: document_pb2.Document, change: str
 ) -> None:
-    assert store.update(document.document_id, title="New", expected_generation=1).fields.title == "New"
-    store.ingest("a.md", story(random.Random(2)))
-    with pytest.raises(DocumentChangedError):
-        store.update(document.document_id, title="Newer", expected_generation=1)
-    assert store.get(document.document_id).generation == 2
+    assert store.get(document.document_id).etag == document.etag
+    assert store.update(document.document_id, title="New", etag=document.etag).fields.title == "New"
+    read = store.get(document.document_id)
+    if change == "fields":
+        store.update(document.document_id, project="another")
+    elif change == "content":
+        store.ingest("a.md", story(random.Random(2)))
+    elif change == "alias":
+        store.harness.service.sweep.documents.add_alias("default", "docs", document.document_id, "b.md")
+    else:
+        store.delete(document.document_id, purge=False)
+        store.restore(document.document_id)
+        store.update(document.document_id, description="restored")
+    before = store.get(document.document_id)
+    with pytest.raises(DocumentChangedError) as refused:
+        store.update(document.document_id, title="Newer", etag=read.etag)
+    assert refused.value.metadata["document_id"] == document.document_id
+    assert store.get(document.document_id) == before
+    assert store.update(document.document_id, title="Newer", etag=before.etag).fields.title == "Newer"
 
 
 def test_an_unknown_document_cannot_be_updated(store: Store) -> None:
@@ -197,7 +233,7 @@ def test_a_title_that_stands_in_for_a_chapter_follows_the_title(store: Store) ->
     assert store.search("balloon", mode=3)
     assert not store.search("zeppelin", mode=3)
     assert store.search("comet", {"chapter": "Balloon"})
-    store.update(plain.document_id, "title")
+    store.update(plain.document_id, "fields.title")
     assert {chunk.chapter for chunk in store.chunks(plain.document_id)} == {"notes.txt"}
 
 

@@ -44,6 +44,7 @@ from groundwire.rpc.pagination import PageTokens
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.memory import MemoryVectorStore
+from tests.stubs import by_id, by_source
 
 DIMENSIONS = 32
 
@@ -176,11 +177,13 @@ class Harness:
         return self.calls.ingest_document(request).result
 
     def delete(self, collection: str, document_id: str) -> None:
-        request = pb.DeleteDocumentRequest(collection=collection, document_id=document_id, permanent=True)
+        request = pb.DeleteDocumentRequest(collection=collection, reference=by_id(document_id), purge=True)
         self.calls.delete_document(request)
 
     def text(self, collection: str, source_uri: str) -> str:
-        request = library_pb.GetDocumentRequest(collection=collection, source_uri=source_uri, include_text=True)
+        request = library_pb.GetDocumentRequest(
+            collection=collection, reference=by_source(source_uri), include_text=True
+        )
         return self.library.get_document(request).text
 
     def sources(self, collection: str) -> list[str]:

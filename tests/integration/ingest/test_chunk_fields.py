@@ -15,6 +15,7 @@ from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from tests.integration.ingest.harness import CountingEmbedder, Harness
+from tests.stubs import by_id, by_source
 from tests.unit.ingest.test_chunking import prose
 
 BOOK = (
@@ -26,24 +27,27 @@ POLICY = collection_pb2.ChunkingPolicy
 
 def listed(harness: Harness, collection: str, source: str, *, vectors: bool = False) -> list[chunk_pb2.Chunk]:
     document = harness.library.get_document(
-        library_pb.GetDocumentRequest(collection=collection, source_uri=source)
+        library_pb.GetDocumentRequest(collection=collection, reference=by_source(source))
     ).document
     request = library_pb.ListChunksRequest(
-        collection=collection, document_id=document.document_id, include_embedding=vectors, page_size=1000
+        collection=collection,
+        reference=by_id(document.document_id),
+        include_embedding=vectors,
+        page_size=1000,
     )
     return list(harness.library.list_chunks(request).chunks)
 
 
-def by_id(harness: Harness, collection: str, chunk_id: str) -> chunk_pb2.Chunk:
+def chunk_of_id(harness: Harness, collection: str, chunk_id: str) -> chunk_pb2.Chunk:
     return harness.library.get_chunk(library_pb.GetChunkRequest(collection=collection, chunk_id=chunk_id)).chunk
 
 
 @pytest.mark.requirement("S1-71")
 def test_unknown_documents_and_chunks_are_not_found(harness: Harness, collection: str) -> None:
     with pytest.raises(DocumentNotFoundError):
-        harness.library.list_chunks(library_pb.ListChunksRequest(collection=collection, document_id="doc_none"))
+        harness.library.list_chunks(library_pb.ListChunksRequest(collection=collection, reference=by_id("doc_none")))
     with pytest.raises(ChunkNotFoundError):
-        by_id(harness, collection, "doc_none#chunk_000")
+        chunk_of_id(harness, collection, "doc_none#chunk_000")
 
 
 @pytest.mark.requirement("S1-49")
@@ -61,11 +65,11 @@ def test_links_and_overlaps_lead_through_the_whole_text(harness: Harness, collec
     assert list(harness.library.list_chunks(prefixed).chunks) == chunks
     walked = [chunks[0]]
     while walked[-1].next_chunk_id:
-        walked.append(by_id(harness, collection, walked[-1].next_chunk_id))
+        walked.append(chunk_of_id(harness, collection, walked[-1].next_chunk_id))
     assert walked == chunks
     back = [chunks[-1]]
     while back[-1].prev_chunk_id:
-        back.append(by_id(harness, collection, back[-1].prev_chunk_id))
+        back.append(chunk_of_id(harness, collection, back[-1].prev_chunk_id))
     assert back[::-1] == chunks
     assert (chunks[0].overlap_prev_chars, chunks[-1].overlap_next_chars) == (0, 0)
     for before, after in pairwise(chunks):
@@ -161,7 +165,7 @@ def test_texts_of_sections_are_rows_of_the_catalog_alone(harness: Harness, colle
     fields = document_pb2.DocumentFields(title="Sea", description="What the moon does to the sea, in short.")
     policy = POLICY(chunker=collection_pb2.CHUNKER_HIERARCHY, target_size=60, minimum_size=10, maximum_size=120)
     result = harness.ingest(collection, "book.md", BOOK, chunking=policy, fields=fields)
-    request = library_pb.GetDocumentRequest(collection=collection, document_id=result.document.document_id)
+    request = library_pb.GetDocumentRequest(collection=collection, reference=by_id(result.document.document_id))
     assert harness.library.get_document(request).document.fields.description == fields.description
     sections = listed(harness, collection, "book.md")[result.counts.chunk_count :]
     assert [chunk.section_heading for chunk in sections if chunk.level == 2] == ["Spring", "Neap"]
@@ -198,7 +202,7 @@ def test_levels_are_chunks_that_no_search_returns(harness: Harness, collection: 
     assert (leaves[0].prev_chunk_id, leaves[-1].next_chunk_id) == ("", "")
     assert all(BOOK[chunk.span.start : chunk.span.end] == chunk.content for chunk in chunks)
     assert all(len(chunk.embedding) == len(leaves[0].embedding) for chunk in uppers)
-    parent = by_id(harness, collection, spring[0].parent_chunk_id)
+    parent = chunk_of_id(harness, collection, spring[0].parent_chunk_id)
     assert parent.content.startswith("## Spring")
     assert harness.points(collection) == [chunk.chunk_number for chunk in leaves]
     view = SearchViews(harness.catalog).open(DEFAULT_TENANT, collection)

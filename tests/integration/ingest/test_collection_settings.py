@@ -64,8 +64,9 @@ def get(harness: Harness, name: str) -> settings_pb.Collection:
 def update(
     harness: Harness, name: str, settings: settings_pb.CollectionSettings, *paths: str, **fields: Any
 ) -> settings_pb.Collection:
-    mask = FieldMask(paths=paths)
-    request = collections_pb.UpdateCollectionRequest(collection=name, settings=settings, update_mask=mask, **fields)
+    mask = FieldMask(paths=[f"settings.{path}" if path != "*" else path for path in paths])
+    collection = settings_pb.Collection(name=name, settings=settings)
+    request = collections_pb.UpdateCollectionRequest(collection=collection, update_mask=mask, **fields)
     return harness.collection_calls.update(request).collection
 
 
@@ -272,7 +273,7 @@ def test_a_collection_may_take_smaller_documents_than_the_server(harness: Harnes
         harness.ingest(collection, "large", "x" * 21)
     chunk = pb.ReadyChunk(content="y" * 21, sequence_num=0)
     with pytest.raises(DocumentTooLargeError):
-        harness.service.servicer.put_chunks(
+        harness.service.servicer.calls.put_chunks(
             pb.PutChunksRequest(collection=collection, source_uri="ready", chunks=[chunk])
         )
     assert harness.sources(collection) == ["small"]

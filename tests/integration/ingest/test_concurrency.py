@@ -31,6 +31,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from tests.integration.ingest.harness import Harness, in_threads
 from tests.integration.ingest.test_ingest_document import long_text
+from tests.stubs import by_id
 
 
 def assert_clean(harness: Harness, collection: str) -> None:
@@ -111,7 +112,9 @@ def test_a_request_id_serves_one_body_only(harness: Harness, collection: str) ->
         harness.calls.ingest_document(request)
     with pytest.raises(RequestIdReusedError):
         harness.calls.delete_document(
-            pb.DeleteDocumentRequest(collection=collection, document_id="x", request_id=request.request_id)
+            pb.DeleteDocumentRequest(
+                collection=collection, reference=by_id("x"), request_id=request.request_id, purge=True
+            )
         )
     request.request_id = "not a uuid"
     with pytest.raises(InvalidRequestError):
@@ -120,11 +123,13 @@ def test_a_request_id_serves_one_body_only(harness: Harness, collection: str) ->
 
 def test_creating_and_deleting_can_be_repeated(harness: Harness) -> None:
     create = collections_pb.CreateCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
-    delete = collections_pb.DeleteCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
+    delete = collections_pb.DeleteCollectionRequest(collection="again", request_id=str(uuid.uuid4()), force=True)
     created = harness.collection_calls.create(create)
     assert harness.collection_calls.create(create) == created
     document = harness.ingest("again", "a.txt", "Text that goes again.").document
-    drop = pb.DeleteDocumentRequest(collection="again", document_id=document.document_id, request_id=str(uuid.uuid4()))
+    drop = pb.DeleteDocumentRequest(
+        collection="again", reference=by_id(document.document_id), request_id=str(uuid.uuid4()), purge=True
+    )
     assert harness.calls.delete_document(drop) == harness.calls.delete_document(drop)
     deleted = harness.collection_calls.delete(delete)
     assert harness.collection_calls.delete(delete) == deleted

@@ -14,6 +14,7 @@ from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.integration.ingest.harness import CountingEmbedder, Harness
 from tests.integration.ingest.test_ingest_document import long_text
+from tests.stubs import by_id
 
 OLD, NEW = "# Old\n\n" + long_text(1, 20), "# New\n\n" + long_text(2, 20)
 STEPS = [
@@ -152,7 +153,7 @@ def test_deleted_points_leave_the_store_without_being_asked_for(process: Callabl
     harness.create("tides")
     document = harness.ingest("tides", "a.md", OLD).document
     receipt = harness.calls.delete_document(
-        pb.DeleteDocumentRequest(collection="tides", document_id=document.document_id)
+        pb.DeleteDocumentRequest(collection="tides", reference=by_id(document.document_id), purge=True)
     ).receipt
     assert (receipt.document_count, receipt.chunk_count) == (1, document.chunk_count)
     assert harness.sources("tides") == []
@@ -166,7 +167,7 @@ def test_a_deleted_collection_leaves_the_store(process: Callable[..., Harness]) 
     harness = process()
     harness.create("tides")
     harness.ingest("tides", "a.md", OLD)
-    harness.collection_calls.delete(collections_pb.DeleteCollectionRequest(collection="tides"))
+    harness.collection_calls.delete(collections_pb.DeleteCollectionRequest(collection="tides", force=True))
     harness.sweep()
     assert harness.vectors.collections(Budget()) == []
     harness.create("tides")

@@ -24,6 +24,7 @@ from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.integration.ingest.harness import CountingEmbedder, Harness
 from tests.integration.ingest.test_ingest_document import long_text
+from tests.stubs import by_id, by_source
 
 OLD, NEW = "# Old\n\n" + long_text(1, 20), "# New\n\n" + long_text(2, 20)
 REQUEST_ID = "00000000-0000-4000-8000-000000000009"
@@ -75,7 +76,7 @@ class Desk:
 
     def seen(self) -> tuple[str, str]:
         """Return text and title as a reader sees them, empty without a document."""
-        request = library_pb.GetDocumentRequest(collection="tides", source_uri="a.md", include_text=True)
+        request = library_pb.GetDocumentRequest(collection="tides", reference=by_source("a.md"), include_text=True)
         try:
             found = self.harness.library.get_document(request)
         except DocumentNotFoundError:
@@ -100,17 +101,17 @@ def replace_text(desk: Desk) -> None:
 def retitle(desk: Desk) -> None:
     request = pb.UpdateDocumentRequest(
         collection="tides",
-        document_id=desk.document_id,
-        fields=document_pb2.DocumentFields(title="New title"),
-        update_mask=FieldMask(paths=["title"]),
+        reference=by_id(desk.document_id),
+        document=document_pb2.Document(fields=document_pb2.DocumentFields(title="New title")),
+        update_mask=FieldMask(paths=["fields.title"]),
         request_id=REQUEST_ID,
     )
-    desk.harness.service.servicer.change_calls.update_document(request)
+    desk.harness.service.servicer.calls.update_document(request)
 
 
 def delete(desk: Desk, *, permanent: bool) -> None:
     request = pb.DeleteDocumentRequest(
-        collection="tides", document_id=desk.document_id, permanent=permanent, request_id=REQUEST_ID
+        collection="tides", reference=by_id(desk.document_id), purge=permanent, request_id=REQUEST_ID
     )
     desk.harness.calls.delete_document(request)
 

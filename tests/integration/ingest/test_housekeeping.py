@@ -24,6 +24,7 @@ from tests.integration.catalog.drafts import make_draft
 from tests.integration.ingest.harness import Harness
 from tests.integration.ingest.test_crashes import DownStore
 from tests.manual_clock import LaterClock
+from tests.stubs import by_id, by_source
 
 
 def eventually(is_true: Callable[[], bool]) -> bool:
@@ -71,7 +72,9 @@ def test_a_failed_sweep_is_tried_again(process: Callable[..., Harness]) -> None:
     harness.create("tides")
     document = harness.ingest("tides", "a.txt", "A text to be deleted.").document
     store.is_down = True
-    harness.calls.delete_document(pb.DeleteDocumentRequest(collection="tides", document_id=document.document_id))
+    harness.calls.delete_document(
+        pb.DeleteDocumentRequest(collection="tides", reference=by_id(document.document_id), purge=True)
+    )
     time.sleep(0.2)
     assert harness.points("tides")
     store.is_down = False
@@ -148,7 +151,7 @@ def test_damage_in_one_collection_is_told_and_stops_nothing_else(process: Callab
     harness.ingest("moons", "b.md", "# Seas\n\nOther words begin. The moon pulls the sea.")
     for name in ("tides", "moons"):
         double = harness.library.get_document(
-            library_pb.GetDocumentRequest(collection=name, source_uri="a.md")
+            library_pb.GetDocumentRequest(collection=name, reference=by_source("a.md"))
         ).document
         harness.delete(name, double.document_id)
     assert eventually(lambda: len(harness.housekeeping_state().failures) == 1)

@@ -25,6 +25,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
 )
 from tests.integration.ingest.harness import Harness
+from tests.stubs import by_id, by_source
 
 TRICKY = (
     '\ufeff---\r\ntitle: Flüsse\r\ntags: [wasser, "stadt"]\r\n---\r\n# Die Elbe 🌊\r\n\r\n'
@@ -40,7 +41,7 @@ def long_text(seed: int, paragraphs: int = 40) -> str:
 
 
 def chunks_of(harness: Harness, collection: str, document_id: str) -> list[Any]:
-    request = library_pb.ListChunksRequest(collection=collection, document_id=document_id, page_size=1000)
+    request = library_pb.ListChunksRequest(collection=collection, reference=by_id(document_id), page_size=1000)
     return list(harness.library.list_chunks(request).chunks)
 
 
@@ -89,7 +90,7 @@ def test_every_chunk_has_a_point_with_its_vector(harness: Harness, collection: s
     document = harness.ingest(collection, "long.txt", long_text(2)).document
     assert harness.points(collection) == harness.live_numbers(collection)
     request = library_pb.ListChunksRequest(
-        collection=collection, document_id=document.document_id, include_embedding=True
+        collection=collection, reference=by_id(document.document_id), include_embedding=True
     )
     for chunk in harness.library.list_chunks(request).chunks:
         assert list(chunk.embedding) == pytest.approx(
@@ -268,9 +269,11 @@ def test_front_matter_that_breaks_rules_is_left_out_with_a_warning_and_updates_g
     assert warnings[ingest_result_pb2.INGEST_WARNING_KIND_PROPERTY_IGNORED] == 3
     stored = result.document.fields
     assert (stored.language, len(stored.title), stored.HasField("date_created")) == ("en", 1024, False)
-    update = pb.UpdateDocumentRequest(collection=collection, document_id=result.document.document_id, fields=stored)
-    update.fields.category = "sea"
-    changed = harness.service.servicer.change_calls.update_document(update)
+    update = pb.UpdateDocumentRequest(
+        collection=collection, reference=by_id(result.document.document_id), document=result.document
+    )
+    update.document.fields.category = "sea"
+    changed = harness.service.servicer.calls.update_document(update)
     assert changed.document.fields.category == "sea"
 
 
@@ -284,9 +287,11 @@ def test_a_document_names_its_encoding_and_its_spans_refer_to_the_text(
     document = harness.ingest(collection, "heron.md", text.encode(codec)).document
     assert document.encoding == encoding
     assert harness.text(collection, "heron.md") == text
-    request = library_pb.ListChunksRequest(collection=collection, document_id=document.document_id)
+    request = library_pb.ListChunksRequest(collection=collection, reference=by_id(document.document_id))
     (chunk,) = harness.library.list_chunks(request).chunks
     assert text[chunk.span.start : chunk.span.end] == chunk.content
     assert text.encode()[chunk.span.start_byte : chunk.span.end_byte].decode() == chunk.content
-    found = harness.library.get_document(library_pb.GetDocumentRequest(collection=collection, source_uri="heron.md"))
+    found = harness.library.get_document(
+        library_pb.GetDocumentRequest(collection=collection, reference=by_source("heron.md"))
+    )
     assert found.document.encoding == encoding

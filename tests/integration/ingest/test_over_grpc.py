@@ -24,6 +24,7 @@ from groundwire.rpc.error_status import from_rpc_error
 from tests.integration.ingest.harness import Harness
 from tests.integration.ingest.test_ingest_document import REFUSED, long_text
 from tests.integration.rpc.fake_ingest import connected
+from tests.stubs import by_id, by_source
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ async def test_a_document_is_ingested_read_and_deleted(stub: Any, collection: st
     ).result
     found = await stub.GetDocument(
         library_pb.GetDocumentRequest(
-            collection=collection, source_uri="a.md", include_text=True, include_chunk_ids=True
+            collection=collection, reference=by_source("a.md"), include_text=True, include_chunk_ids=True
         )
     )
     assert (found.document, found.text) == (result.document, text)
@@ -85,7 +86,9 @@ async def test_a_document_is_ingested_read_and_deleted(stub: Any, collection: st
     assert by_number.chunk == chunk
     assert text[chunk.span.start : chunk.span.end] == chunk.content
     wanted = result.document.document_id
-    deleted = await stub.DeleteDocument(pb.DeleteDocumentRequest(collection=collection, document_id=wanted))
+    deleted = await stub.DeleteDocument(
+        pb.DeleteDocumentRequest(collection=collection, reference=by_id(wanted), purge=True)
+    )
     stores = {store.store: store.removed_count for store in deleted.receipt.stores}
     assert stores == {
         "catalog": 1 + len(found.chunk_ids),
@@ -95,7 +98,9 @@ async def test_a_document_is_ingested_read_and_deleted(stub: Any, collection: st
         "embedding_cache": len(found.chunk_ids),
         "sessions": 0,
     }
-    gone = await failure(stub.GetDocument(library_pb.GetDocumentRequest(collection=collection, document_id=wanted)))
+    gone = await failure(
+        stub.GetDocument(library_pb.GetDocumentRequest(collection=collection, reference=by_id(wanted)))
+    )
     assert isinstance(gone, DocumentNotFoundError)
 
 
@@ -107,7 +112,7 @@ async def test_text_is_streamed_without_gaps(
     text = "Ebbe und Flut 🌊 am Fluß.\n" * 9000
     document = harness.ingest(collection, "a.txt", text).document
     request = library_pb.GetDocumentTextRequest(
-        collection=collection, document_id=document.document_id, start=start, end=end
+        collection=collection, reference=by_id(document.document_id), start=start, end=end
     )
     parts = [part async for part in stub.GetDocumentText(request)]
     assert "".join(part.text for part in parts) == text[slice(start, end)]
@@ -121,7 +126,9 @@ async def test_text_is_streamed_without_gaps(
 async def test_an_old_generation_can_still_be_read(stub: Any, harness: Harness, collection: str) -> None:
     document = harness.ingest(collection, "a.txt", "The first text.").document
     harness.ingest(collection, "a.txt", "The second, longer text.")
-    request = library_pb.GetDocumentTextRequest(collection=collection, document_id=document.document_id, generation=1)
+    request = library_pb.GetDocumentTextRequest(
+        collection=collection, reference=by_id(document.document_id), generation=1
+    )
     assert [part.text async for part in stub.GetDocumentText(request)] == ["The first text."]
     request.generation = 9
     with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -133,7 +140,7 @@ async def test_a_range_outside_the_text_is_refused(stub: Any, harness: Harness, 
     document = harness.ingest(collection, "a.txt", "Ten chars.").document
     for start, end, field in ((0, 11, "end"), (5, 4, "start"), (11, None, "start")):
         request = library_pb.GetDocumentTextRequest(
-            collection=collection, document_id=document.document_id, start=start, end=end
+            collection=collection, reference=by_id(document.document_id), start=start, end=end
         )
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             [part async for part in stub.GetDocumentText(request)]
@@ -191,7 +198,7 @@ async def test_collections_are_created_listed_and_deleted(stub: Any) -> None:
         if not page.next_page_token:
             break
     assert [name for name in names if name.startswith("list-")] == ["list-a", "list-b", "list-c"]
-    await stub.DeleteCollection(collections_pb.DeleteCollectionRequest(collection="list-b"))
+    await stub.DeleteCollection(collections_pb.DeleteCollectionRequest(collection="list-b", force=True))
     assert (await failure(stub.GetCollection(collections_pb.GetCollectionRequest(collection="list-b")))).reason == (
         "COLLECTION_NOT_FOUND"
     )
@@ -241,7 +248,7 @@ async def test_an_upload_tells_how_far_it_is(stub: Any, harness: Harness, collec
     assert received[-1] == len(content)
     document = events[-1].result.document
     assert document.source_hash == hashlib.sha256(content).hexdigest()
-    request = library_pb.GetDocumentTextRequest(collection=collection, document_id=document.document_id)
+    request = library_pb.GetDocumentTextRequest(collection=collection, reference=by_id(document.document_id))
     text = "".join([part.text async for part in stub.GetDocumentText(request)])
     assert text == content.decode()
     assert staged(harness) == []

@@ -19,6 +19,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
 )
 from tests.integration.ingest.harness import Harness
+from tests.stubs import by_id
 
 WORDS = "tide moon harbour granite yeast comet lantern orchard compass glacier meadow anvil".split()  # noqa: SIM905 - easier to read
 
@@ -64,7 +65,7 @@ def plan(harness: Harness, collection: str, source: str, text: str, **fields: An
 def contents(harness: Harness, collection: str, document_id: str) -> Counter[str]:
     if not document_id:
         return Counter()
-    request = library_pb.ListChunksRequest(collection=collection, document_id=document_id, page_size=1000)
+    request = library_pb.ListChunksRequest(collection=collection, reference=by_id(document_id), page_size=1000)
     return Counter(chunk.content_hash for chunk in harness.library.list_chunks(request).chunks)
 
 
@@ -209,7 +210,7 @@ def test_neither_plan_nor_ingest_tells_what_other_collections_hold(harness: Harn
     done = harness.ingest(collection, "guess.md", text)
     assert harness.embedder.texts == []  # its vector was known all the same
     assert (done.counts.embedded_count, done.counts.reused_embedding_count) == (1, 0)
-    request = library_pb.ListChunksRequest(collection=collection, document_id=done.document.document_id)
+    request = library_pb.ListChunksRequest(collection=collection, reference=by_id(done.document.document_id))
     (chunk,) = harness.library.list_chunks(request).chunks
     assert chunk.embed_time.ToMilliseconds() / 1000 >= began - 0.01
 

@@ -18,6 +18,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
 )
 from tests.integration.ingest.harness import DIMENSIONS, Harness
+from tests.stubs import by_id
 
 TEXT = "The moon pulls the sea. The sea follows the moon. 🌊 Twice a day."
 
@@ -30,11 +31,11 @@ def chunk(content: str, number: int = 0, span: tuple[int, int] | None = None, **
 
 def put(harness: Harness, collection: str, *chunks: pb.ReadyChunk, **fields: Any) -> ingest_result_pb2.IngestResult:
     request = pb.PutChunksRequest(collection=collection, chunks=chunks, **{"source_uri": "ready", **fields})
-    return harness.service.servicer.put_chunks(request).result
+    return harness.service.servicer.calls.put_chunks(request).result
 
 
 def stored(harness: Harness, collection: str, document_id: str) -> list[chunk_pb2.Chunk]:
-    request = library_pb.ListChunksRequest(collection=collection, document_id=document_id, include_embedding=True)
+    request = library_pb.ListChunksRequest(collection=collection, reference=by_id(document_id), include_embedding=True)
     return list(harness.library.list_chunks(request).chunks)
 
 

@@ -33,6 +33,7 @@ from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.integration.ingest.harness import DIMENSIONS, CountingEmbedder, Harness
 from tests.integration.ingest.test_ingest_document import long_text
+from tests.stubs import by_id
 
 OTHER_DIMENSIONS = 48
 
@@ -491,13 +492,13 @@ def test_a_document_deleted_softly_comes_back_under_another_model(process: Calla
     first = process(store)
     create_with(first, chunking=LEVELS)
     document = first.ingest("tides", "a.md", "# Moon\n\nIt pulls.\n\n## Spring\n\nHigh water.").document
-    hide = pb.DeleteDocumentRequest(collection="tides", document_id=document.document_id, permanent=False)
+    hide = pb.DeleteDocumentRequest(collection="tides", reference=by_id(document.document_id), purge=False)
     first.calls.delete_document(hide)
     harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
     assert reembed(harness).embedded > 0
     harness.embedder.texts.clear()
-    harness.service.servicer.change_calls.restore_document(
-        pb.RestoreDocumentRequest(collection="tides", document_id=document.document_id)
+    harness.service.servicer.calls.restore_document(
+        pb.RestoreDocumentRequest(collection="tides", reference=by_id(document.document_id))
     )
     assert harness.embedder.texts == []
     assert harness.points("tides") == indexed(harness) != []

@@ -34,6 +34,7 @@ from tests.integration.ingest.harness import Harness
 from tests.integration.ingest.test_ingest_document import long_text
 from tests.integration.rpc.fake_ingest import connected
 from tests.manual_clock import LaterClock
+from tests.stubs import by_id
 
 PART = 1 << 20
 
@@ -123,7 +124,7 @@ def staged(folder: Path) -> set[str]:
 
 def chunks_of(harness: Harness, collection: str) -> list[tuple[str, str, int, int]]:
     found: list[tuple[str, str, int, int]] = []
-    request = library_pb.ListChunksRequest(collection=collection, document_id="book", page_size=1000)
+    request = library_pb.ListChunksRequest(collection=collection, reference=by_id("book"), page_size=1000)
     while True:
         page = harness.library.list_chunks(request)
         found += [(each.chunk_id, each.content_hash, each.span.start, each.span.end) for each in page.chunks]

@@ -48,7 +48,7 @@ async def test_vectors_without_a_direction_are_refused_on_the_way_in_and_in_a_qu
             collection="docs", source_uri="b.txt", chunks=[chunk], embedding_probe_digest=digest
         )
         with pytest.raises(InvalidRequestError):
-            room.ingest.service.servicer.put_chunks(put)
+            room.ingest.service.servicer.calls.put_chunks(put)
         async with serving(room) as stub:  # type: ignore[arg-type]  # it has a service
             request = pb.RetrieveRequest(collection="docs", query="moon", query_vector=vector)
             _, _, fields = await refused(stub.Retrieve(request))

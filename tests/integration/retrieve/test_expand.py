@@ -13,6 +13,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.tables import documents
 from tests.integration.retrieve.reading_room import ReadingRoom
 from tests.integration.retrieve.serving import refused, serving
+from tests.stubs import by_id
 
 if TYPE_CHECKING:
     from tests.integration.retrieve.serving import Stub
@@ -86,7 +87,7 @@ async def reader(room: ReadingRoom) -> "AsyncIterator[Stub]":
 
 
 def _chunks(room: ReadingRoom, collection: str, document: str) -> list[str]:
-    request = ingest_pb.ListChunksRequest(collection=collection, document_id=document, page_size=1000)
+    request = ingest_pb.ListChunksRequest(collection=collection, reference=by_id(document), page_size=1000)
     listed = room.ingest.library.list_chunks(request).chunks
     return [chunk.chunk_id for chunk in listed if collection != "levels" or chunk.level == 3]
 

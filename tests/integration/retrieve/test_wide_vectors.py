@@ -61,7 +61,7 @@ async def test_vectors_have_1024_numbers_and_others_are_refused(room: ReadingRoo
         given = ingest_pb.ReadyChunk(content="a chunk with a vector", embedding=[1.0] * length)
         put = ingest_pb.PutChunksRequest(collection=collection, source_uri="https://docs.example/new", chunks=[given])
         with pytest.raises(DimensionMismatchError) as caught:
-            room.ingest.service.servicer.put_chunks(put)
+            room.ingest.service.servicer.calls.put_chunks(put)
         assert caught.value.metadata == {"got": str(length), "expected": "1024"}
 
 

@@ -26,6 +26,7 @@ from groundwire.kernel.errors import (
     UnavailableError,
 )
 from tests.integration.rpc.fake_ingest import FakeIngest, fake_ingest, serving
+from tests.stubs import by_id
 
 TABLE = {name: call for name, call in vars(Contract).items() if isinstance(call, UnaryCall | StreamCall)}
 
@@ -64,7 +65,7 @@ async def test_fields_are_keywords_and_responses_are_messages(subject: Subject) 
     response = await subject.call("get_document", collection="fine", document_id="doc_1")
 
     assert isinstance(response, library_pb.GetDocumentResponse)
-    assert subject.servicer.requests == [library_pb.GetDocumentRequest(collection="fine", document_id="doc_1")]
+    assert subject.servicer.requests == [library_pb.GetDocumentRequest(collection="fine", reference=by_id("doc_1"))]
 
 
 async def test_a_stream_yields_its_messages(subject: Subject) -> None:
@@ -98,7 +99,7 @@ async def test_the_request_id_of_the_caller_is_sent(subject: Subject) -> None:
 
 
 def test_a_request_that_the_caller_keeps_is_not_changed() -> None:
-    request = pb.DeleteDocumentRequest(collection="c")
+    request = pb.DeleteDocumentRequest(collection="c", purge=True)
 
     assert with_request_id(request).request_id
     assert request.request_id == ""

@@ -12,6 +12,7 @@ from groundwire.api.common.v1 import document_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.kernel.errors import InvalidPageTokenError, InvalidRequestError, PreconditionError
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, PageTokens, load_key, page_size
+from tests.stubs import by_id
 
 TOKENS = PageTokens(b"k" * 32)
 REQUEST = pb.ListDocumentsRequest(collection="rust", source_prefix="src/")
@@ -85,7 +86,7 @@ def test_a_token_is_refused_for_another_tenant_method_or_key() -> None:
 
     for tokens, tenant, request in [
         (TOKENS, "u", REQUEST),
-        (TOKENS, "t", pb.ListChunksRequest(collection="rust", document_id="src/")),
+        (TOKENS, "t", pb.ListChunksRequest(collection="rust", reference=by_id("src/"))),
         (PageTokens(b"other"), "t", REQUEST),
     ]:
         with pytest.raises(InvalidPageTokenError):

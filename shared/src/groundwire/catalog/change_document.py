@@ -1,7 +1,7 @@
 """Changes what a caller said about a document or a chunk, without embedding anything again."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
@@ -14,7 +14,7 @@ from groundwire.catalog.tables import chunks, document_tags, documents, generati
 from groundwire.catalog.visible_rows import visible_row
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import DocumentFields, file_name
-from groundwire.kernel.errors import ChunkNotFoundError, DocumentChangedError
+from groundwire.kernel.errors import ChunkNotFoundError
 from groundwire.kernel.hit import StoredChunk
 
 T = TypeVar("T")
@@ -32,17 +32,9 @@ def change_fields(
     connection: Connection,
     row: RowMapping,
     change: Callable[[DocumentFields], DocumentFields],
-    expected_generation: int | None,
     now: int,
 ) -> list[int]:
-    """Give the document of a visible row the fields that `change` makes of its own; return the outbox tasks.
-
-    Raises:
-        DocumentChangedError: another generation is live than the expected one.
-    """
-    if expected_generation not in {None, row["live_generation"]}:
-        message = f"generation {row['live_generation']} is live, not {expected_generation}"
-        raise DocumentChangedError(message, document_id=row["document_id"])
+    """Give the document of a visible row the fields that `change` makes of its own; return the outbox tasks."""
     before = to_fields(dict(row))
     after = change(before)
     if after == before:
@@ -69,6 +61,9 @@ def change_chunk(
     if stored is None or stored.document.collection != collection:
         raise ChunkNotFoundError(chunk_id)
     after = change(stored.chunk)
+    # Readers see the tags of the document on its chunks: sent back with the others, they are not the chunk's own.
+    inherited = set(stored.document.fields.tags) - set(stored.chunk.tags)
+    after = replace(after, tags=tuple(tag for tag in after.tags if tag not in inherited))
     own = {"tags": list(after.tags), "metadata": _json(after.metadata)}
     if own == {"tags": list(stored.chunk.tags), "metadata": _json(stored.chunk.metadata)}:
         return Changed(stored)

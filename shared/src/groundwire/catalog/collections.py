@@ -25,7 +25,7 @@ from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import collections, documents
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection, CollectionSettings
-from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError
+from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, ConflictError, PreconditionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,8 @@ class Collections:
         name: str,
         change: Callable[[Collection], CollectionSettings],
         receipt: Receipted[Collection] = None,
+        *,
+        etag: str = "",
     ) -> Collection:
         """Give a collection the settings that `change` makes of it, in one transaction; errors of `change` pass.
 
@@ -130,6 +132,7 @@ class Collections:
 
         def work(connection: Connection) -> Collection:
             found = require_collection(connection, tenant, name)
+            _refuse_other_etag(found, etag)
             settings = change(found)
             if settings != found.settings:
                 key = collection_key(connection, tenant, name)
@@ -143,16 +146,24 @@ class Collections:
 
         return self._database.write(work)
 
-    def delete(self, tenant: str, name: str, receipt: Receipted[Deleted] = None) -> Deleted:
-        """Remove a collection with everything in it; its engine collection is queued to be dropped.
+    def delete(
+        self, tenant: str, name: str, receipt: Receipted[Deleted] = None, *, force: bool = False, etag: str = ""
+    ) -> Deleted:
+        """Remove a collection; its engine collection is queued to be dropped.
 
         Raises:
             CollectionNotFoundError: the tenant has none of this name.
+            PreconditionError: it has documents, perhaps ones that were deleted softly, and `force` is not set.
+            ConflictError: its etag is not the given one, if one is given.
         """
 
         def work(connection: Connection) -> Deleted:
             now = epoch_ms(self._clock.now())
-            deleted = delete_collection(connection, require_collection(connection, tenant, name), now)
+            found = require_collection(connection, tenant, name)
+            _refuse_other_etag(found, etag)
+            if not force:
+                _refuse_documents(connection, collection_key(connection, tenant, name), name)
+            deleted = delete_collection(connection, found, now)
             record_deletion(connection, deleted, self._database.steady.now_ms())
             request_id = settle(connection, self._database.steady, tenant, receipt, deleted)
             append_audit(connection, self._clock, self._database.steady, tenant, "delete_collection", name, request_id)
@@ -180,6 +191,21 @@ class Collections:
             by_project=_totals(rows, 1),
             by_model=_totals(rows, 2),
         )
+
+
+def _refuse_other_etag(found: Collection, etag: str) -> None:
+    if etag and found.etag != etag:
+        raise ConflictError("the collection has another etag by now: read it again", resource=found.name)
+
+
+def _refuse_documents(connection: Connection, key: int, name: str) -> None:
+    stored = documents.c.live_generation + documents.c.deleted_generation > 0
+    count = connection.execute(
+        select(func.count()).select_from(documents).where(documents.c.collection_key == key, stored)
+    ).scalar_one()
+    if count:
+        message = f"collection {name!r} has documents, {count} with those that can be restored: force deletes them too"
+        raise PreconditionError(message, resource=name)
 
 
 def _settings(collection: Collection) -> tuple[Any, ...]:

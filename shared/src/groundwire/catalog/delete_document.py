@@ -20,11 +20,13 @@ from groundwire.catalog.tables import (
     generations,
     tombstones,
 )
-from groundwire.catalog.visible_rows import hidden_row, visible_row
+from groundwire.catalog.visible_rows import hidden_row, refuse_other_etag, visible_row
 from groundwire.kernel.document import DocumentFields
 
 
-def delete_document(connection: Connection, tenant: str, collection: str, document_id: str, now: int) -> Deleted:
+def delete_document(
+    connection: Connection, tenant: str, collection: str, document_id: str, etag: str, now: int
+) -> Deleted:
     """Remove text, chunks, full-text rows and unused vectors; leave a tombstone and queue the points.
 
     A document that was deleted softly goes as well.
@@ -33,6 +35,7 @@ def delete_document(connection: Connection, tenant: str, collection: str, docume
     row = hidden_row(connection, tenant, collection, document_id) or visible_row(
         connection, tenant, collection, document_id
     )
+    refuse_other_etag(connection, row, etag)
     key = row["document_key"]
     leaving = select(generations.c.generation_key).where(
         generations.c.document_key == key, generations.c.state != GenerationState.PENDING.value

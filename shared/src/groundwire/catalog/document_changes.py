@@ -10,7 +10,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.document_rows import SELECT_VISIBLE_DOCUMENT, to_document
 from groundwire.catalog.generations import Receipted
 from groundwire.catalog.ledger import settle
-from groundwire.catalog.visible_rows import visible_row
+from groundwire.catalog.visible_rows import refuse_other_etag, visible_row
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.document import Document, DocumentFields
@@ -30,8 +30,9 @@ class DocumentChanges:
         collection: str,
         document_id: str,
         change: Callable[[DocumentFields], DocumentFields],
-        expected_generation: int | None,
         receipt: Receipted[Document] = None,
+        *,
+        etag: str = "",
     ) -> Changed[Document]:
         """Give a document the fields that `change` makes of its own, and its chunks the filter keys that follow.
 
@@ -39,14 +40,15 @@ class DocumentChanges:
 
         Raises:
             DocumentNotFoundError: the collection has none of this id.
-            DocumentChangedError: another generation is live than the expected one.
+            DocumentChangedError: its etag is not the given one, if one is given.
             ConflictError: the same request was completed meanwhile; ask the ledger.
             RequestIdReusedError: the request id was used with another body.
         """
 
         def work(connection: Connection) -> Changed[Document]:
             row = visible_row(connection, tenant, collection, document_id)
-            tasks = change_fields(connection, row, change, expected_generation, epoch_ms(self._clock.now()))
+            refuse_other_etag(connection, row, etag)
+            tasks = change_fields(connection, row, change, epoch_ms(self._clock.now()))
             given = {"tenant": tenant, "collection": collection, "wanted": document_id}
             document = to_document(connection.execute(SELECT_VISIBLE_DOCUMENT, given).one())
             request_id = settle(connection, self._database.steady, tenant, receipt, document, document_id)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, bindparam, func, select
 
-from groundwire.catalog.tables import collections, documents
+from groundwire.catalog.tables import collections, document_aliases, documents
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.filters import Value
@@ -23,6 +23,12 @@ FIELD_COLUMNS = (
     _d.tags,
     _d.project,
     _d.metadata,
+)
+_ALIASES = (
+    select(func.json_group_array(document_aliases.c.source_path, type_=_d.tags.type))
+    .where(document_aliases.c.document_key == _d.document_key)
+    .correlate(documents)
+    .scalar_subquery()
 )
 DOCUMENT_COLUMNS = (
     _d.document_key,
@@ -43,15 +49,17 @@ DOCUMENT_COLUMNS = (
     _d.ingestion_date,
     _d.last_modified,
     _d.delete_time,
+    _ALIASES.label("aliases"),
     *FIELD_COLUMNS,
 )
 """The key of the document, then what `to_document` reads, in its order."""
 
-_SELECT: Select[Any] = (
-    select(*DOCUMENT_COLUMNS)
-    .join_from(documents, collections, _d.collection_key == collections.c.collection_key)
-    .where(_d.tenant == bindparam("tenant"))
+SELECT_ANY_DOCUMENT: Select[Any] = select(*DOCUMENT_COLUMNS).join_from(
+    documents, collections, _d.collection_key == collections.c.collection_key
 )
+"""Documents of all tenants, those that were deleted softly and empty rows too; to be narrowed to one."""
+
+_SELECT = SELECT_ANY_DOCUMENT.where(_d.tenant == bindparam("tenant"))
 _OF_COLLECTION = (collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("collection"))
 
 SELECT_DOCUMENTS = _SELECT.where(_d.live_generation > 0)
@@ -69,16 +77,16 @@ SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id ==
 
 def to_document(row: Sequence[Any]) -> Document:
     """Make a document of the values of `DOCUMENT_COLUMNS`."""
-    _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:18]
+    _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:19]
     chunk_count, total_chars, total_bytes, model, rules_digest, tokenizer, encoding, *times = figures
-    ingested, modified, deleted = times
+    ingested, modified, deleted, aliases = times
     return Document(
         document_id=document_id,
         collection=collection,
         source_uri=source,
         format=DocumentFormat(doc_type),
         source_hash=source_hash,
-        fields=_to_fields(row[18:28]),
+        fields=_to_fields(row[19:29]),
         generation=live + hidden,  # one of the two is 0
         chunk_count=chunk_count,
         total_chars=total_chars,
@@ -90,6 +98,7 @@ def to_document(row: Sequence[Any]) -> Document:
         ingest_time=from_epoch_ms(ingested),
         update_time=from_epoch_ms(modified),
         delete_time=_moment(deleted),
+        alias_uris=tuple(sorted(aliases)),
     )
 
 

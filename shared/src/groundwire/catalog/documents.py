@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, select, tuple_
+from sqlalchemy import Connection, Select, bindparam, delete, or_, select, tuple_
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.audit import append_audit
@@ -42,8 +42,8 @@ from groundwire.catalog.vectors import NewVectors, insert_vectors
 from groundwire.catalog.visible_rows import IS_HIDDEN, IS_VISIBLE
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.document import Document
-from groundwire.kernel.errors import DocumentNotFoundError
+from groundwire.kernel.document import Document, DocumentReference
+from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
 
@@ -55,6 +55,15 @@ _BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
     document_aliases.c.collection_key == collections.c.collection_key,
     document_aliases.c.source_path == bindparam("wanted"),
 )
+_HIDDEN_BY_SOURCE = SELECT_DOCUMENTS_AND_HIDDEN.where(
+    IS_HIDDEN,
+    or_(
+        documents.c.source_path == bindparam("wanted"),
+        documents.c.document_key.in_(
+            select(document_aliases.c.document_key).where(document_aliases.c.source_path == bindparam("wanted"))
+        ),
+    ),
+).order_by(documents.c.document_key)
 _BY_HASH = (
     SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_hash == bindparam("wanted"))
     .order_by(documents.c.document_key)
@@ -97,6 +106,41 @@ class Documents:
         if found is None:
             raise DocumentNotFoundError(document_id)
         return found
+
+    def find(self, tenant: str, collection: str, reference: DocumentReference) -> Document:
+        """Return the document with this id, or with this source or alias.
+
+        Raises:
+            DocumentNotFoundError: the collection has no such document.
+        """
+        if reference.document_id:
+            return self.get(tenant, collection, reference.document_id)
+        found = self.find_by_source(tenant, collection, reference.source_uri)
+        if found is None:
+            raise DocumentNotFoundError(reference.source_uri)
+        return found
+
+    def id_with_deleted(self, tenant: str, collection: str, reference: DocumentReference) -> str:
+        """Return the id that a reference gives, or that of the live document, else the deleted one, of its source.
+
+        Raises:
+            DocumentNotFoundError: the collection has no document of the source.
+            InvalidRequestError: several documents of the source were deleted softly, and none is live.
+        """
+        if reference.document_id:
+            return reference.document_id
+        live = self.find_by_source(tenant, collection, reference.source_uri)
+        if live is not None:
+            return live.document_id
+        given = {"tenant": tenant, "collection": collection, "wanted": reference.source_uri}
+        with self._database.read() as connection:
+            found = [to_document(row).document_id for row in connection.execute(_HIDDEN_BY_SOURCE, given)]
+        if not found:
+            raise DocumentNotFoundError(reference.source_uri)
+        if len(found) > 1:
+            several = f"is the source of several deleted documents: give an id, {' or '.join(found)}"
+            raise InvalidRequestError.of("reference.source_uri", several)
+        return found[0]
 
     def locate(self, tenant: str, document_id: str) -> Document:
         """Return a document by its id alone, which is unique among the collections of a tenant.
@@ -234,17 +278,20 @@ class Documents:
         finally:
             self._ended(pending.key)
 
-    def delete(self, tenant: str, collection: str, document_id: str, receipt: Receipted[Deleted] = None) -> Deleted:
+    def delete(
+        self, tenant: str, collection: str, document_id: str, receipt: Receipted[Deleted] = None, *, etag: str = ""
+    ) -> Deleted:
         """Remove a document with all its generations; no reader finds any part of it afterwards.
 
         Raises:
             DocumentNotFoundError: the collection has none of this id.
+            DocumentChangedError: its etag is not the given one, if one is given.
             ConflictError: the same request was completed meanwhile; ask the ledger.
             RequestIdReusedError: the request id was used with another body.
         """
 
         def work(connection: Connection) -> Deleted:
-            deleted = delete_document(connection, tenant, collection, document_id, self._now())
+            deleted = delete_document(connection, tenant, collection, document_id, etag, self._now())
             record_deletion(connection, deleted, self._database.steady.now_ms())
             self._conclude(connection, tenant, "delete_document", document_id, receipt, deleted)
             return deleted

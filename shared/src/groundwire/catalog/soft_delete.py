@@ -10,18 +10,21 @@ from groundwire.catalog.generations import GenerationState
 from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, documents, generations
-from groundwire.catalog.visible_rows import visible_row
+from groundwire.catalog.visible_rows import refuse_other_etag, visible_row
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import AlreadyExistsError
 from groundwire.kernel.hit import StoredChunk
 
 
-def hide_document(connection: Connection, tenant: str, collection: str, document_id: str, now: int) -> Deleted:
+def hide_document(
+    connection: Connection, tenant: str, collection: str, document_id: str, etag: str, now: int
+) -> Deleted:
     """Take a document from readers, the full-text index and, through the outbox, the engine; keep its rows.
 
     Superseded generations keep their texts and lose their chunks: readers of the past do not see what is deleted.
     """
     row = visible_row(connection, tenant, collection, document_id)
+    refuse_other_etag(connection, row, etag)
     key = row["document_key"]
     position = advance_position(connection, row["collection_key"])
     past = select(generations.c.generation_key).where(

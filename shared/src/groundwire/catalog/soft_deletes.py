@@ -40,17 +40,20 @@ class SoftDeletes:
         self._database = database
         self._clock = clock or SystemClock()
 
-    def hide(self, tenant: str, collection: str, document_id: str, receipt: Receipted[Deleted] = None) -> Deleted:
+    def hide(
+        self, tenant: str, collection: str, document_id: str, receipt: Receipted[Deleted] = None, *, etag: str = ""
+    ) -> Deleted:
         """Hide a document: no reader finds any part of it until it is brought back.
 
         Raises:
             DocumentNotFoundError: the collection has none of this id, or it is hidden already.
+            DocumentChangedError: its etag is not the given one, if one is given.
             ConflictError: the same request was completed meanwhile; ask the ledger.
             RequestIdReusedError: the request id was used with another body.
         """
 
         def work(connection: Connection) -> Deleted:
-            deleted = hide_document(connection, tenant, collection, document_id, epoch_ms(self._clock.now()))
+            deleted = hide_document(connection, tenant, collection, document_id, etag, epoch_ms(self._clock.now()))
             record_deletion(connection, deleted, self._database.steady.now_ms())
             request_id = settle(connection, self._database.steady, tenant, receipt, deleted)
             append_audit(

@@ -28,7 +28,7 @@ def select_chunks_then(visible: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _then(column: Column[Any]) -> ColumnElement[Any]:
-    if column.table is not documents or column.primary_key:
+def _then(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    if not isinstance(column, Column) or column.table is not documents or column.primary_key:
         return column
     return _THEN[column.name] if column.name in _THEN else _g.get(column.name, column)

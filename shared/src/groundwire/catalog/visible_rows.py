@@ -4,8 +4,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
 
+from groundwire.catalog.document_rows import SELECT_ANY_DOCUMENT, to_document
 from groundwire.catalog.tables import collections, documents
-from groundwire.kernel.errors import DocumentNotFoundError
+from groundwire.kernel.errors import DocumentChangedError, DocumentNotFoundError
 
 IS_VISIBLE: ColumnElement[bool] = documents.c.live_generation > 0
 IS_HIDDEN: ColumnElement[bool] = documents.c.deleted_generation > 0
@@ -27,6 +28,14 @@ def visible_row(connection: Connection, tenant: str, collection: str, document_i
 def hidden_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping | None:
     """Return the same of a document that was deleted softly, if there is such a one."""
     return connection.execute(_row_of(tenant, collection, document_id).where(IS_HIDDEN)).mappings().first()
+
+
+def refuse_other_etag(connection: Connection, row: RowMapping, etag: str) -> None:
+    """Raise DocumentChangedError when the document of a row has another etag than the given one, if one is given."""
+    of_row = documents.c.document_key == row["document_key"]
+    if etag and to_document(connection.execute(SELECT_ANY_DOCUMENT.where(of_row)).one()).etag != etag:
+        message = "the document has another etag by now: read it again"
+        raise DocumentChangedError(message, document_id=row["document_id"])
 
 
 def _row_of(tenant: str, collection: str, document_id: str) -> Select[Any]:

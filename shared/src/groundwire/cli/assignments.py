@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.filter_fields import ALIASES
 
 if TYPE_CHECKING:
     from google.protobuf.field_mask_pb2 import FieldMask
     from google.protobuf.message import Message
+
+_METADATA = "metadata"
 
 set_option = click.option(
     "--set",
@@ -70,6 +73,33 @@ def assign(
     if violations:
         raise InvalidRequestError(violations)
     return FieldMask(paths=dict.fromkeys(paths))
+
+
+def assign_fields(
+    request: Any, fields: "Message", assignments: Sequence[str], cleared: Sequence[str], prefix: str = ""
+) -> None:
+    """Fill an update of a document or chunk: `fields` is the part of it that has metadata, `prefix` the path to that.
+
+    Metadata goes to `set_metadata` and `remove_metadata` of the request, all else to its mask.
+
+    Raises:
+        InvalidRequestError: as `assign` does.
+    """
+    mask, metadata = assign(fields, assignments, cleared, ALIASES), getattr(fields, _METADATA)
+    for path in mask.paths:
+        name, _, key = path.partition(".")
+        if name != _METADATA:
+            request.update_mask.paths.append(f"{prefix}{path}")
+        elif key in metadata:
+            request.set_metadata[key].CopyFrom(metadata[key])
+        else:
+            request.remove_metadata.append(key or "*")
+    fields.ClearField(_METADATA)
+
+
+def changed_names(request: Any) -> str:
+    """Return what an update changes, for people."""
+    return ", ".join([*request.update_mask.paths, *request.set_metadata, *request.remove_metadata])
 
 
 def field_paths(message: "Message") -> list[str]:

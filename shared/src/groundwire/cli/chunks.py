@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groundwire.cli.assignments import assign, set_option, unset_option
+from groundwire.cli.assignments import assign_fields, changed_names, set_option, unset_option
 from groundwire.cli.options import address_option, collection_option, connect, json_option
 from groundwire.cli.output import print_fields, print_json, print_line, print_table, print_text
 from groundwire.cli.paging import PAGE_SIZE, all_items
 from groundwire.cli.retrieval import filter_option
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,18 +32,20 @@ chunk_argument = click.argument("chunk", metavar="CHUNK", help="Chunk id, or chu
 @json_option
 def list_chunks(collection: str, document: str, filter_json: str | None, address: str, as_json: bool) -> None:
     """List the chunks of a document in the order of the text, or those of a collection by number."""
-    from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
+    from groundwire.api.common.v1 import document_pb2  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.document_reference import find_document  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
     from groundwire.client.values import filter_message  # noqa: PLC0415 - the same
 
     condition = filter_message(filter_json)
     with connect(address) as client:
-        document_id = document_id_of(client.collection(collection), document) if document else ""
+        found = find_document(client, collection, document) if document else None
+        reference = None if found is None else document_pb2.DocumentReference(document_id=found.document_id)
 
         def fetch(token: str) -> "tuple[Sequence[chunk_pb2.Chunk], str]":
             page = client.list_chunks(
                 collection=collection,
-                document_id=document_id,
+                reference=reference,
                 filter=condition,
                 page_size=PAGE_SIZE,
                 page_token=token,
@@ -98,14 +100,26 @@ def update_chunk(
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
-    request = pb.UpdateChunkRequest(collection=collection, chunk_id=chunk_id)
-    request.update_mask.CopyFrom(assign(request.changes, assignments, cleared))
+    request = pb.UpdateChunkRequest(collection=collection)
+    request.chunk.chunk_id = chunk_id
+    _check_names([*assignments, *cleared])
+    assign_fields(request, request.chunk, assignments, cleared)
     with connect(address) as client:
         changed = client.update_chunk.send(request).chunk
     if as_json:
         print_json(message_json(changed))
     else:
-        print_line(f"updated {changed.chunk_id}: {', '.join(request.update_mask.paths)}")
+        print_line(f"updated {changed.chunk_id}: {changed_names(request)}")
+
+
+def _check_names(given: "Sequence[str]") -> None:
+    """Refuse what cannot be changed, before it is put into a message that has many more fields."""
+    names = [text.partition("=")[0] for text in given]
+    unknown = [name for name in names if name != "tags" and not name.startswith("metadata")]
+    if unknown:
+        raise InvalidRequestError(
+            [FieldViolation(name, "is no name to set; there are tags, metadata.KEY") for name in unknown]
+        )
 
 
 def _number(text: str) -> int:

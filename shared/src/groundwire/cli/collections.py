@@ -7,7 +7,7 @@ import click
 from groundwire.cli.assignments import assign, set_option, unset_option
 from groundwire.cli.document_changes import show_receipt
 from groundwire.cli.ingest import PROFILES
-from groundwire.cli.options import address_option, check_consent, connect, json_option
+from groundwire.cli.options import address_option, check_consent, connect, etag_option, json_option
 from groundwire.cli.output import confirm, counted, print_fields, print_json, print_line, print_table, short_model
 
 if TYPE_CHECKING:
@@ -70,17 +70,19 @@ def create_collection(name: str, profile: str, assignments: tuple[str, ...], add
 @name_argument
 @set_option
 @unset_option
+@etag_option
 @address_option
 @json_option
 def update_collection(
-    name: str, assignments: tuple[str, ...], cleared: tuple[str, ...], address: str, as_json: bool
+    name: str, assignments: tuple[str, ...], cleared: tuple[str, ...], etag: str, address: str, as_json: bool
 ) -> None:
     """Change settings; what is unset goes back to the profile's value. Rules of chunking hold for later ingests."""
     from groundwire.api.ingest.v1 import collection_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
 
-    request = pb.UpdateCollectionRequest(collection=name)
-    request.settings.SetInParent()
-    request.update_mask.CopyFrom(assign(request.settings, assignments, cleared))
+    request = pb.UpdateCollectionRequest()
+    request.collection.name, request.collection.etag = name, etag
+    paths = assign(request.collection.settings, assignments, cleared).paths
+    request.update_mask.paths.extend(f"settings.{path}" for path in paths)
     with connect(address) as client:
         changed = client.update_collection.send(request).collection
     _show(changed, as_json=as_json)
@@ -88,11 +90,12 @@ def update_collection(
 
 @app.command("delete")
 @name_argument
+@click.option("--force", is_flag=True, help="Delete its documents too; required when there are any.")
 @click.option("--yes", "-y", is_flag=True, help="Delete without asking.")
 @address_option
 @json_option
-def delete_collection(name: str, yes: bool, address: str, as_json: bool) -> None:
-    """Delete a collection with everything in it, for good, and print the receipt; asks first, or needs --yes."""
+def delete_collection(name: str, force: bool, yes: bool, address: str, as_json: bool) -> None:
+    """Delete a collection, for good, and print the receipt; asks first, or needs --yes."""
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
     check_consent("collections delete", given=yes)
@@ -101,7 +104,7 @@ def delete_collection(name: str, yes: bool, address: str, as_json: bool) -> None
             count = client.get_collection(collection=name).collection.document_count
             if not confirm(f"Delete {name!r} with {counted(count, 'document')} for good?"):
                 raise click.Abort
-        receipt = client.delete_collection(collection=name).receipt
+        receipt = client.delete_collection(collection=name, force=force).receipt
     if as_json:
         print_json(message_json(receipt))
     else:

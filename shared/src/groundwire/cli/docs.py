@@ -67,11 +67,13 @@ def get_document(document: str, collection: str, address: str, as_json: bool) ->
 @json_option
 def document_text(document: str, collection: str, generation: int, address: str, as_json: bool) -> None:
     """Print the canonical text: the text that citations point into, exactly unless it goes to a terminal."""
-    from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
+    from groundwire.api.common.v1.document_pb2 import DocumentReference  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.document_reference import find_document  # noqa: PLC0415 - the same
 
     with connect(address) as client:
-        document_id = document_id_of(client.collection(collection), document)
-        parts = client.document_text(collection=collection, document_id=document_id, generation=generation)
+        document_id = find_document(client, collection, document).document_id
+        reference = DocumentReference(document_id=document_id)
+        parts = client.document_text(collection=collection, reference=reference, generation=generation)
         if as_json:
             print_json({"document_id": document_id, "text": "".join(part.text for part in parts)})
         else:

@@ -4,12 +4,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groundwire.cli.assignments import assign, set_option, unset_option
-from groundwire.cli.options import address_option, collection_option, connect, document_argument, json_option
+from groundwire.cli.assignments import assign_fields, changed_names, set_option, unset_option
+from groundwire.cli.options import (
+    address_option,
+    collection_option,
+    connect,
+    document_argument,
+    etag_option,
+    json_option,
+)
 from groundwire.cli.output import counted, print_json, print_line
-from groundwire.kernel.filter_fields import ALIASES
 
 if TYPE_CHECKING:
+    from groundwire.api.common.v1 import document_pb2
     from groundwire.api.ingest.v1 import deletion_pb2
 
 
@@ -18,12 +25,7 @@ if TYPE_CHECKING:
 @collection_option
 @set_option
 @unset_option
-@click.option(
-    "--generation",
-    type=click.IntRange(min=0, max=2**32 - 1),
-    default=0,
-    help="Only if this generation is live; 0 means any.",
-)
+@etag_option
 @address_option
 @json_option
 def update_document(
@@ -31,47 +33,54 @@ def update_document(
     collection: str,
     assignments: tuple[str, ...],
     cleared: tuple[str, ...],
-    generation: int,
+    etag: str,
     address: str,
     as_json: bool,
 ) -> None:
     """Change title, creators, tags, metadata and the like, on all chunks; nothing is embedded again."""
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
-    from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - the same
+    from groundwire.cli.document_reference import by_id_or_source  # noqa: PLC0415 - the same
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
-    request = pb.UpdateDocumentRequest(collection=collection, expected_generation=generation)
-    request.fields.SetInParent()
-    request.update_mask.CopyFrom(assign(request.fields, assignments, cleared, ALIASES))
+    request = pb.UpdateDocumentRequest(collection=collection)
+    request.document.etag = etag
+    assign_fields(request, request.document.fields, assignments, cleared, "fields.")
+
+    def update(reference: "document_pb2.DocumentReference") -> "document_pb2.Document":
+        request.reference.CopyFrom(reference)
+        return client.update_document.send(request).document
+
     with connect(address) as client:
-        request.document_id = document_id_of(client.collection(collection), document)
-        changed = client.update_document.send(request).document
+        changed = by_id_or_source(document, update)
     if as_json:
         print_json(message_json(changed))
     else:
-        print_line(f"updated {changed.source_uri}: {', '.join(request.update_mask.paths)}")
+        print_line(f"updated {changed.source_uri}: {changed_names(request)}")
 
 
 @click.command("delete")
 @document_argument
 @collection_option
-@click.option("--permanent/--soft", default=None, help="For good, or so that it can be restored; the profile's way.")
+@click.option("--purge", is_flag=True, help="For good: it cannot be restored.")
+@etag_option
 @address_option
 @json_option
-def delete_document(document: str, collection: str, permanent: bool | None, address: str, as_json: bool) -> None:
-    """Delete a document and print the receipt; for good, in the memory profile softly, unless told otherwise."""
-    from groundwire.cli.document_reference import document_id_of  # noqa: PLC0415 - --help stays fast
+def delete_document(document: str, collection: str, purge: bool, etag: str, address: str, as_json: bool) -> None:
+    """Delete a document and print the receipt; it can be restored unless --purge is given."""
+    from groundwire.cli.document_reference import by_id_or_source  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
+    def delete(reference: "document_pb2.DocumentReference") -> "deletion_pb2.DeletionReceipt":
+        return client.delete_document(collection=collection, reference=reference, purge=purge, etag=etag).receipt
+
     with connect(address) as client:
-        document_id = document_id_of(client.collection(collection), document)
-        receipt = client.delete_document(collection=collection, document_id=document_id, permanent=permanent).receipt
+        receipt = by_id_or_source(document, delete)
     if as_json:
         print_json(message_json(receipt))
         return
     show_receipt(document, receipt)
-    if not receipt.permanent:
-        print_line(f"bring it back with: groundwire docs restore {document_id} -c {collection}")
+    if not receipt.purged:
+        print_line(f"bring it back with: groundwire docs restore {document} -c {collection}")
 
 
 @click.command("restore")
@@ -81,12 +90,14 @@ def delete_document(document: str, collection: str, permanent: bool | None, addr
 @json_option
 def restore_document(document: str, collection: str, address: str, as_json: bool) -> None:
     """Bring back a document that was deleted softly; `docs list --deleted` shows which were."""
-    from groundwire.cli.document_reference import deleted_document_id  # noqa: PLC0415 - --help stays fast
+    from groundwire.cli.document_reference import by_id_or_source  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
+    def restore(reference: "document_pb2.DocumentReference") -> "document_pb2.Document":
+        return client.restore_document(collection=collection, reference=reference).document
+
     with connect(address) as client:
-        document_id = deleted_document_id(client.collection(collection), document)
-        restored = client.restore_document(collection=collection, document_id=document_id).document
+        restored = by_id_or_source(document, restore)
     if as_json:
         print_json(message_json(restored))
     else:
@@ -95,7 +106,7 @@ def restore_document(document: str, collection: str, address: str, as_json: bool
 
 def show_receipt(name: str, receipt: "deletion_pb2.DeletionReceipt") -> None:
     """Print what was deleted, and what each store removed."""
-    how = "for good" if receipt.permanent else "softly"
+    how = "for good" if receipt.purged else "softly"
     print_line(f"deleted {name} {how}: {_counts(receipt)}")
     for store in receipt.stores:
         state = "complete" if store.complete else f"{store.leftover_count} to go"

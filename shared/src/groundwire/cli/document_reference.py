@@ -1,36 +1,37 @@
-"""Finds the document that a command names, by id or by source."""
+"""Names the document that a command is about, by id or by source."""
 
-from itertools import takewhile
+from collections.abc import Callable
+from typing import TypeVar
 
-from groundwire.client import Collection
+from groundwire.api.common.v1 import document_pb2
+from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 
+T = TypeVar("T")
 
-def document_id_of(collection: Collection, reference: str) -> str:
-    """Return the id of the live document that `reference` names, or `reference` itself when there is none.
 
-    The call that follows then says what is wrong.
+def by_id_or_source(document: str, call: Callable[[document_pb2.DocumentReference], T]) -> T:
+    """Return what `call` does with the document of this id, else with that of this source or alias.
 
     Raises:
-        CollectionNotFoundError: no such collection.
+        DocumentNotFoundError: there is neither; it names what was asked for.
     """
     try:
-        return collection.document(reference).document_id
-    except (DocumentNotFoundError, InvalidRequestError):
-        return reference
+        return call(document_pb2.DocumentReference(document_id=document))
+    except DocumentNotFoundError as error:
+        try:
+            return call(document_pb2.DocumentReference(source_uri=document))
+        except (DocumentNotFoundError, InvalidRequestError):
+            raise error from None
 
 
-def deleted_document_id(collection: Collection, reference: str) -> str:
-    """Return the id of the document with this source that was deleted softly, or `reference` itself if there is none.
+def find_document(client: GroundwireClient, collection: str, document: str) -> document_pb2.Document:
+    """Return the live document with this id, else the one with this source or alias.
 
     Raises:
         CollectionNotFoundError: no such collection.
-        InvalidRequestError: several deleted documents have the source.
+        DocumentNotFoundError: the collection has neither.
     """
-    # In the order of sources, so that the source itself comes before those that go on behind it.
-    listed = collection.documents(source_prefix=reference, include_deleted=True)
-    same = takewhile(lambda document: document.source == reference, listed)
-    deleted = [document.document_id for document in same if document.delete_time is not None]
-    if len(deleted) > 1:
-        raise InvalidRequestError.of("DOCUMENT", f"is the source of several: give an id, {' or '.join(deleted)}")
-    return deleted[0] if deleted else reference
+    return by_id_or_source(
+        document, lambda reference: client.get_document(collection=collection, reference=reference).document
+    )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.cli.source_files import SourceFile, find_source_files, shown_path
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import DocumentNotFoundError, FieldViolation, InvalidRequestError
@@ -78,7 +79,8 @@ def delete_missing(client: GroundwireClient, collection: str, missing: Sequence[
     """Delete documents; one that is gone already is fine."""
     for each in missing:
         try:
-            client.delete_document(collection=collection, document_id=each.document_id)
+            reference = DocumentReference(document_id=each.document_id)
+            client.delete_document(collection=collection, reference=reference)
         except DocumentNotFoundError:
             continue
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _PROBE_S = 1.0
 
+etag_option = click.option("--etag", default="", help="Only if it still has this etag.")
 address_option = click.option(
     "--address", default="127.0.0.1:50051", envvar="GROUNDWIRE_ADDRESS", help="Server to talk to."
 )

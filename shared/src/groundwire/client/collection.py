@@ -4,11 +4,11 @@ Every method is written once and is blocking in `Collection`, awaited in `AsyncC
 """
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Any, Final, TypeVar, Unpack
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
 from groundwire.api.common.v1 import document_pb2, retrieval_options_pb2, search_mode_pb2
@@ -37,6 +37,8 @@ from groundwire.client.transport import AsyncCaller, Caller, SyncCaller, Transpo
 from groundwire.client.upload import upload
 from groundwire.client.values import Fields, FilterJson, fields_message, filter_message
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError, InvalidRequestError
+
+ResultT = TypeVar("ResultT")
 
 UNARY_BYTES: Final = 1024 * 1024
 """Larger files are uploaded as a stream, which goes on after a broken connection."""
@@ -102,15 +104,21 @@ class CollectionOperations(Operations):
         return CollectionInfo.of((await self._transport.send(Contract.get_collection, request)).collection)
 
     @Operation
-    async def delete(self) -> Deletion:
-        """Delete the collection with everything in it, for good.
+    async def delete(self, *, force: bool = False) -> Deletion:
+        """Delete the collection, for good.
+
+        Args:
+            force: delete its documents with it; required if there are any.
+
+        Raises:
+            PreconditionError: it has documents, perhaps ones that can be restored, and `force` is not given.
 
         Example:
             drafts = client.collection("drafts")
             drafts.create()
-            drafts.delete()
+            drafts.delete(force=True)
         """
-        request = collections_pb.DeleteCollectionRequest(collection=self.name)
+        request = collections_pb.DeleteCollectionRequest(collection=self.name, force=force)
         return Deletion.of((await self._transport.send(Contract.delete_collection, request)).receipt)
 
     @Operation
@@ -347,17 +355,17 @@ class CollectionOperations(Operations):
             assert text[citation.span.start : citation.span.end] == citation.quote
         """
         document_id = (await self._find(reference)).document_id
-        request = library_pb.GetDocumentTextRequest(collection=self.name, document_id=document_id)
+        request = library_pb.GetDocumentTextRequest(collection=self.name, reference=_by_id(document_id))
         async with aclosing(self._transport.receive(Contract.document_text, request)) as parts:
             return "".join([part.text async for part in parts])
 
     @Operation
-    async def delete_document(self, reference: str, *, permanent: bool | None = None) -> Deletion:
+    async def delete_document(self, reference: str, *, purge: bool = False) -> Deletion:
         """Delete a document, which is named by its id or its source.
 
         Args:
             reference: its id or its source.
-            permanent: for good, or so that it can be restored; the way of the collection's profile if not given.
+            purge: for good; otherwise it can be restored.
 
         Raises:
             DocumentNotFoundError: the collection has neither.
@@ -367,20 +375,39 @@ class CollectionOperations(Operations):
             handbook.ingest_text("To be forgotten.", source="old.md")
             print(handbook.delete_document("old.md").document_count)
         """
-        document_id = (await self._find(reference)).document_id
-        request = pb.DeleteDocumentRequest(collection=self.name, document_id=document_id, permanent=permanent)
-        return Deletion.of((await self._transport.send(Contract.delete_document, request)).receipt)
+
+        async def delete(named: document_pb2.DocumentReference) -> Deletion:
+            request = pb.DeleteDocumentRequest(collection=self.name, reference=named, purge=purge)
+            return Deletion.of((await self._transport.send(Contract.delete_document, request)).receipt)
+
+        return await _by_id_or_source(reference, delete)
+
+    @Operation
+    async def restore_document(self, reference: str) -> Document:
+        """Bring a deleted document back, which is named by its id or its source.
+
+        Raises:
+            DocumentNotFoundError: the collection has neither, or it was purged.
+
+        Example:
+            handbook = client.collection("handbook")
+            handbook.ingest_text("To be remembered.", source="notes.md")
+            handbook.delete_document("notes.md")
+            print(handbook.restore_document("notes.md").source)
+        """
+
+        async def restore(named: document_pb2.DocumentReference) -> Document:
+            request = pb.RestoreDocumentRequest(collection=self.name, reference=named)
+            return Document.of((await self._transport.send(Contract.restore_document, request)).document)
+
+        return await _by_id_or_source(reference, restore)
 
     async def _find(self, reference: str) -> document_pb2.Document:
-        try:
-            request = library_pb.GetDocumentRequest(collection=self.name, document_id=reference)
+        async def find(named: document_pb2.DocumentReference) -> document_pb2.Document:
+            request = library_pb.GetDocumentRequest(collection=self.name, reference=named)
             return (await self._transport.send(Contract.get_document, request)).document
-        except (DocumentNotFoundError, InvalidRequestError) as error:  # what is no valid id may still be a source
-            try:
-                request = library_pb.GetDocumentRequest(collection=self.name, source_uri=reference)
-                return (await self._transport.send(Contract.get_document, request)).document
-            except (DocumentNotFoundError, InvalidRequestError):
-                raise error from None
+
+        return await _by_id_or_source(reference, find)
 
     def _question(
         self,
@@ -450,6 +477,23 @@ class ClientOperations(Operations):
             client.upload_document(Path("spans.md"), UploadHeader(collection="handbook", source_uri="spans.md"))
         """
         return await upload(self._transport, path, header, on_progress)
+
+
+def _by_id(document_id: str) -> document_pb2.DocumentReference:
+    return document_pb2.DocumentReference(document_id=document_id)
+
+
+async def _by_id_or_source(
+    reference: str, call: Callable[[document_pb2.DocumentReference], Awaitable[ResultT]]
+) -> ResultT:
+    """Return what `call` does with the document of this id, else with that of this source."""
+    try:
+        return await call(_by_id(reference))
+    except DocumentNotFoundError as error:
+        try:
+            return await call(document_pb2.DocumentReference(source_uri=reference))
+        except (DocumentNotFoundError, InvalidRequestError):
+            raise error from None
 
 
 def _options(

@@ -349,9 +349,9 @@ class IngestResult:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What a deletion did; `permanent` says that it cannot be taken back."""
+    """What a deletion did; `purged` says that it cannot be taken back."""
 
-    permanent: bool
+    purged: bool
     document_count: int
     chunk_count: int
     message: deletion_pb2.DeletionReceipt = field(repr=False, compare=False)
@@ -359,7 +359,7 @@ class Deletion:
     @classmethod
     def of(cls, message: deletion_pb2.DeletionReceipt) -> "Deletion":
         """Return the deletion of a receipt."""
-        return cls(message.permanent, message.document_count, message.chunk_count, message)
+        return cls(message.purged, message.document_count, message.chunk_count, message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.identifiers import etag_of
 
 MAX_CHARS_PER_TOKEN = 8
 """A token counts for at most so many code points."""
@@ -184,6 +185,11 @@ class Collection:
     settings: CollectionSettings
     create_time: datetime
     update_time: datetime
+
+    @property
+    def etag(self) -> str:
+        """Return a tag of all about it that calls can change: its settings and its model."""
+        return etag_of((self.uid, asdict(self.settings), self.identity.digest))
 
 
 def _settings(

@@ -1,11 +1,12 @@
 """Documents, their generations, and the descriptive fields that travel with them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from groundwire.kernel.filters import Value
+from groundwire.kernel.identifiers import etag_of
 
 MAX_NAME_CHARS, MAX_DESCRIPTION_CHARS, MAX_ENTRIES = 1024, 8192, 64
 """Most code points of a title, name, tag, category or project, of a description, and most entries of a list."""
@@ -47,6 +48,17 @@ class DocumentFields:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentReference:
+    """Names a document of a collection by its id, or by its source or an alias; one of the two is empty."""
+
+    document_id: str = ""
+    source_uri: str = ""
+
+    def __str__(self) -> str:
+        return self.document_id or self.source_uri
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A document as stored: identity, fields, and the figures of its live generation.
 
@@ -56,6 +68,7 @@ class Document:
     made by, `tokenizer` the counter of their tokens. `encoding` is that of the original bytes, empty where they
     are no text.
     `delete_time` is set while it is deleted softly; its generation is then the one that a restoration brings back.
+    `alias_uris` are other sources that stand for it, in rising order.
     """
 
     document_id: str
@@ -75,6 +88,13 @@ class Document:
     tokenizer: str = ""
     encoding: str = ""
     delete_time: datetime | None = None
+    alias_uris: tuple[str, ...] = ()
+
+    @property
+    def etag(self) -> str:
+        """Return a tag of all about it that callers can change: content, fields, sources and deletion."""
+        identity = (self.document_id, self.source_uri, self.alias_uris)
+        return etag_of((identity, self.generation, self.delete_time is None, asdict(self.fields)))
 
     @property
     def display_title(self) -> str:

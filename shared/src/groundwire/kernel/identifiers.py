@@ -1,9 +1,11 @@
 """Names and ids: what is allowed, and how new ones are made. Parse once, trust afterwards."""
 
 import hashlib
+import json
 import re
 import unicodedata
 import uuid
+from typing import Any
 
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -86,6 +88,12 @@ def parse_scope(value: str, field: str = "scope") -> str:
     if value != GLOBAL_SCOPE and _ENTITY.fullmatch(value) is None:
         raise InvalidRequestError.of(field, "must be 'global' or 'entity:' and a name of 1 to 128 characters")
     return value
+
+
+def etag_of(state: Any) -> str:
+    """Make a tag that is another one whenever the state of a resource is, of what `json` can write or `str` tell."""
+    written = json.dumps(state, sort_keys=True, default=str)
+    return hashlib.sha256(written.encode()).hexdigest()[:24]
 
 
 def new_document_id() -> str:

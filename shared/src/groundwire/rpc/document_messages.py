@@ -1,10 +1,27 @@
 """Documents and embeddings as messages, for every service that returns them."""
 
 from groundwire.api.common.v1 import document_format_pb2, document_pb2, embedding_pb2
-from groundwire.kernel.document import Document, DocumentFields
+from groundwire.kernel.document import Document, DocumentFields, DocumentReference
 from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.identifiers import parse_source_uri
 from groundwire.rpc.metadata_messages import to_metadata
 from groundwire.rpc.times import to_timestamp
+
+
+def parse_reference(message: document_pb2.DocumentReference) -> DocumentReference:
+    """Return which document is meant.
+
+    Raises:
+        InvalidRequestError: neither id nor source is given, or the source cannot be one.
+    """
+    match message.WhichOneof("reference"):
+        case "document_id" if message.document_id:
+            return DocumentReference(document_id=message.document_id)
+        case "source_uri":
+            return DocumentReference(source_uri=parse_source_uri(message.source_uri, "reference.source_uri"))
+        case _:
+            raise InvalidRequestError.of("reference", "must be given: either document_id or source_uri")
 
 
 def to_document_message(document: Document) -> document_pb2.Document:
@@ -25,7 +42,9 @@ def to_document_message(document: Document) -> document_pb2.Document:
         ingest_time=to_timestamp(document.ingest_time),
         update_time=to_timestamp(document.update_time),
         display_title=document.display_title,
+        alias_uris=document.alias_uris,
         delete_time=None if document.delete_time is None else to_timestamp(document.delete_time),
+        etag=document.etag,
     )
 
 

@@ -1,4 +1,4 @@
-"""Delete a collection with everything in it, for good."""
+"""Delete a collection, for good."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,14 +19,23 @@ class DeleteCollection:
     after_delete: Callable[[], None]
 
     def __call__(
-        self, tenant: str, name: str, budget: Budget, remember: Callable[[Deletion], Receipt] | None = None
+        self,
+        tenant: str,
+        name: str,
+        budget: Budget,
+        remember: Callable[[Deletion], Receipt] | None = None,
+        *,
+        force: bool = False,
+        etag: str = "",
     ) -> Deletion:
         """Return what was deleted.
 
         Raises:
             CollectionNotFoundError: no such collection.
+            PreconditionError: it has documents, perhaps ones that were deleted softly, and `force` is not set.
+            ConflictError: its etag is not the given one, if one is given.
         """
         receipt = None if remember is None else lambda deleted: remember(deleted.deletion)
-        deleted = self.collections.delete(tenant, name, receipt)
+        deleted = self.collections.delete(tenant, name, receipt, force=force, etag=etag)
         self.after_delete()
         return self.complete(deleted, budget)

@@ -1,4 +1,4 @@
-"""Delete a document, for good or so that it can be restored."""
+"""Delete a document, so that it can be restored or for good."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from groundwire.catalog.generations import Receipt
 from groundwire.catalog.soft_deletes import SoftDeletes
 from groundwire.ingest.complete_deletion import CompleteDeletion
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.collection import ProfileName
+from groundwire.kernel.document import DocumentReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +27,30 @@ class DeleteDocument:
         self,
         tenant: str,
         collection: str,
-        document_id: str,
-        permanent: bool | None,
+        reference: DocumentReference,
         budget: Budget,
         remember: Callable[[Deletion], Receipt] | None = None,
+        *,
+        purge: bool = False,
+        etag: str = "",
     ) -> Deletion:
         """Return what was deleted; no reader finds any part of it afterwards.
 
-        A document that was deleted softly can still be deleted for good. `permanent` None leaves it to the profile:
-        softly in the memory profile.
+        With `purge` it goes for good, also if it was deleted softly before.
 
         Raises:
             CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document.
+            DocumentChangedError: its etag is not the given one, if one is given.
+            InvalidRequestError: several deleted documents have the source, and none is live.
         """
-        found = self.collections.get(tenant, collection)
-        if permanent is None:
-            permanent = found.profile is not ProfileName.MEMORY
+        self.collections.get(tenant, collection)
         receipt = None if remember is None else lambda deleted: remember(deleted.deletion)
-        delete = self.documents.delete if permanent else self.soft_deletes.hide
-        deleted = delete(tenant, collection, document_id, receipt)
+        if purge:
+            document_id = self.documents.id_with_deleted(tenant, collection, reference)
+            deleted = self.documents.delete(tenant, collection, document_id, receipt, etag=etag)
+        else:
+            document_id = self.documents.find(tenant, collection, reference).document_id
+            deleted = self.soft_deletes.hide(tenant, collection, document_id, receipt, etag=etag)
         self.after_delete()
         return self.complete(deleted, budget)

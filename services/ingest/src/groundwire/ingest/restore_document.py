@@ -15,7 +15,7 @@ from groundwire.ingest.embed_missing import EmbedMissing
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.write_generation import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.document import Document
+from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import DataLossError
 from groundwire.kernel.vector_store import PointBatch, VectorStore
@@ -44,7 +44,7 @@ class RestoreDocument:
         self,
         tenant: str,
         collection: str,
-        document_id: str,
+        reference: DocumentReference,
         budget: Budget,
         remember: Callable[[Document], Receipt] | None = None,
     ) -> Document:
@@ -53,6 +53,7 @@ class RestoreDocument:
         Raises:
             CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document, or it was deleted for good.
+            InvalidRequestError: several deleted documents have the source, and none is live.
             AlreadyExistsError: another document has its source now.
             EmbeddingMismatchError: the collection belongs to another model than the server's.
             ConflictError: the index of the collection was rebuilt again and again meanwhile.
@@ -60,6 +61,7 @@ class RestoreDocument:
         """
         for _ in range(MAX_INDEX_MOVES):
             found = self.collections.get(tenant, collection)
+            document_id = self.documents.id_with_deleted(tenant, collection, reference)
             # Before the lock, which must not be held across a wait for the model.
             if found.identity == self.identity:
                 self.embed_missing.of_document(found, document_id, budget)

@@ -20,14 +20,16 @@ class UpdateCollection:
         tenant: str,
         name: str,
         change: Callable[[Collection], CollectionSettings],
+        etag: str,
         remember: Callable[[CollectionFigures], Receipt] | None = None,
     ) -> CollectionFigures:
         """Return the collection after `change`, which gets it as it is and runs alone.
 
         Raises:
             CollectionNotFoundError: no such collection.
+            ConflictError: its etag is not the given one, if one is given.
             InvalidRequestError: `change` refuses.
         """
         before = figures_of(self.collections, self.collections.get(tenant, name))
         receipt = None if remember is None else lambda stored: remember(replace(before, collection=stored))
-        return replace(before, collection=self.collections.update(tenant, name, change, receipt))
+        return replace(before, collection=self.collections.update(tenant, name, change, receipt, etag=etag))

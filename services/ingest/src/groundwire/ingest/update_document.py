@@ -11,7 +11,7 @@ from groundwire.ingest.apply_outbox import ApplyOutbox
 from groundwire.ingest.domain.field_changes import DocumentChange
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.document import Document
+from groundwire.kernel.document import Document, DocumentReference
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class UpdateDocument:
         self,
         tenant: str,
         collection: str,
-        document_id: str,
+        reference: DocumentReference,
         change: DocumentChange,
-        expected_generation: int | None,
+        etag: str,
         budget: Budget,
         remember: Callable[[Document], Receipt] | None = None,
     ) -> Document:
@@ -41,12 +41,12 @@ class UpdateDocument:
         Raises:
             CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document.
-            DocumentChangedError: another generation is live than the expected one.
+            DocumentChangedError: its etag is not the given one, if one is given.
             InvalidRequestError: the document would have too many metadata keys.
         """
         uid = self.collections.get(tenant, collection).uid
-        source_uri = self.documents.get(tenant, collection, document_id).source_uri
-        with self.locks.hold(("source", uid, source_uri), budget):
-            changed = self.changes.document(tenant, collection, document_id, change, expected_generation, remember)
+        found = self.documents.find(tenant, collection, reference)
+        with self.locks.hold(("source", uid, found.source_uri), budget):
+            changed = self.changes.document(tenant, collection, found.document_id, change, remember, etag=etag)
         self.apply.finish(changed.tasks, budget)
         return changed.result

@@ -11,13 +11,12 @@ from groundwire.catalog.statistics import CollectionStatistics, Statistics
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.document import Document
+from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import (
     ChunkNotFoundError,
     CollectionNotFoundError,
     DataLossError,
-    DocumentNotFoundError,
     InvalidRequestError,
     PreconditionError,
 )
@@ -79,7 +78,7 @@ class ChunkQuery:
 
     tenant: str
     collection: str
-    document_id: str
+    reference: DocumentReference | None
     chunk_id_prefix: str
     where: Filter | None
     include_embedding: bool
@@ -105,7 +104,7 @@ class Library:
     statistics: Statistics
     vectors: VectorStore
 
-    def document(self, tenant: str, collection: str, *, document_id: str = "", source_uri: str = "") -> Document:
+    def document(self, tenant: str, collection: str, reference: DocumentReference) -> Document:
         """Return the document with this id, or with this source or alias.
 
         Raises:
@@ -113,12 +112,7 @@ class Library:
             DocumentNotFoundError: the collection has no such document.
         """
         self.collections.get(tenant, collection)
-        if document_id:
-            return self.documents.get(tenant, collection, document_id)
-        found = self.documents.find_by_source(tenant, collection, source_uri)
-        if found is None:
-            raise DocumentNotFoundError(source_uri)
-        return found
+        return self.documents.find(tenant, collection, reference)
 
     def chunk_ids(self, tenant: str, document: Document) -> Iterator[str]:
         """Iterate over the ids of a document's chunks in the order of its text."""
@@ -141,7 +135,7 @@ class Library:
         return "".join(part.text for part in parts)
 
     def text(
-        self, tenant: str, collection: str, document_id: str, generation: int, start: int, end: int | None
+        self, tenant: str, collection: str, reference: DocumentReference, generation: int, start: int, end: int | None
     ) -> Iterator[TextSlice]:
         """Iterate over the code points start..end in order, without gaps; generation 0 means the live one.
 
@@ -150,7 +144,8 @@ class Library:
             DocumentNotFoundError: no such document or generation.
             InvalidRequestError: the range is outside the text.
         """
-        document = self.document(tenant, collection, document_id=document_id)
+        document = self.document(tenant, collection, reference)
+        document_id = document.document_id
         wanted = generation or document.generation
         if wanted == document.generation:
             total = document.total_chars
@@ -218,12 +213,16 @@ class Library:
             DocumentNotFoundError: the collection has no such document.
             InvalidFilterError: the filter does not fit the collection's fields.
         """
-        in_document = bool(query.document_id) and not query.chunk_id_prefix and query.where is None
+        document_id = ""
+        if query.reference is not None:
+            # One that is missing is an error of the listing of its chunks, not of a filter.
+            document_id = self.document(query.tenant, query.collection, query.reference).document_id
+        in_document = bool(document_id) and not query.chunk_id_prefix and query.where is None
         listed = self.chunks.listed(
             query.tenant,
             query.collection,
-            document_id=query.document_id,
-            where=None if in_document else And(tuple(self._clauses(query))),
+            document_id=document_id,
+            where=None if in_document else And(tuple(self._clauses(query, document_id))),
             after=(-1 if in_document else 0) if after is None else after,
             limit=limit,
             include_vectors=query.include_embedding,
@@ -254,11 +253,11 @@ class Library:
         except CollectionNotFoundError:  # nothing was ingested yet
             return 0
 
-    def _clauses(self, query: ChunkQuery) -> Iterator[Filter]:
+    def _clauses(self, query: ChunkQuery, document_id: str) -> Iterator[Filter]:
         if query.where is not None:
             yield resolve_filter(query.where, self.chunks.fields(query.tenant, query.collection), "filter")
-        if query.document_id:
-            yield Comparison("document_id", Comparator.EQ, query.document_id)
+        if document_id:
+            yield Comparison("document_id", Comparator.EQ, document_id)
         if query.chunk_id_prefix:
             prefix = query.chunk_id_prefix.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
             yield Like("chunk_id", prefix + "%")

@@ -44,6 +44,7 @@ class Document(_message.Message):
     ALIAS_URIS_FIELD_NUMBER: _builtins.int
     DELETE_TIME_FIELD_NUMBER: _builtins.int
     ENCODING_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """Id, `doc_<uuid>` unless the caller gave one."""
     collection: _builtins.str
@@ -72,6 +73,10 @@ class Document(_message.Message):
     """Encoding that the original bytes were read in, such as `utf-8`, `utf-16-le`, `windows-1252` or
     `shift_jis`: told by their form, declared by HTML, or detected. Spans refer to the decoded text. Empty for PDF,
     DOCX and chunks that the caller made.
+    """
+    etag: _builtins.str
+    """Changes whenever the document does: its content, fields, sources or deletion. Opaque. Sent back with an update or a
+    deletion it makes that ABORTED with DOCUMENT_CHANGED if someone else changed the document since.
     """
     @_builtins.property
     def fields(self) -> Global___DocumentFields:
@@ -113,14 +118,43 @@ class Document(_message.Message):
         alias_uris: _abc.Iterable[_builtins.str] | None = ...,
         delete_time: _timestamp_pb2.Timestamp | None = ...,
         encoding: _builtins.str = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["delete_time", b"delete_time", "fields", b"fields", "ingest_time", b"ingest_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["alias_uris", b"alias_uris", "chunk_count", b"chunk_count", "collection", b"collection", "delete_time", b"delete_time", "display_title", b"display_title", "document_id", b"document_id", "embedding_model", b"embedding_model", "encoding", b"encoding", "fields", b"fields", "format", b"format", "generation", b"generation", "ingest_time", b"ingest_time", "source_hash", b"source_hash", "source_uri", b"source_uri", "total_bytes", b"total_bytes", "total_chars", b"total_chars", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alias_uris", b"alias_uris", "chunk_count", b"chunk_count", "collection", b"collection", "delete_time", b"delete_time", "display_title", b"display_title", "document_id", b"document_id", "embedding_model", b"embedding_model", "encoding", b"encoding", "etag", b"etag", "fields", b"fields", "format", b"format", "generation", b"generation", "ingest_time", b"ingest_time", "source_hash", b"source_hash", "source_uri", b"source_uri", "total_bytes", b"total_bytes", "total_chars", b"total_chars", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Document: _TypeAlias = Document  # noqa: Y015
+
+@_typing.final
+class DocumentReference(_message.Message):
+    """Names a document of a collection. Every call that takes a document takes it like this."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_URI_FIELD_NUMBER: _builtins.int
+    document_id: _builtins.str
+    """By id."""
+    source_uri: _builtins.str
+    """By source, or by a source that is an alias of it."""
+    def __init__(
+        self,
+        *,
+        document_id: _builtins.str = ...,
+        source_uri: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "reference", b"reference", "source_uri", b"source_uri"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "reference", b"reference", "source_uri", b"source_uri"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_reference: _TypeAlias = _typing.Literal["document_id", "source_uri"]  # noqa: Y015
+    _WhichOneofArgType_reference: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_reference) -> _WhichOneofReturnType_reference | None: ...
+
+Global___DocumentReference: _TypeAlias = DocumentReference  # noqa: Y015
 
 @_typing.final
 class DocumentFields(_message.Message):

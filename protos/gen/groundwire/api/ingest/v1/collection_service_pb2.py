@@ -28,7 +28,7 @@ from groundwire.api.ingest.v1 import collection_pb2 as groundwire_dot_api_dot_in
 from groundwire.api.ingest.v1 import deletion_pb2 as groundwire_dot_api_dot_ingest_dot_v1_dot_deletion__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n1groundwire/api/ingest/v1/collection_service.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a)groundwire/api/ingest/v1/collection.proto\x1a\'groundwire/api/ingest/v1/deletion.proto\"\xcd\x01\n\x17\x43reateCollectionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x38\n\x07profile\x18\x02 \x01(\x0e\x32!.groundwire.api.ingest.v1.ProfileB\x04\xe2\x41\x01\x01\x12\x44\n\x08settings\x18\x03 \x01(\x0b\x32,.groundwire.api.ingest.v1.CollectionSettingsB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"T\n\x18\x43reateCollectionResponse\x12\x38\n\ncollection\x18\x01 \x01(\x0b\x32$.groundwire.api.ingest.v1.Collection\"0\n\x14GetCollectionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\"Q\n\x15GetCollectionResponse\x12\x38\n\ncollection\x18\x01 \x01(\x0b\x32$.groundwire.api.ingest.v1.Collection\"K\n\x16ListCollectionsRequest\x12\x17\n\tpage_size\x18\x01 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"m\n\x17ListCollectionsResponse\x12\x39\n\x0b\x63ollections\x18\x01 \x03(\x0b\x32$.groundwire.api.ingest.v1.Collection\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xca\x01\n\x17UpdateCollectionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x44\n\x08settings\x18\x02 \x01(\x0b\x32,.groundwire.api.ingest.v1.CollectionSettingsB\x04\xe2\x41\x01\x02\x12\x35\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"T\n\x18UpdateCollectionResponse\x12\x38\n\ncollection\x18\x01 \x01(\x0b\x32$.groundwire.api.ingest.v1.Collection\"M\n\x17\x44\x65leteCollectionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"V\n\x18\x44\x65leteCollectionResponse\x12:\n\x07receipt\x18\x01 \x01(\x0b\x32).groundwire.api.ingest.v1.DeletionReceipt2\xee\x04\n\x11\x43ollectionService\x12y\n\x10\x43reateCollection\x12\x31.groundwire.api.ingest.v1.CreateCollectionRequest\x1a\x32.groundwire.api.ingest.v1.CreateCollectionResponse\x12p\n\rGetCollection\x12..groundwire.api.ingest.v1.GetCollectionRequest\x1a/.groundwire.api.ingest.v1.GetCollectionResponse\x12v\n\x0fListCollections\x12\x30.groundwire.api.ingest.v1.ListCollectionsRequest\x1a\x31.groundwire.api.ingest.v1.ListCollectionsResponse\x12y\n\x10UpdateCollection\x12\x31.groundwire.api.ingest.v1.UpdateCollectionRequest\x1a\x32.groundwire.api.ingest.v1.UpdateCollectionResponse\x12y\n\x10\x44\x65leteCollection\x12\x31.groundwire.api.ingest.v1.DeleteCollectionRequest\x1a\x32.groundwire.api.ingest.v1.DeleteCollectionResponseB]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n1groundwire/api/ingest/v1/collection_service.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a)groundwire/api/ingest/v1/collection.proto\x1a\'groundwire/api/ingest/v1/deletion.proto\"\xcd\x01\n\x17\x43reateCollectionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x38\n\x07profile\x18\x02 \x01(\x0e\x32!.groundwire.api.ingest.v1.ProfileB\x04\xe2\x41\x01\x01\x12\x44\n\x08settings\x18\x03 \x01(\x0b\x32,.groundwire.api.ingest.v1.CollectionSettingsB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"T\n\x18\x43reateCollectionResponse\x12\x38\n\ncollection\x18\x01 \x01(\x0b\x32$.groundwire.api.ingest.v1.Collection\"0\n\x14GetCollectionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\"Q\n\x15GetCollectionResponse\x12\x38\n\ncollection\x18\x01 \x01(\x0b\x32$.groundwire.api.ingest.v1.Collection\"K\n\x16ListCollectionsRequest\x12\x17\n\tpage_size\x18\x01 \x01(\x05\x42\x04\xe2\x41\x01\x01\x12\x18\n\npage_token\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"m\n\x17ListCollectionsResponse\x12\x39\n\x0b\x63ollections\x18\x01 \x03(\x0b\x32$.groundwire.api.ingest.v1.Collection\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xaa\x01\n\x17UpdateCollectionRequest\x12>\n\ncollection\x18\x01 \x01(\x0b\x32$.groundwire.api.ingest.v1.CollectionB\x04\xe2\x41\x01\x02\x12\x35\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"T\n\x18UpdateCollectionResponse\x12\x38\n\ncollection\x18\x01 \x01(\x0b\x32$.groundwire.api.ingest.v1.Collection\"v\n\x17\x44\x65leteCollectionRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x13\n\x05\x66orce\x18\x02 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x12\n\x04\x65tag\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"V\n\x18\x44\x65leteCollectionResponse\x12:\n\x07receipt\x18\x01 \x01(\x0b\x32).groundwire.api.ingest.v1.DeletionReceipt2\xee\x04\n\x11\x43ollectionService\x12y\n\x10\x43reateCollection\x12\x31.groundwire.api.ingest.v1.CreateCollectionRequest\x1a\x32.groundwire.api.ingest.v1.CreateCollectionResponse\x12p\n\rGetCollection\x12..groundwire.api.ingest.v1.GetCollectionRequest\x1a/.groundwire.api.ingest.v1.GetCollectionResponse\x12v\n\x0fListCollections\x12\x30.groundwire.api.ingest.v1.ListCollectionsRequest\x1a\x31.groundwire.api.ingest.v1.ListCollectionsResponse\x12y\n\x10UpdateCollection\x12\x31.groundwire.api.ingest.v1.UpdateCollectionRequest\x1a\x32.groundwire.api.ingest.v1.UpdateCollectionResponse\x12y\n\x10\x44\x65leteCollection\x12\x31.groundwire.api.ingest.v1.DeleteCollectionRequest\x1a\x32.groundwire.api.ingest.v1.DeleteCollectionResponseB]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,14 +52,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTCOLLECTIONSREQUEST'].fields_by_name['page_token']._serialized_options = b'\342A\001\001'
   _globals['_UPDATECOLLECTIONREQUEST'].fields_by_name['collection']._loaded_options = None
   _globals['_UPDATECOLLECTIONREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
-  _globals['_UPDATECOLLECTIONREQUEST'].fields_by_name['settings']._loaded_options = None
-  _globals['_UPDATECOLLECTIONREQUEST'].fields_by_name['settings']._serialized_options = b'\342A\001\002'
   _globals['_UPDATECOLLECTIONREQUEST'].fields_by_name['update_mask']._loaded_options = None
   _globals['_UPDATECOLLECTIONREQUEST'].fields_by_name['update_mask']._serialized_options = b'\342A\001\001'
   _globals['_UPDATECOLLECTIONREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_UPDATECOLLECTIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
   _globals['_DELETECOLLECTIONREQUEST'].fields_by_name['collection']._loaded_options = None
   _globals['_DELETECOLLECTIONREQUEST'].fields_by_name['collection']._serialized_options = b'\342A\001\002'
+  _globals['_DELETECOLLECTIONREQUEST'].fields_by_name['force']._loaded_options = None
+  _globals['_DELETECOLLECTIONREQUEST'].fields_by_name['force']._serialized_options = b'\342A\001\001'
+  _globals['_DELETECOLLECTIONREQUEST'].fields_by_name['etag']._loaded_options = None
+  _globals['_DELETECOLLECTIONREQUEST'].fields_by_name['etag']._serialized_options = b'\342A\001\001'
   _globals['_DELETECOLLECTIONREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_DELETECOLLECTIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
   _globals['_CREATECOLLECTIONREQUEST']._serialized_start=231
@@ -75,13 +77,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTCOLLECTIONSRESPONSE']._serialized_start=734
   _globals['_LISTCOLLECTIONSRESPONSE']._serialized_end=843
   _globals['_UPDATECOLLECTIONREQUEST']._serialized_start=846
-  _globals['_UPDATECOLLECTIONREQUEST']._serialized_end=1048
-  _globals['_UPDATECOLLECTIONRESPONSE']._serialized_start=1050
-  _globals['_UPDATECOLLECTIONRESPONSE']._serialized_end=1134
-  _globals['_DELETECOLLECTIONREQUEST']._serialized_start=1136
-  _globals['_DELETECOLLECTIONREQUEST']._serialized_end=1213
-  _globals['_DELETECOLLECTIONRESPONSE']._serialized_start=1215
-  _globals['_DELETECOLLECTIONRESPONSE']._serialized_end=1301
-  _globals['_COLLECTIONSERVICE']._serialized_start=1304
-  _globals['_COLLECTIONSERVICE']._serialized_end=1926
+  _globals['_UPDATECOLLECTIONREQUEST']._serialized_end=1016
+  _globals['_UPDATECOLLECTIONRESPONSE']._serialized_start=1018
+  _globals['_UPDATECOLLECTIONRESPONSE']._serialized_end=1102
+  _globals['_DELETECOLLECTIONREQUEST']._serialized_start=1104
+  _globals['_DELETECOLLECTIONREQUEST']._serialized_end=1222
+  _globals['_DELETECOLLECTIONRESPONSE']._serialized_start=1224
+  _globals['_DELETECOLLECTIONRESPONSE']._serialized_end=1310
+  _globals['_COLLECTIONSERVICE']._serialized_start=1313
+  _globals['_COLLECTIONSERVICE']._serialized_end=1935
 # @@protoc_insertion_point(module_scope)

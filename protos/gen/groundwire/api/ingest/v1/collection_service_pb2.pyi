@@ -190,35 +190,33 @@ class UpdateCollectionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
-    SETTINGS_FIELD_NUMBER: _builtins.int
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
-    collection: _builtins.str
-    """Required. Name of the collection."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
-    def settings(self) -> _collection_pb2.CollectionSettings:
-        """Required. New values."""
+    def collection(self) -> _collection_pb2.Collection:
+        """Required. The collection: `name` says which, `settings` holds new values, `etag`, if it is given, must be that of
+        the collection. Its other fields are ignored.
+        """
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Optional. Paths in `settings` to change, such as `retrieval.top_k`; unset means all that are present, `*`
-        means all. A path that is named and unset in `settings` goes back to the profile's value. An unknown path
-        is INVALID_ARGUMENT naming it.
+        """Optional. Paths in `collection` to change, such as `settings.retrieval.top_k`; unset means all settings that are
+        present, `settings` or `*` all settings. A path that is named and unset in `collection` goes back to the profile's
+        value. An unknown path is INVALID_ARGUMENT naming it.
         """
 
     def __init__(
         self,
         *,
-        collection: _builtins.str = ...,
-        settings: _collection_pb2.CollectionSettings | None = ...,
+        collection: _collection_pb2.Collection | None = ...,
         update_mask: _field_mask_pb2.FieldMask | None = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings", "update_mask", b"update_mask"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "request_id", b"request_id", "settings", b"settings", "update_mask", b"update_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "request_id", b"request_id", "update_mask", b"update_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -255,20 +253,28 @@ class DeleteCollectionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
+    force: _builtins.bool
+    """Optional. Deletes its documents with it; required when there are any."""
+    etag: _builtins.str
+    """Optional. `etag` that the collection must have."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
+        force: _builtins.bool = ...,
+        etag: _builtins.str = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "etag", b"etag", "force", b"force", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -103,13 +103,18 @@ class CollectionServiceServicer:
 
     def UpdateCollection(self, request, context):
         """Changes settings of a collection. Neither the profile nor the embedding can be changed.
+
+        Errors: ABORTED with CONFLICT when `collection.etag` is not that of the collection.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteCollection(self, request, context):
-        """Deletes a collection with everything in it, for good. It is invisible when the call returns.
+        """Deletes a collection, for good. It is invisible when the call returns.
+
+        Errors: FAILED_PRECONDITION when it has documents, those that were deleted softly included, and `force` is not set;
+        ABORTED with CONFLICT when `etag` is not that of the collection.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

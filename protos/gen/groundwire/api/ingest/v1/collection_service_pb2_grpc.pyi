@@ -50,9 +50,16 @@ class CollectionServiceStub:
     ListCollections: _grpc.UnaryUnaryMultiCallable[_collection_service_pb2.ListCollectionsRequest, _collection_service_pb2.ListCollectionsResponse]
     """Returns collections in rising order of name. Safe to retry."""
     UpdateCollection: _grpc.UnaryUnaryMultiCallable[_collection_service_pb2.UpdateCollectionRequest, _collection_service_pb2.UpdateCollectionResponse]
-    """Changes settings of a collection. Neither the profile nor the embedding can be changed."""
+    """Changes settings of a collection. Neither the profile nor the embedding can be changed.
+
+    Errors: ABORTED with CONFLICT when `collection.etag` is not that of the collection.
+    """
     DeleteCollection: _grpc.UnaryUnaryMultiCallable[_collection_service_pb2.DeleteCollectionRequest, _collection_service_pb2.DeleteCollectionResponse]
-    """Deletes a collection with everything in it, for good. It is invisible when the call returns."""
+    """Deletes a collection, for good. It is invisible when the call returns.
+
+    Errors: FAILED_PRECONDITION when it has documents, those that were deleted softly included, and `force` is not set;
+    ABORTED with CONFLICT when `etag` is not that of the collection.
+    """
 
 @_typing.type_check_only
 class CollectionServiceAsyncStub(CollectionServiceStub):
@@ -76,9 +83,16 @@ class CollectionServiceAsyncStub(CollectionServiceStub):
     ListCollections: _aio.UnaryUnaryMultiCallable[_collection_service_pb2.ListCollectionsRequest, _collection_service_pb2.ListCollectionsResponse]  # type: ignore[assignment]
     """Returns collections in rising order of name. Safe to retry."""
     UpdateCollection: _aio.UnaryUnaryMultiCallable[_collection_service_pb2.UpdateCollectionRequest, _collection_service_pb2.UpdateCollectionResponse]  # type: ignore[assignment]
-    """Changes settings of a collection. Neither the profile nor the embedding can be changed."""
+    """Changes settings of a collection. Neither the profile nor the embedding can be changed.
+
+    Errors: ABORTED with CONFLICT when `collection.etag` is not that of the collection.
+    """
     DeleteCollection: _aio.UnaryUnaryMultiCallable[_collection_service_pb2.DeleteCollectionRequest, _collection_service_pb2.DeleteCollectionResponse]  # type: ignore[assignment]
-    """Deletes a collection with everything in it, for good. It is invisible when the call returns."""
+    """Deletes a collection, for good. It is invisible when the call returns.
+
+    Errors: FAILED_PRECONDITION when it has documents, those that were deleted softly included, and `force` is not set;
+    ABORTED with CONFLICT when `etag` is not that of the collection.
+    """
 
 class CollectionServiceServicer(metaclass=_abc_1.ABCMeta):
     """Creates, describes, changes and deletes collections.
@@ -123,7 +137,10 @@ class CollectionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _collection_service_pb2.UpdateCollectionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_collection_service_pb2.UpdateCollectionResponse, _abc.Awaitable[_collection_service_pb2.UpdateCollectionResponse]]:
-        """Changes settings of a collection. Neither the profile nor the embedding can be changed."""
+        """Changes settings of a collection. Neither the profile nor the embedding can be changed.
+
+        Errors: ABORTED with CONFLICT when `collection.etag` is not that of the collection.
+        """
 
     @_abc_1.abstractmethod
     def DeleteCollection(
@@ -131,6 +148,10 @@ class CollectionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _collection_service_pb2.DeleteCollectionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_collection_service_pb2.DeleteCollectionResponse, _abc.Awaitable[_collection_service_pb2.DeleteCollectionResponse]]:
-        """Deletes a collection with everything in it, for good. It is invisible when the call returns."""
+        """Deletes a collection, for good. It is invisible when the call returns.
+
+        Errors: FAILED_PRECONDITION when it has documents, those that were deleted softly included, and `force` is not set;
+        ABORTED with CONFLICT when `etag` is not that of the collection.
+        """
 
 def add_CollectionServiceServicer_to_server(servicer: CollectionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwire/api/ingest/v1/deletion.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb8\x02\n\x0f\x44\x65letionReceipt\x12\x12\n\nreceipt_id\x18\x01 \x01(\t\x12\x36\n\x05state\x18\x02 \x01(\x0e\x32\'.groundwire.api.ingest.v1.DeletionState\x12\x11\n\tpermanent\x18\x03 \x01(\x08\x12\x16\n\x0e\x64ocument_count\x18\x04 \x01(\x03\x12\x13\n\x0b\x63hunk_count\x18\x05 \x01(\x03\x12\x37\n\x06stores\x18\x06 \x03(\x0b\x32\'.groundwire.api.ingest.v1.StoreDeletion\x12-\n\thide_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rcomplete_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"_\n\rStoreDeletion\x12\r\n\x05store\x18\x01 \x01(\t\x12\x15\n\rremoved_count\x18\x02 \x01(\x03\x12\x16\n\x0eleftover_count\x18\x03 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08*g\n\rDeletionState\x12\x1e\n\x1a\x44\x45LETION_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15\x44\x45LETION_STATE_HIDDEN\x10\x01\x12\x1b\n\x17\x44\x45LETION_STATE_COMPLETE\x10\x02\x42]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwire/api/ingest/v1/deletion.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb5\x02\n\x0f\x44\x65letionReceipt\x12\x12\n\nreceipt_id\x18\x01 \x01(\t\x12\x36\n\x05state\x18\x02 \x01(\x0e\x32\'.groundwire.api.ingest.v1.DeletionState\x12\x0e\n\x06purged\x18\x03 \x01(\x08\x12\x16\n\x0e\x64ocument_count\x18\x04 \x01(\x03\x12\x13\n\x0b\x63hunk_count\x18\x05 \x01(\x03\x12\x37\n\x06stores\x18\x06 \x03(\x0b\x32\'.groundwire.api.ingest.v1.StoreDeletion\x12-\n\thide_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rcomplete_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"_\n\rStoreDeletion\x12\r\n\x05store\x18\x01 \x01(\t\x12\x15\n\rremoved_count\x18\x02 \x01(\x03\x12\x16\n\x0eleftover_count\x18\x03 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08*g\n\rDeletionState\x12\x1e\n\x1a\x44\x45LETION_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15\x44\x45LETION_STATE_HIDDEN\x10\x01\x12\x1b\n\x17\x44\x45LETION_STATE_COMPLETE\x10\x02\x42]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,10 +33,10 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.ingest.v1.de
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.ingest.v1P\001Z!groundwire/api/ingest/v1;ingestv1\252\002\030Groundwire.Api.Ingest.V1'
-  _globals['_DELETIONSTATE']._serialized_start=514
-  _globals['_DELETIONSTATE']._serialized_end=617
+  _globals['_DELETIONSTATE']._serialized_start=511
+  _globals['_DELETIONSTATE']._serialized_end=614
   _globals['_DELETIONRECEIPT']._serialized_start=103
-  _globals['_DELETIONRECEIPT']._serialized_end=415
-  _globals['_STOREDELETION']._serialized_start=417
-  _globals['_STOREDELETION']._serialized_end=512
+  _globals['_DELETIONRECEIPT']._serialized_end=412
+  _globals['_STOREDELETION']._serialized_start=414
+  _globals['_STOREDELETION']._serialized_end=509
 # @@protoc_insertion_point(module_scope)

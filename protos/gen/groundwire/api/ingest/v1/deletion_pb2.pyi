@@ -56,7 +56,7 @@ class DeletionReceipt(_message.Message):
 
     RECEIPT_ID_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
-    PERMANENT_FIELD_NUMBER: _builtins.int
+    PURGED_FIELD_NUMBER: _builtins.int
     DOCUMENT_COUNT_FIELD_NUMBER: _builtins.int
     CHUNK_COUNT_FIELD_NUMBER: _builtins.int
     STORES_FIELD_NUMBER: _builtins.int
@@ -66,8 +66,8 @@ class DeletionReceipt(_message.Message):
     """Id of the receipt, a UUID."""
     state: Global___DeletionState.ValueType
     """How far it is."""
-    permanent: _builtins.bool
-    """Whether it is gone for good, or can be restored."""
+    purged: _builtins.bool
+    """Whether it is gone for good; otherwise it can be restored."""
     document_count: _builtins.int
     """Documents removed."""
     chunk_count: _builtins.int
@@ -89,7 +89,7 @@ class DeletionReceipt(_message.Message):
         *,
         receipt_id: _builtins.str = ...,
         state: Global___DeletionState.ValueType = ...,
-        permanent: _builtins.bool = ...,
+        purged: _builtins.bool = ...,
         document_count: _builtins.int = ...,
         chunk_count: _builtins.int = ...,
         stores: _abc.Iterable[Global___StoreDeletion] | None = ...,
@@ -98,7 +98,7 @@ class DeletionReceipt(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["complete_time", b"complete_time", "hide_time", b"hide_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "complete_time", b"complete_time", "document_count", b"document_count", "hide_time", b"hide_time", "permanent", b"permanent", "receipt_id", b"receipt_id", "state", b"state", "stores", b"stores"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_count", b"chunk_count", "complete_time", b"complete_time", "document_count", b"document_count", "hide_time", b"hide_time", "purged", b"purged", "receipt_id", b"receipt_id", "state", b"state", "stores", b"stores"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

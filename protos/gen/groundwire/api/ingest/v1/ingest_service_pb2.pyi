@@ -541,43 +541,78 @@ class UpdateDocumentRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class SetMetadataEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> _metadata_value_pb2.MetadataValue: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _metadata_value_pb2.MetadataValue | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     COLLECTION_FIELD_NUMBER: _builtins.int
-    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
-    FIELDS_FIELD_NUMBER: _builtins.int
+    REFERENCE_FIELD_NUMBER: _builtins.int
+    DOCUMENT_FIELD_NUMBER: _builtins.int
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
-    EXPECTED_GENERATION_FIELD_NUMBER: _builtins.int
+    SET_METADATA_FIELD_NUMBER: _builtins.int
+    REMOVE_METADATA_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
-    document_id: _builtins.str
-    """Required. Which document."""
-    expected_generation: _builtins.int
-    """Optional. Generation that must be live; 0 means any."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
-    def fields(self) -> _document_pb2.DocumentFields:
-        """Required. New values."""
+    def reference(self) -> _document_pb2.DocumentReference:
+        """Required. Which document."""
+
+    @_builtins.property
+    def document(self) -> _document_pb2.Document:
+        """Optional. The document: `fields` holds new values, `etag`, if it is given, must be that of the document. Its other
+        fields are ignored.
+        """
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Optional. Paths in `fields` to change, such as `tags` or `metadata.department`; unset means all that are
-        present, `*` means all. An unknown path is INVALID_ARGUMENT naming it.
+        """Optional. Paths in `document` to change, such as `fields.tags`; unset means all fields that are present, `fields` or
+        `*` all fields but `metadata`. An unknown path is INVALID_ARGUMENT naming it, and so is `fields.metadata`.
+        """
+
+    @_builtins.property
+    def set_metadata(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
+        """Optional. New values of metadata keys; those that are not named here stay."""
+
+    @_builtins.property
+    def remove_metadata(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Metadata keys to remove, also if they are not there; `*` removes all before `set_metadata` is applied.
+        Any other key that `set_metadata` has too is INVALID_ARGUMENT.
         """
 
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
-        document_id: _builtins.str = ...,
-        fields: _document_pb2.DocumentFields | None = ...,
+        reference: _document_pb2.DocumentReference | None = ...,
+        document: _document_pb2.Document | None = ...,
         update_mask: _field_mask_pb2.FieldMask | None = ...,
-        expected_generation: _builtins.int = ...,
+        set_metadata: _abc.Mapping[_builtins.str, _metadata_value_pb2.MetadataValue] | None = ...,
+        remove_metadata: _abc.Iterable[_builtins.str] | None = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["fields", b"fields", "update_mask", b"update_mask"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "reference", b"reference", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "document_id", b"document_id", "expected_generation", b"expected_generation", "fields", b"fields", "request_id", b"request_id", "update_mask", b"update_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "document", b"document", "reference", b"reference", "remove_metadata", b"remove_metadata", "request_id", b"request_id", "set_metadata", b"set_metadata", "update_mask", b"update_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -620,32 +655,36 @@ class DeleteDocumentRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
-    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
-    PERMANENT_FIELD_NUMBER: _builtins.int
+    REFERENCE_FIELD_NUMBER: _builtins.int
+    PURGE_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
-    document_id: _builtins.str
-    """Required. Which document."""
-    permanent: _builtins.bool
-    """Optional. Whether it goes for good; unset means true, in the memory profile false."""
+    purge: _builtins.bool
+    """Optional. Deletes it for good, also one that was deleted softly before; unset means that it can be restored."""
+    etag: _builtins.str
+    """Optional. `etag` that the document must have."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
+    @_builtins.property
+    def reference(self) -> _document_pb2.DocumentReference:
+        """Required. Which document."""
+
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
-        document_id: _builtins.str = ...,
-        permanent: _builtins.bool | None = ...,
+        reference: _document_pb2.DocumentReference | None = ...,
+        purge: _builtins.bool = ...,
+        etag: _builtins.str = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_permanent", b"_permanent", "permanent", b"permanent"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_permanent", b"_permanent", "collection", b"collection", "document_id", b"document_id", "permanent", b"permanent", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "etag", b"etag", "purge", b"purge", "reference", b"reference", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__permanent: _TypeAlias = _typing.Literal["permanent"]  # noqa: Y015
-    _WhichOneofArgType__permanent: _TypeAlias = _typing.Literal["_permanent", b"_permanent"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__permanent) -> _WhichOneofReturnType__permanent | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteDocumentRequest: _TypeAlias = DeleteDocumentRequest  # noqa: Y015
 
@@ -686,24 +725,28 @@ class RestoreDocumentRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
-    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    REFERENCE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
-    document_id: _builtins.str
-    """Required. Which document."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
+    @_builtins.property
+    def reference(self) -> _document_pb2.DocumentReference:
+        """Required. Which document. By source it is the live document, else the one of this source that was deleted softly; if
+        there are several of these, INVALID_ARGUMENT.
+        """
+
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
-        document_id: _builtins.str = ...,
+        reference: _document_pb2.DocumentReference | None = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "document_id", b"document_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "reference", b"reference", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -745,54 +788,8 @@ class UpdateChunkRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    COLLECTION_FIELD_NUMBER: _builtins.int
-    CHUNK_ID_FIELD_NUMBER: _builtins.int
-    CHANGES_FIELD_NUMBER: _builtins.int
-    UPDATE_MASK_FIELD_NUMBER: _builtins.int
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
-    collection: _builtins.str
-    """Required. Name of the collection."""
-    chunk_id: _builtins.str
-    """Required. Which chunk."""
-    request_id: _builtins.str
-    """Optional. UUID that makes a retry safe."""
-    @_builtins.property
-    def changes(self) -> Global___ChunkChanges:
-        """Optional. New values; other fields of the chunk cannot be changed."""
-
-    @_builtins.property
-    def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Optional. Paths in `changes` to change: `tags`, `metadata`, or single keys such as
-        `metadata.reviewed_by`. Unset means all that are present, and keys that are not named stay; `metadata` or
-        `*` replaces all keys of the chunk; the path of a key that `changes` does not have removes it. An unknown
-        path is INVALID_ARGUMENT naming it.
-        """
-
-    def __init__(
-        self,
-        *,
-        collection: _builtins.str = ...,
-        chunk_id: _builtins.str = ...,
-        changes: Global___ChunkChanges | None = ...,
-        update_mask: _field_mask_pb2.FieldMask | None = ...,
-        request_id: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "update_mask", b"update_mask"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "chunk_id", b"chunk_id", "collection", b"collection", "request_id", b"request_id", "update_mask", b"update_mask"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___UpdateChunkRequest: _TypeAlias = UpdateChunkRequest  # noqa: Y015
-
-@_typing.final
-class ChunkChanges(_message.Message):
-    """What can be changed on a chunk."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
     @_typing.final
-    class MetadataEntry(_message.Message):
+    class SetMetadataEntry(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
         KEY_FIELD_NUMBER: _builtins.int
@@ -812,29 +809,53 @@ class ChunkChanges(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-    TAGS_FIELD_NUMBER: _builtins.int
-    METADATA_FIELD_NUMBER: _builtins.int
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
+    UPDATE_MASK_FIELD_NUMBER: _builtins.int
+    SET_METADATA_FIELD_NUMBER: _builtins.int
+    REMOVE_METADATA_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Required. Name of the collection."""
+    request_id: _builtins.str
+    """Optional. UUID that makes a retry safe."""
     @_builtins.property
-    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Optional. Tags of the chunk itself, beside those of its document."""
+    def chunk(self) -> _chunk_pb2.Chunk:
+        """Required. The chunk: `chunk_id` says which, `tags` holds new values. Its other fields are ignored."""
 
     @_builtins.property
-    def metadata(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
-        """Optional. Keys of the chunk itself, over those of its document."""
+    def update_mask(self) -> _field_mask_pb2.FieldMask:
+        """Optional. Paths in `chunk` to change, which is `tags`; unset means `tags` if there are any, `*` means `tags`. Tags
+        that its document has need not be repeated and stay. An unknown path is INVALID_ARGUMENT naming it.
+        """
+
+    @_builtins.property
+    def set_metadata(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:
+        """Optional. New values of keys of the chunk itself, over those of its document; those that are not named here stay."""
+
+    @_builtins.property
+    def remove_metadata(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional. Keys of the chunk itself to remove, also if they are not there; `*` removes all before `set_metadata` is
+        applied. Any other key that `set_metadata` has too is INVALID_ARGUMENT.
+        """
 
     def __init__(
         self,
         *,
-        tags: _abc.Iterable[_builtins.str] | None = ...,
-        metadata: _abc.Mapping[_builtins.str, _metadata_value_pb2.MetadataValue] | None = ...,
+        collection: _builtins.str = ...,
+        chunk: _chunk_pb2.Chunk | None = ...,
+        update_mask: _field_mask_pb2.FieldMask | None = ...,
+        set_metadata: _abc.Mapping[_builtins.str, _metadata_value_pb2.MetadataValue] | None = ...,
+        remove_metadata: _abc.Iterable[_builtins.str] | None = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "collection", b"collection", "remove_metadata", b"remove_metadata", "request_id", b"request_id", "set_metadata", b"set_metadata", "update_mask", b"update_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ChunkChanges: _TypeAlias = ChunkChanges  # noqa: Y015
+Global___UpdateChunkRequest: _TypeAlias = UpdateChunkRequest  # noqa: Y015
 
 @_typing.final
 class UpdateChunkResponse(_message.Message):

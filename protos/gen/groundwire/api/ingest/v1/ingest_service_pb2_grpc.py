@@ -142,17 +142,18 @@ class IngestServiceServicer:
     def UpdateDocument(self, request, context):
         """Changes what the caller said about a document, on all its chunks, without embedding anything again.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is
-        not the live one.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `document.etag` is not that of the
+        document.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteDocument(self, request, context):
-        """Deletes a document and its chunks. It is invisible to every call when this returns.
+        """Deletes a document and its chunks, so that `RestoreDocument` can bring it back unless `purge` is set. It is
+        invisible to every call but `ListDocuments` with `include_deleted` when this returns.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -161,7 +162,8 @@ class IngestServiceServicer:
     def RestoreDocument(self, request, context):
         """Brings back a document that was deleted softly. One that is live is returned as it is.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after a permanent deletion.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
+        now.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -74,18 +74,20 @@ class IngestServiceStub:
     UpdateDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateDocumentRequest, _ingest_service_pb2.UpdateDocumentResponse]
     """Changes what the caller said about a document, on all its chunks, without embedding anything again.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is
-    not the live one.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `document.etag` is not that of the
+    document.
     """
     DeleteDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.DeleteDocumentRequest, _ingest_service_pb2.DeleteDocumentResponse]
-    """Deletes a document and its chunks. It is invisible to every call when this returns.
+    """Deletes a document and its chunks, so that `RestoreDocument` can bring it back unless `purge` is set. It is
+    invisible to every call but `ListDocuments` with `include_deleted` when this returns.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
     """
     RestoreDocument: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.RestoreDocumentRequest, _ingest_service_pb2.RestoreDocumentResponse]
     """Brings back a document that was deleted softly. One that is live is returned as it is.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after a permanent deletion.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
+    now.
     """
     UpdateChunk: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateChunkRequest, _ingest_service_pb2.UpdateChunkResponse]
     """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
@@ -141,18 +143,20 @@ class IngestServiceAsyncStub(IngestServiceStub):
     UpdateDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateDocumentRequest, _ingest_service_pb2.UpdateDocumentResponse]  # type: ignore[assignment]
     """Changes what the caller said about a document, on all its chunks, without embedding anything again.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is
-    not the live one.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `document.etag` is not that of the
+    document.
     """
     DeleteDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.DeleteDocumentRequest, _ingest_service_pb2.DeleteDocumentResponse]  # type: ignore[assignment]
-    """Deletes a document and its chunks. It is invisible to every call when this returns.
+    """Deletes a document and its chunks, so that `RestoreDocument` can bring it back unless `purge` is set. It is
+    invisible to every call but `ListDocuments` with `include_deleted` when this returns.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
     """
     RestoreDocument: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.RestoreDocumentRequest, _ingest_service_pb2.RestoreDocumentResponse]  # type: ignore[assignment]
     """Brings back a document that was deleted softly. One that is live is returned as it is.
 
-    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after a permanent deletion.
+    Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
+    now.
     """
     UpdateChunk: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateChunkRequest, _ingest_service_pb2.UpdateChunkResponse]  # type: ignore[assignment]
     """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
@@ -229,8 +233,8 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ingest_service_pb2.UpdateDocumentResponse, _abc.Awaitable[_ingest_service_pb2.UpdateDocumentResponse]]:
         """Changes what the caller said about a document, on all its chunks, without embedding anything again.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `expected_generation` is
-        not the live one.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `document.etag` is not that of the
+        document.
         """
 
     @_abc_1.abstractmethod
@@ -239,9 +243,10 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.DeleteDocumentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.DeleteDocumentResponse, _abc.Awaitable[_ingest_service_pb2.DeleteDocumentResponse]]:
-        """Deletes a document and its chunks. It is invisible to every call when this returns.
+        """Deletes a document and its chunks, so that `RestoreDocument` can bring it back unless `purge` is set. It is
+        invisible to every call but `ListDocuments` with `include_deleted` when this returns.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
         """
 
     @_abc_1.abstractmethod
@@ -252,7 +257,8 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ingest_service_pb2.RestoreDocumentResponse, _abc.Awaitable[_ingest_service_pb2.RestoreDocumentResponse]]:
         """Brings back a document that was deleted softly. One that is live is returned as it is.
 
-        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after a permanent deletion.
+        Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
+        now.
         """
 
     @_abc_1.abstractmethod

@@ -35,38 +35,34 @@ class GetDocumentRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
-    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
-    SOURCE_URI_FIELD_NUMBER: _builtins.int
+    REFERENCE_FIELD_NUMBER: _builtins.int
     INCLUDE_CHUNK_IDS_FIELD_NUMBER: _builtins.int
     INCLUDE_TEXT_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
-    document_id: _builtins.str
-    """By id."""
-    source_uri: _builtins.str
-    """By source or alias."""
     include_chunk_ids: _builtins.bool
     """Optional. Adds the ids of all chunks."""
     include_text: _builtins.bool
     """Optional. Adds the canonical text if it has at most 1,048,576 bytes; for longer ones FAILED_PRECONDITION:
     use `GetDocumentText`.
     """
+    @_builtins.property
+    def reference(self) -> _document_pb2.DocumentReference:
+        """Required. Which document."""
+
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
-        document_id: _builtins.str = ...,
-        source_uri: _builtins.str = ...,
+        reference: _document_pb2.DocumentReference | None = ...,
         include_chunk_ids: _builtins.bool = ...,
         include_text: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "reference", b"reference", "source_uri", b"source_uri"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "document_id", b"document_id", "include_chunk_ids", b"include_chunk_ids", "include_text", b"include_text", "reference", b"reference", "source_uri", b"source_uri"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "include_chunk_ids", b"include_chunk_ids", "include_text", b"include_text", "reference", b"reference"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_reference: _TypeAlias = _typing.Literal["document_id", "source_uri"]  # noqa: Y015
-    _WhichOneofArgType_reference: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_reference) -> _WhichOneofReturnType_reference | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetDocumentRequest: _TypeAlias = GetDocumentRequest  # noqa: Y015
 
@@ -187,32 +183,34 @@ class GetDocumentTextRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
-    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    REFERENCE_FIELD_NUMBER: _builtins.int
     GENERATION_FIELD_NUMBER: _builtins.int
     START_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
-    document_id: _builtins.str
-    """Required. Which document."""
     generation: _builtins.int
     """Optional. Which generation; 0 means the live one."""
     start: _builtins.int
     """Optional. First code point; unset means 0."""
     end: _builtins.int
     """Optional. Code point after the last; unset means the end of the text. Beyond it is INVALID_ARGUMENT."""
+    @_builtins.property
+    def reference(self) -> _document_pb2.DocumentReference:
+        """Required. Which document."""
+
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
-        document_id: _builtins.str = ...,
+        reference: _document_pb2.DocumentReference | None = ...,
         generation: _builtins.int = ...,
         start: _builtins.int | None = ...,
         end: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_end", b"_end", "_start", b"_start", "end", b"end", "start", b"start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_end", b"_end", "_start", b"_start", "end", b"end", "reference", b"reference", "start", b"start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end", b"_end", "_start", b"_start", "collection", b"collection", "document_id", b"document_id", "end", b"end", "generation", b"generation", "start", b"start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_end", b"_end", "_start", b"_start", "collection", b"collection", "end", b"end", "generation", b"generation", "reference", b"reference", "start", b"start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__end: _TypeAlias = _typing.Literal["end"]  # noqa: Y015
     _WhichOneofArgType__end: _TypeAlias = _typing.Literal["_end", b"_end"]  # noqa: Y015
@@ -336,7 +334,7 @@ class ListChunksRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
-    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    REFERENCE_FIELD_NUMBER: _builtins.int
     CHUNK_ID_PREFIX_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     INCLUDE_EMBEDDING_FIELD_NUMBER: _builtins.int
@@ -344,8 +342,6 @@ class ListChunksRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
-    document_id: _builtins.str
-    """Optional. Only chunks of this document; empty means of all."""
     chunk_id_prefix: _builtins.str
     """Optional. Only chunks whose id starts with it."""
     include_embedding: _builtins.bool
@@ -359,6 +355,10 @@ class ListChunksRequest(_message.Message):
     request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
     """
     @_builtins.property
+    def reference(self) -> _document_pb2.DocumentReference:
+        """Optional. Only chunks of this document; unset means of all."""
+
+    @_builtins.property
     def filter(self) -> _metadata_filter_pb2.MetadataFilter:
         """Optional. Only chunks that satisfy it."""
 
@@ -366,16 +366,16 @@ class ListChunksRequest(_message.Message):
         self,
         *,
         collection: _builtins.str = ...,
-        document_id: _builtins.str = ...,
+        reference: _document_pb2.DocumentReference | None = ...,
         chunk_id_prefix: _builtins.str = ...,
         filter: _metadata_filter_pb2.MetadataFilter | None = ...,
         include_embedding: _builtins.bool = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "reference", b"reference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id_prefix", b"chunk_id_prefix", "collection", b"collection", "document_id", b"document_id", "filter", b"filter", "include_embedding", b"include_embedding", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id_prefix", b"chunk_id_prefix", "collection", b"collection", "filter", b"filter", "include_embedding", b"include_embedding", "page_size", b"page_size", "page_token", b"page_token", "reference", b"reference"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -9,7 +9,7 @@ from groundwire.catalog.expired_generations import ExpiredGenerations
 from groundwire.catalog.uploads import Uploads
 from groundwire.ingest.adapters.parser_pool import ParserPool
 from groundwire.ingest.adapters.staged_upload import StagingFolder
-from groundwire.ingest.bootstrap.documents import ingest_document, parser_of, put_chunks, use_cases
+from groundwire.ingest.bootstrap.documents import ingest_document, parser_of, use_cases
 from groundwire.ingest.bootstrap.foundation import Foundation
 from groundwire.ingest.changes import ChangeParts, Changes
 from groundwire.ingest.create_collection import CreateCollection
@@ -23,11 +23,9 @@ from groundwire.ingest.rebuild_index import RebuildIndex
 from groundwire.ingest.receive_upload import ReceiveUpload
 from groundwire.ingest.servicer import CollectionServicer, IngestServicer, MaintenanceServicer
 from groundwire.ingest.servicer.calls import Calls, UseCases
-from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
-from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.settings import IngestSettings
@@ -162,8 +160,6 @@ def _servicer(
     write_tokens = WriteTokens(CollectionPositions(base.catalog), ConsistencyTokens(key))
     return IngestServicer(
         Calls(use_cases(base, ingest, changes), write_tokens),
-        ChangeCalls(changes, base.remember, write_tokens),
-        PutChunksCall(put_chunks(base, ingest), base.remember, write_tokens),
         UploadStream(ingest, base.remember, receive, pools, write_tokens),
         pools,
     )

@@ -49,19 +49,6 @@ def ingest_document(base: Foundation, parser: Parser, after_write: Callable[[Col
     return IngestDocument(prepare, write_generation, KeyedLocks(MAX_WAITING), after_write)
 
 
-def put_chunks(base: Foundation, ingest: IngestDocument) -> PutChunks:
-    """Return what takes ready-made chunks in."""
-    return PutChunks(
-        admit=ingest.prepare.admit,
-        known=ingest.prepare.known,
-        cache=base.cache,
-        write_generation=ingest.write_generation,
-        locks=ingest.locks,
-        tokenizer=base.embedder.tokenizer,
-        after_write=ingest.after_write,
-    )
-
-
 def use_cases(base: Foundation, ingest: IngestDocument, changes: Changes) -> UseCases:
     """Return what the calls on documents and chunks use."""
     return UseCases(
@@ -72,7 +59,16 @@ def use_cases(base: Foundation, ingest: IngestDocument, changes: Changes) -> Use
             ingest.write_generation.embed_chunks,
             base.chunks,
         ),
-        delete_document=changes.delete_document,
+        put_chunks=PutChunks(
+            admit=ingest.prepare.admit,
+            known=ingest.prepare.known,
+            cache=base.cache,
+            write_generation=ingest.write_generation,
+            locks=ingest.locks,
+            tokenizer=base.embedder.tokenizer,
+            after_write=ingest.after_write,
+        ),
+        changes=changes,
         deletions=base.deletions,
         remember=base.remember,
     )

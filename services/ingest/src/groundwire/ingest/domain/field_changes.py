@@ -15,22 +15,24 @@ MAX_KEYS = 64
 
 @dataclass(frozen=True, slots=True)
 class MetadataChange:
-    """New values of keys, keys that go, and whether those that are not named go as well."""
+    """New values of keys, keys that go, and whether all go before that."""
 
     values: Mapping[str, Value] = field(default_factory=dict)
     removed: frozenset[str] = frozenset()
-    replaces: bool = False
+    clears: bool = False
 
-    def __call__(self, before: Mapping[str, Value], name: str) -> dict[str, Value]:
+    def __call__(self, before: Mapping[str, Value]) -> dict[str, Value]:
         """Return the keys as they are afterwards.
 
         Raises:
-            InvalidRequestError: there would be too many; `name` is the field of the request.
+            InvalidRequestError: there would be too many.
         """
-        kept = {} if self.replaces else {key: value for key, value in before.items() if key not in self.removed}
+        kept = {} if self.clears else {key: value for key, value in before.items() if key not in self.removed}
         after = {**kept, **self.values}
         if len(after) > MAX_KEYS:
-            raise InvalidRequestError.of(name, f"would have {len(after)} keys, at most {MAX_KEYS} are allowed")
+            raise InvalidRequestError.of(
+                "set_metadata", f"would make {len(after)} keys, at most {MAX_KEYS} are allowed"
+            )
         return after
 
 
@@ -47,7 +49,7 @@ class DocumentChange:
         Raises:
             InvalidRequestError: there would be too many metadata keys.
         """
-        return replace(before, **self.values, metadata=self.metadata(before.metadata, "fields.metadata"))
+        return replace(before, **self.values, metadata=self.metadata(before.metadata))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +66,4 @@ class ChunkChange:
             InvalidRequestError: there would be too many metadata keys.
         """
         tags = before.tags if self.tags is None else self.tags
-        return replace(before, tags=tags, metadata=self.metadata(before.metadata, "changes.metadata"))
+        return replace(before, tags=tags, metadata=self.metadata(before.metadata))

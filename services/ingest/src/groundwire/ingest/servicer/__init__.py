@@ -17,11 +17,9 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2_grpc as maintenance
 from groundwire.catalog.deletions import Deletions
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.servicer.calls import Calls
-from groundwire.ingest.servicer.change_calls import ChangeCalls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
-from groundwire.ingest.servicer.put_chunks_call import PutChunksCall
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.wire.operations import to_failure_message, to_job_messages
 from groundwire.ingest.wire.responses import to_deletion_receipt
@@ -40,8 +38,6 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     """Runs each call in one thread of its kind; the event loop only hands messages over."""
 
     calls: Calls
-    change_calls: ChangeCalls
-    put_chunks: PutChunksCall
     upload: UploadStream
     pools: Pools
 
@@ -64,7 +60,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
 
     async def PutChunks(self, request: pb.PutChunksRequest, context: Any) -> pb.PutChunksResponse:
         """Store a document with its chunks."""
-        return await self._run_document(self.put_chunks, request)
+        return await self._run_document(self.calls.put_chunks, request)
 
     async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Any) -> pb.DeleteDocumentResponse:
         """Delete a document."""
@@ -72,15 +68,15 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
 
     async def UpdateDocument(self, request: pb.UpdateDocumentRequest, context: Any) -> pb.UpdateDocumentResponse:
         """Change what was said about a document."""
-        return await self._change(self.change_calls.update_document, request)
+        return await self._change(self.calls.update_document, request)
 
     async def RestoreDocument(self, request: pb.RestoreDocumentRequest, context: Any) -> pb.RestoreDocumentResponse:
         """Bring back a document that was deleted softly."""
-        return await self._change(self.change_calls.restore_document, request)
+        return await self._change(self.calls.restore_document, request)
 
     async def UpdateChunk(self, request: pb.UpdateChunkRequest, context: Any) -> pb.UpdateChunkResponse:
         """Change tags and metadata of a chunk."""
-        return await self._change(self.change_calls.update_chunk, request)
+        return await self._change(self.calls.update_chunk, request)
 
     async def _change(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
         return await self.pools.changes.run(request_context.current().budget, call, request)

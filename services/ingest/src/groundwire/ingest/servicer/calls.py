@@ -1,24 +1,34 @@
-"""One blocking method for each call of the contract: message in, message out."""
+"""The calls that change documents and chunks: message in, message out, blocking."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.catalog.deletions import Deletion, Deletions
-from groundwire.catalog.generations import Receipt
-from groundwire.ingest.delete_document import DeleteDocument
-from groundwire.ingest.domain.ingesting import IngestResult, Progress
+from groundwire.catalog.deletions import Deletions
+from groundwire.ingest.changes import Changes
+from groundwire.ingest.domain.ingesting import Progress
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.plan_ingest import PlanIngest
-from groundwire.ingest.remember_request import RememberRequest
+from groundwire.ingest.put_chunks import PutChunks
+from groundwire.ingest.remember_request import MakeReceipt, RememberRequest
 from groundwire.ingest.servicer.write_tokens import WriteTokens
+from groundwire.ingest.wire.changes import parse_chunk_change, parse_document_change
 from groundwire.ingest.wire.plans import parse_plan_ingest, to_plan_response
+from groundwire.ingest.wire.ready_chunks import parse_put_chunks
 from groundwire.ingest.wire.requests import parse_ingest_document
 from groundwire.ingest.wire.responses import to_deletion_receipt, to_ingest_result
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
+from groundwire.rpc.chunk_messages import to_chunk_message
+from groundwire.rpc.document_messages import parse_reference, to_document_message
 from groundwire.rpc.request_keys import request_key
+
+T = TypeVar("T")
+ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +37,8 @@ class UseCases:
 
     ingest_document: IngestDocument
     plan_ingest: PlanIngest
-    delete_document: DeleteDocument
+    put_chunks: PutChunks
+    changes: Changes
     deletions: Deletions
     remember: RememberRequest
 
@@ -43,17 +54,14 @@ class Calls:
         """Ingest a document."""
         current = request_context.current()
         wanted, original = parse_ingest_document(request, current.tenant)
-
-        def encode(result: IngestResult) -> bytes:
-            return pb.IngestDocumentResponse(result=to_ingest_result(result)).SerializeToString(deterministic=True)
-
-        answer = self.use.remember(
-            current.tenant,
-            request_key("IngestDocument", request),
+        answer = answered_once(
+            self.use.remember,
+            request,
+            pb.IngestDocumentResponse,
             lambda receipt: self.use.ingest_document(wanted, original, current.budget, _unheard, receipt),
-            encode,
+            lambda result: pb.IngestDocumentResponse(result=to_ingest_result(result)),
         )
-        return self.write_tokens.add(pb.IngestDocumentResponse.FromString(answer), wanted.collection)
+        return self.write_tokens.add(answer, wanted.collection)
 
     def plan_ingest(self, request: pb.PlanIngestRequest) -> pb.PlanIngestResponse:
         """Say what ingesting a document would do."""
@@ -61,25 +69,100 @@ class Calls:
         wanted, original = parse_plan_ingest(request, current.tenant)
         return to_plan_response(self.use.plan_ingest(wanted, original, current.budget))
 
+    def put_chunks(self, request: pb.PutChunksRequest) -> pb.PutChunksResponse:
+        """Store a document with its chunks."""
+        current = request_context.current()
+        wanted, ready = parse_put_chunks(request, current.tenant)
+        answer = answered_once(
+            self.use.remember,
+            request,
+            pb.PutChunksResponse,
+            lambda receipt: self.use.put_chunks(wanted, ready, current.budget, _unheard, receipt),
+            lambda result: pb.PutChunksResponse(result=to_ingest_result(result)),
+        )
+        return self.write_tokens.add(answer, wanted.collection)
+
+    def update_document(self, request: pb.UpdateDocumentRequest) -> pb.UpdateDocumentResponse:
+        """Change what was said about a document."""
+        current, collection = request_context.current(), parse_collection_name(request.collection)
+        reference, change = parse_reference(request.reference), parse_document_change(request)
+        answer = answered_once(
+            self.use.remember,
+            request,
+            pb.UpdateDocumentResponse,
+            lambda receipt: self.use.changes.update_document(
+                current.tenant, collection, reference, change, request.document.etag, current.budget, receipt
+            ),
+            lambda document: pb.UpdateDocumentResponse(document=to_document_message(document)),
+        )
+        return self.write_tokens.add(answer, collection)
+
     def delete_document(self, request: pb.DeleteDocumentRequest) -> pb.DeleteDocumentResponse:
         """Delete a document."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
-        permanent = request.permanent if request.HasField("permanent") else None
-
-        def encode(deletion: Deletion) -> bytes:
-            return pb.DeleteDocumentResponse(receipt=to_deletion_receipt(deletion)).SerializeToString(
-                deterministic=True
-            )
-
-        def work(receipt: Callable[[Deletion], Receipt] | None) -> Deletion:
-            return self.use.delete_document(
-                current.tenant, collection, request.document_id, permanent, current.budget, receipt
-            )
-
-        key = request_key("DeleteDocument", request)
-        answer = pb.DeleteDocumentResponse.FromString(self.use.remember(current.tenant, key, work, encode))
+        reference = parse_reference(request.reference)
+        answer = answered_once(
+            self.use.remember,
+            request,
+            pb.DeleteDocumentResponse,
+            lambda receipt: self.use.changes.delete_document(
+                current.tenant,
+                collection,
+                reference,
+                current.budget,
+                receipt,
+                purge=request.purge,
+                etag=request.etag,
+            ),
+            lambda deletion: pb.DeleteDocumentResponse(receipt=to_deletion_receipt(deletion)),
+        )
         bring_up_to_date(answer.receipt, self.use.deletions)
         return self.write_tokens.add(answer, collection)
+
+    def restore_document(self, request: pb.RestoreDocumentRequest) -> pb.RestoreDocumentResponse:
+        """Bring back a document that was deleted softly."""
+        current, collection = request_context.current(), parse_collection_name(request.collection)
+        reference = parse_reference(request.reference)
+        answer = answered_once(
+            self.use.remember,
+            request,
+            pb.RestoreDocumentResponse,
+            lambda receipt: self.use.changes.restore_document(
+                current.tenant, collection, reference, current.budget, receipt
+            ),
+            lambda document: pb.RestoreDocumentResponse(document=to_document_message(document)),
+        )
+        return self.write_tokens.add(answer, collection)
+
+    def update_chunk(self, request: pb.UpdateChunkRequest) -> pb.UpdateChunkResponse:
+        """Change tags and metadata of a chunk."""
+        current, collection = request_context.current(), parse_collection_name(request.collection)
+        change = parse_chunk_change(request)
+        answer = answered_once(
+            self.use.remember,
+            request,
+            pb.UpdateChunkResponse,
+            lambda receipt: self.use.changes.update_chunk(
+                current.tenant, collection, request.chunk.chunk_id, change, current.budget, receipt
+            ),
+            lambda stored: pb.UpdateChunkResponse(chunk=to_chunk_message(stored)),
+        )
+        return self.write_tokens.add(answer, collection)
+
+
+def answered_once(
+    remember: RememberRequest,
+    request: Message,
+    kind: type[ResponseT],
+    work: Callable[[MakeReceipt[T] | None], T],
+    answer: Callable[[T], ResponseT],
+) -> ResponseT:
+    """Return what `answer` makes of the result of `work`, or the answer of an earlier call with the same request id."""
+    key = request_key(request.DESCRIPTOR.name.removesuffix("Request"), request)
+    encoded = remember(
+        request_context.current().tenant, key, work, lambda result: answer(result).SerializeToString(deterministic=True)
+    )
+    return kind.FromString(encoded)
 
 
 def bring_up_to_date(receipt: deletion_pb2.DeletionReceipt, deletions: Deletions) -> None:

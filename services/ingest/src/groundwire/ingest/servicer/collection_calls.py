@@ -1,17 +1,15 @@
 """The calls on collections: message in, message out, blocking."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as pb
-from groundwire.catalog.deletions import Deletion, Deletions
-from groundwire.catalog.generations import Receipt
+from groundwire.catalog.deletions import Deletions
 from groundwire.ingest.create_collection import CreateCollection
 from groundwire.ingest.delete_collection import DeleteCollection
 from groundwire.ingest.read_collections import CollectionFigures, GetCollection, ListCollections
 from groundwire.ingest.remember_request import RememberRequest
-from groundwire.ingest.servicer.calls import bring_up_to_date
+from groundwire.ingest.servicer.calls import answered_once, bring_up_to_date
 from groundwire.ingest.update_collection import UpdateCollection
 from groundwire.ingest.wire.collection_requests import changed_settings, parse_create_collection
 from groundwire.ingest.wire.collection_settings import SettingsReader
@@ -21,7 +19,6 @@ from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
-from groundwire.rpc.request_keys import request_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +48,13 @@ class CollectionCalls:
         current = request_context.current()
         wanted = parse_create_collection(request, current.tenant, self.read_settings)
 
-        def encode(found: CollectionFigures) -> bytes:
-            return pb.CreateCollectionResponse(collection=self._message(found)).SerializeToString(deterministic=True)
-
-        key = request_key("CreateCollection", request)
-        answer = self.use.remember(
-            current.tenant, key, lambda receipt: self.use.create(wanted, current.budget, receipt), encode
+        return answered_once(
+            self.use.remember,
+            request,
+            pb.CreateCollectionResponse,
+            lambda receipt: self.use.create(wanted, current.budget, receipt),
+            lambda found: pb.CreateCollectionResponse(collection=self._message(found)),
         )
-        return pb.CreateCollectionResponse.FromString(answer)
 
     def get(self, request: pb.GetCollectionRequest) -> pb.GetCollectionResponse:
         """Return a collection."""
@@ -76,34 +72,35 @@ class CollectionCalls:
 
     def update(self, request: pb.UpdateCollectionRequest) -> pb.UpdateCollectionResponse:
         """Change settings of a collection."""
-        tenant, name = request_context.current().tenant, parse_collection_name(request.collection)
+        tenant, name = (
+            request_context.current().tenant,
+            parse_collection_name(request.collection.name, "collection.name"),
+        )
 
         def change(current: Collection) -> CollectionSettings:
             return changed_settings(request, current, self.read_settings)
 
-        def work(receipt: Callable[[CollectionFigures], Receipt] | None) -> CollectionFigures:
-            return self.use.update(tenant, name, change, receipt)
-
-        def encode(found: CollectionFigures) -> bytes:
-            return pb.UpdateCollectionResponse(collection=self._message(found)).SerializeToString(deterministic=True)
-
-        answer = self.use.remember(tenant, request_key("UpdateCollection", request), work, encode)
-        return pb.UpdateCollectionResponse.FromString(answer)
+        return answered_once(
+            self.use.remember,
+            request,
+            pb.UpdateCollectionResponse,
+            lambda receipt: self.use.update(tenant, name, change, request.collection.etag, receipt),
+            lambda found: pb.UpdateCollectionResponse(collection=self._message(found)),
+        )
 
     def delete(self, request: pb.DeleteCollectionRequest) -> pb.DeleteCollectionResponse:
         """Delete a collection."""
         current, name = request_context.current(), parse_collection_name(request.collection)
 
-        def encode(deletion: Deletion) -> bytes:
-            return pb.DeleteCollectionResponse(receipt=to_deletion_receipt(deletion)).SerializeToString(
-                deterministic=True
-            )
-
-        key = request_key("DeleteCollection", request)
-        made = self.use.remember(
-            current.tenant, key, lambda receipt: self.use.delete(current.tenant, name, current.budget, receipt), encode
+        answer = answered_once(
+            self.use.remember,
+            request,
+            pb.DeleteCollectionResponse,
+            lambda receipt: self.use.delete(
+                current.tenant, name, current.budget, receipt, force=request.force, etag=request.etag
+            ),
+            lambda deletion: pb.DeleteCollectionResponse(receipt=to_deletion_receipt(deletion)),
         )
-        answer = pb.DeleteCollectionResponse.FromString(made)
         bring_up_to_date(answer.receipt, self.use.deletions)
         return answer
 

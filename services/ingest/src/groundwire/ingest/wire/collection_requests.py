@@ -6,7 +6,7 @@ from groundwire.ingest.domain.changing import NewCollection
 from groundwire.ingest.wire.collection_settings import SettingsReader, to_settings_message
 from groundwire.ingest.wire.settings_mask import masked_settings
 from groundwire.kernel.collection import PROFILES, Collection, CollectionSettings, ProfileName
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
 
 _PROFILES = {
@@ -40,5 +40,9 @@ def changed_settings(
     Raises:
         InvalidRequestError: naming the field that breaks a rule, or the unknown path of the mask.
     """
-    wanted = masked_settings(to_settings_message(current.settings), request.settings, request.update_mask)
-    return read(wanted, PROFILES[current.profile].settings)
+    wanted = masked_settings(to_settings_message(current.settings), request.collection.settings, request.update_mask)
+    try:
+        return read(wanted, PROFILES[current.profile].settings)
+    except InvalidRequestError as error:
+        violations = [FieldViolation(f"collection.{each.field}", each.description) for each in error.violations]
+        raise InvalidRequestError(violations) from error

@@ -33,5 +33,6 @@ def to_collection_message(found: CollectionFigures, vector_engine: str, max_docu
         chunk_count=found.chunks,
         total_chars=found.total_chars,
         vector_engine=vector_engine,
+        etag=collection.etag,
         uses_default_embedder=own_dimensions is not None and own_dimensions != collection.identity.dimensions,
     )

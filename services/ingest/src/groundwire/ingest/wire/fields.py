@@ -104,24 +104,30 @@ def parse_fields(message: document_pb2.DocumentFields, path: str = "fields") -> 
     return parsed
 
 
-def parse_own_fields(
-    tags: Sequence[str], metadata: Mapping[str, metadata_value_pb2.MetadataValue], path: str
-) -> tuple[tuple[str, ...], dict[str, Value]]:
-    """Return tags and metadata of a chunk itself; `path` is where the request has them.
+def parse_tags(tags: Sequence[str], path: str) -> tuple[str, ...]:
+    """Return the tags trimmed and unique, in order; `path` is where the request has them.
 
     Raises:
-        InvalidRequestError: naming every field that breaks a rule.
+        InvalidRequestError: naming every entry that breaks a rule.
     """
     checks = _Checks()
-    parsed = (checks.tags(f"{path}.tags", tags), _parse_metadata(checks, f"{path}.metadata", metadata))
+    parsed = checks.tags(path, tags)
     if checks.violations:
         raise InvalidRequestError(checks.violations)
     return parsed
 
 
-def is_metadata_key(key: str) -> bool:
-    """Tell whether a caller may use the key: it is well formed and no name or alias of a built-in field."""
-    return _KEY.fullmatch(key) is not None and key not in BUILT_IN_FIELDS and key not in ALIASES
+def parse_metadata(metadata: Mapping[str, metadata_value_pb2.MetadataValue], path: str) -> dict[str, Value]:
+    """Return keys and their values; `path` is where the request has them.
+
+    Raises:
+        InvalidRequestError: naming every key that breaks a rule.
+    """
+    checks = _Checks()
+    parsed = _parse_metadata(checks, path, metadata)
+    if checks.violations:
+        raise InvalidRequestError(checks.violations)
+    return parsed
 
 
 def _parse_metadata(

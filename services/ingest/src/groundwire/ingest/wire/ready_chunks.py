@@ -12,7 +12,7 @@ import numpy as np
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.ingesting import IngestRequest
 from groundwire.ingest.domain.ready_chunks import SLACK_CHARS, ReadyChunk, ReadyDocument
-from groundwire.ingest.wire.fields import parse_own_fields
+from groundwire.ingest.wire.fields import parse_metadata, parse_tags
 from groundwire.ingest.wire.requests import parse_described
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_caller_id, prefixed_chunk_id
@@ -46,7 +46,7 @@ def parse_put_chunks(request: pb.PutChunksRequest, tenant: str) -> tuple[IngestR
 def _parse_chunk(message: pb.ReadyChunk, number: int, document_id: str | None) -> ReadyChunk:
     path = f"chunks[{number}]"
     _refuse(f"{path}.", dict(_rules(message, number)))
-    tags, metadata = parse_own_fields(message.tags, message.metadata, path)
+    tags, metadata = parse_tags(message.tags, f"{path}.tags"), parse_metadata(message.metadata, f"{path}.metadata")
     return ReadyChunk(
         content=message.content,
         start=message.char_start if message.HasField("char_start") else None,

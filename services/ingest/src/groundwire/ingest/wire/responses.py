@@ -68,7 +68,7 @@ def to_deletion_receipt(deletion: Deletion) -> deletion_pb2.DeletionReceipt:
     return deletion_pb2.DeletionReceipt(
         receipt_id=deletion.deletion_id,
         state=deletion_pb2.DELETION_STATE_HIDDEN if completed is None else deletion_pb2.DELETION_STATE_COMPLETE,
-        permanent=deletion.permanent,
+        purged=deletion.permanent,
         document_count=deletion.documents,
         chunk_count=deletion.chunks,
         stores=[

@@ -9,6 +9,8 @@ from google.protobuf.message import Message
 from groundwire.api.ingest.v1 import collection_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 
+_PREFIX = "settings."
+_WHOLE = frozenset({"*", "settings"})
 _GROUPS = frozenset({"chunking", "retrieval", "limits"})
 
 
@@ -17,19 +19,24 @@ def masked_settings(
 ) -> pb.CollectionSettings:
     """Return the current settings with those of `wanted` that the mask names; named ones that are unset are cleared.
 
-    No path means all that `wanted` holds, `*` means all.
+    Paths begin with `settings.`. No path means all that `wanted` holds, `*` or `settings` all.
 
     Raises:
         InvalidRequestError: naming the unknown paths.
     """
-    if "*" in mask.paths:
-        return wanted
-    unknown = [path for path in mask.paths if not _exists(path)]
+    unknown = [
+        FieldViolation(f"update_mask.paths[{number}]", f"unknown path {path!r}")
+        for number, path in enumerate(mask.paths)
+        if path not in _WHOLE and not (path.startswith(_PREFIX) and _exists(path.removeprefix(_PREFIX)))
+    ]
     if unknown:
-        raise InvalidRequestError([FieldViolation("update_mask", f"unknown path {path!r}") for path in unknown])
+        raise InvalidRequestError(unknown)
+    if _WHOLE.intersection(mask.paths):
+        return wanted
     changed = pb.CollectionSettings()
     changed.CopyFrom(current)
-    for path in mask.paths or _present(wanted):
+    named = [path.removeprefix(_PREFIX) for path in mask.paths]
+    for path in named or _present(wanted):
         _copy(changed, wanted, path)
     return changed
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.kernel.errors import InvalidRequestError, NotFoundError
-from groundwire.kernel.identifiers import parse_collection_name, parse_source_uri
+from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.library import Library
 from groundwire.retrieve.wire.library import (
     parse_chunk_query,
@@ -19,7 +19,7 @@ from groundwire.retrieve.wire.library import (
 )
 from groundwire.rpc import request_context
 from groundwire.rpc.chunk_messages import to_chunk_message
-from groundwire.rpc.document_messages import to_document_message
+from groundwire.rpc.document_messages import parse_reference, to_document_message
 from groundwire.rpc.pagination import PageTokens, page_size
 from groundwire.schemas import MODELS, check_metadata, schema_of
 
@@ -34,13 +34,7 @@ class LibraryCalls:
     def get_document(self, request: pb.GetDocumentRequest) -> pb.GetDocumentResponse:
         """Return a document."""
         tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
-        kind = request.WhichOneof("reference")
-        if kind is None:
-            raise InvalidRequestError.of("reference", "must be given: either document_id or source_uri")
-        if kind == "source_uri":
-            document = self.library.document(tenant, collection, source_uri=parse_source_uri(request.source_uri))
-        else:
-            document = self.library.document(tenant, collection, document_id=request.document_id)
+        document = self.library.document(tenant, collection, parse_reference(request.reference))
         return pb.GetDocumentResponse(
             document=to_document_message(document),
             chunk_ids=self.library.chunk_ids(tenant, document) if request.include_chunk_ids else (),
@@ -63,7 +57,7 @@ class LibraryCalls:
         parts = self.library.text(
             request_context.current().tenant,
             parse_collection_name(request.collection),
-            request.document_id,
+            parse_reference(request.reference),
             request.generation,
             request.start,
             request.end if request.HasField("end") else None,

@@ -11,7 +11,7 @@ from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.library import ChunkQuery, DocumentQuery, Stats, TextSlice
 from groundwire.rpc.chunk_messages import to_span
-from groundwire.rpc.document_messages import to_identity_message
+from groundwire.rpc.document_messages import parse_reference, to_identity_message
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.metadata_messages import to_metadata
 from groundwire.rpc.times import parse_timestamp
@@ -41,7 +41,7 @@ def parse_chunk_query(request: pb.ListChunksRequest, tenant: str) -> ChunkQuery:
     return ChunkQuery(
         tenant=tenant,
         collection=parse_collection_name(request.collection),
-        document_id=request.document_id,
+        reference=parse_reference(request.reference) if request.HasField("reference") else None,
         chunk_id_prefix=request.chunk_id_prefix,
         where=parse_filter_message(request.filter) if request.HasField("filter") else None,
         include_embedding=request.include_embedding,
