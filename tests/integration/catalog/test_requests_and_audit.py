@@ -86,7 +86,7 @@ def test_every_change_can_leave_a_receipt(catalog: Catalog, docs: Collection, ki
     if kind == "create":
         catalog.collections.create(replace(docs, name="more", uid="u", engine_name="e"), receipt())
     elif kind == "delete collection":
-        catalog.collections.delete(TENANT, "docs", receipt(), force=True)
+        catalog.collections.delete(TENANT, "docs", receipt())
     else:
         catalog.documents.delete(
             TENANT,

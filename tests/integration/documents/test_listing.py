@@ -15,6 +15,7 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filter_json import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.documents.store import Store, number, story, text
+from tests.stubs import by_id
 
 
 def _filter(document: dict[str, Any]) -> Any:
@@ -148,8 +149,8 @@ def test_a_page_of_chunks_is_of_one_moment(store: Store, before: int, query: str
     try:
         queries: dict[str, dict[str, Any]] = {
             "filter": {"filter": to_filter_message(parse_filter({"source": {"$like": "a%"}}))},
-            "document": {"document_id": document_id},
-            "prefix": {"document_id": document_id, "chunk_id_prefix": document_id[:4]},
+            "document": {"reference": by_id(document_id)},
+            "prefix": {"reference": by_id(document_id), "chunk_id_prefix": document_id[:4]},
         }
         found = store.chunks(include_embedding=True, **queries[query])
     finally:

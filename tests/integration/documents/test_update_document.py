@@ -105,7 +105,7 @@ def test_with_a_mask_a_document_can_be_sent_back_whole(store: Store, document: d
     whole.CopyFrom(document)
     whole.fields.title, whole.fields.project, whole.generation = "Sent back", "ignored", 7
     request = pb.UpdateDocumentRequest(collection="docs", reference=by_id(document.document_id), document=whole)
-    request.update_mask.paths.append("document.fields.title")
+    request.update_mask.paths.append("fields.title")
     after = store.changes.update_document(request).document
     assert (after.fields.title, after.fields.project) == ("Sent back", document.fields.project)
     assert dict(after.fields.metadata) == dict(document.fields.metadata)

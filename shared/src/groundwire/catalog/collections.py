@@ -147,13 +147,13 @@ class Collections:
         return self._database.write(work)
 
     def delete(
-        self, tenant: str, name: str, receipt: Receipted[Deleted] = None, *, force: bool = False, etag: str = ""
+        self, tenant: str, name: str, receipt: Receipted[Deleted] = None, *, only_empty: bool = False, etag: str = ""
     ) -> Deleted:
         """Remove a collection; its engine collection is queued to be dropped.
 
         Raises:
             CollectionNotFoundError: the tenant has none of this name.
-            PreconditionError: it has documents, perhaps ones that were deleted softly, and `force` is not set.
+            PreconditionError: with `only_empty`, when it has documents, perhaps ones that were deleted softly.
             ConflictError: its etag is not the given one, if one is given.
         """
 
@@ -161,7 +161,7 @@ class Collections:
             now = epoch_ms(self._clock.now())
             found = require_collection(connection, tenant, name)
             _refuse_other_etag(found, etag)
-            if not force:
+            if only_empty:
                 _refuse_documents(connection, collection_key(connection, tenant, name), name)
             deleted = delete_collection(connection, found, now)
             record_deletion(connection, deleted, self._database.steady.now_ms())

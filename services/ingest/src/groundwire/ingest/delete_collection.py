@@ -36,6 +36,6 @@ class DeleteCollection:
             ConflictError: its etag is not the given one, if one is given.
         """
         receipt = None if remember is None else lambda deleted: remember(deleted.deletion)
-        deleted = self.collections.delete(tenant, name, receipt, force=force, etag=etag)
+        deleted = self.collections.delete(tenant, name, receipt, only_empty=not force, etag=etag)
         self.after_delete()
         return self.complete(deleted, budget)
