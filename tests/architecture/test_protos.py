@@ -206,15 +206,20 @@ def test_buf_is_asked_for_the_standard_rules_and_comments() -> None:
 
 
 def inputs() -> set[Descriptor]:
-    """Return every message that a caller can send."""
+    """Return every message that a caller can send; what a server fills in of it alone is not sent."""
     found: set[Descriptor] = set()
     waiting = [method.input_type for method in methods()]
     while waiting:
         message = waiting.pop()
         if message not in found and message.file.package.startswith("groundwire."):
             found.add(message)
-            waiting += [field.message_type for field in message.fields if field.message_type]
+            waiting += [field.message_type for field in message.fields if field.message_type and is_sent(field)]
     return {message for message in found if not message.GetOptions().map_entry}
+
+
+def is_sent(field: FieldDescriptor) -> bool:
+    behaviors = field.GetOptions().Extensions[field_behavior_pb2.field_behavior]
+    return field_behavior_pb2.OUTPUT_ONLY not in behaviors
 
 
 def test_every_field_that_callers_send_says_whether_it_is_required() -> None:
@@ -244,7 +249,7 @@ def fields_without_a_role(file: dict[str, Any], sent: set[str]) -> Iterator[str]
         tuple(entry.get("path", ())): entry.get("leadingComments", "") for entry in file["sourceCodeInfo"]["location"]
     }
     for number, message in enumerate(file.get("messageType", [])):
-        is_sent = f"{file['package']}.{message['name']}" in sent
+        is_in_sent = f"{file['package']}.{message['name']}" in sent
         elements = [(2, position, field) for position, field in enumerate(message.get("field", []))]
         elements += [(8, position, oneof) for position, oneof in enumerate(message.get("oneofDecl", []))]
         for kind, position, element in elements:
@@ -252,7 +257,8 @@ def fields_without_a_role(file: dict[str, Any], sent: set[str]) -> Iterator[str]
             member = "oneofIndex" in element and not element.get("proto3Optional")
             comment = comments.get((4, number, kind, position), "").strip()
             has_role = comment.startswith(("Required. ", "Optional. ", "Output only. "))
-            if not synthetic and not member and has_role is not is_sent:
+            behaviors = element.get("options", {}).get("[google.api.field_behavior]", [])
+            if not synthetic and not member and "OUTPUT_ONLY" not in behaviors and has_role is not is_in_sent:
                 yield f"{message['name']}.{element['name']}"
 
 

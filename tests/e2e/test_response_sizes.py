@@ -16,7 +16,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.error_status import from_rpc_error
 from tests.e2e.server import ServerProcess
-from tests.stubs import Stubs
+from tests.stubs import Stubs, by_id
 
 PAGE_BYTES = 3 << 20
 FILLER = "ß" * 8000
@@ -99,7 +99,9 @@ def test_a_page_ends_at_three_mebibytes_and_nothing_is_lost(stubs: Stubs, name: 
 
 def test_chunks_of_one_document_are_cut_to_pages_too(stubs: Stubs) -> None:
     (document, _) = stubs.ListDocuments(library_pb.ListDocumentsRequest(collection="c01")).documents
-    request = library_pb.ListChunksRequest(collection="c01", document_id=document.document_id, include_embedding=True)
+    request = library_pb.ListChunksRequest(
+        collection="c01", reference=by_id(document.document_id), include_embedding=True
+    )
     read = pages(stubs.ListChunks, request)
     numbers = [chunk.sequence_num for page in read for chunk in page.chunks]
     assert max(page.ByteSize() for page in read) <= PAGE_BYTES

@@ -257,14 +257,14 @@ def test_a_receipt_is_completed_when_the_engine_has_caught_up(
         raise StoreUnavailableError("the engine is down")
 
     monkeypatch.setattr(type(prompt.vectors), "delete", broken)
-    hidden = prompt.delete(document.document_id, permanent=permanent, request_id=request_id)
+    hidden = prompt.delete(document.document_id, purge=permanent, request_id=request_id)
     assert hidden.state == HIDDEN
     assert _complete(prompt) == 0
     monkeypatch.undo()
     assert _complete(prompt) == 0  # the task comes first
     prompt.harness.sweep()
     assert _complete(prompt) == 1
-    now = prompt.delete(document.document_id, permanent=permanent, request_id=request_id)
+    now = prompt.delete(document.document_id, purge=permanent, request_id=request_id)
     assert (now.receipt_id, now.state) == (hidden.receipt_id, COMPLETE)
     assert _stores(now)["vectors"] == (document.chunk_count, 0, True)
     assert _incomplete(prompt) == []
@@ -289,7 +289,7 @@ def test_a_soft_deletion_that_was_undone_is_not_waited_for(prompt: Store, monkey
         raise StoreUnavailableError("the engine is down")
 
     monkeypatch.setattr(type(prompt.vectors), "delete", broken)
-    receipt = prompt.delete(document.document_id, permanent=False)
+    receipt = prompt.delete(document.document_id, purge=False)
     monkeypatch.undo()
     assert _incomplete(prompt) == [receipt.receipt_id]
     prompt.restore(document.document_id)

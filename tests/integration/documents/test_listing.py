@@ -149,8 +149,8 @@ def test_a_page_of_chunks_is_of_one_moment(store: Store, before: int, query: str
     try:
         queries: dict[str, dict[str, Any]] = {
             "filter": {"filter": to_filter_message(parse_filter({"source": {"$like": "a%"}}))},
-            "document": {"reference": by_id(document_id)},
-            "prefix": {"reference": by_id(document_id), "chunk_id_prefix": document_id[:4]},
+            "document": {"document": by_id(document_id)},
+            "prefix": {"document": by_id(document_id), "chunk_id_prefix": document_id[:4]},
         }
         found = store.chunks(include_embedding=True, **queries[query])
     finally:

@@ -22,12 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_metadata__value__pb2
 from groundwire.api.common.v1 import span_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_span__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$groundwire/api/common/v1/chunk.proto\x12\x18groundwire.api.common.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a-groundwire/api/common/v1/metadata_value.proto\x1a#groundwire/api/common/v1/span.proto\"\x9a\x08\n\x05\x43hunk\x12\x10\n\x08\x63hunk_id\x18\x01 \x01(\t\x12\x14\n\x0c\x63hunk_number\x18\x02 \x01(\x03\x12\x13\n\x0b\x64ocument_id\x18\x03 \x01(\t\x12\x12\n\ngeneration\x18\x04 \x01(\x05\x12\x14\n\x0csequence_num\x18\x05 \x01(\x05\x12,\n\x04span\x18\x06 \x01(\x0b\x32\x1e.groundwire.api.common.v1.Span\x12\x0f\n\x07\x63ontent\x18\x07 \x01(\t\x12\x14\n\x0c\x63ontent_hash\x18\x08 \x01(\t\x12\x0f\n\x07\x63hapter\x18\t \x01(\t\x12\x0f\n\x07section\x18\n \x01(\t\x12\x17\n\x0fsection_heading\x18\x0b \x01(\t\x12\x14\n\x0cpage_numbers\x18\x0c \x03(\x05\x12\x16\n\x0ehierarchy_path\x18\r \x03(\t\x12\r\n\x05level\x18\x0e \x01(\x05\x12\x12\n\nsource_uri\x18\x0f \x01(\t\x12\x13\n\x0btoken_count\x18\x10 \x01(\x05\x12\x11\n\ttokenizer\x18\x11 \x01(\t\x12\x12\n\nword_count\x18\x12 \x01(\x05\x12\x12\n\nchar_count\x18\x13 \x01(\x05\x12\x1a\n\x12overlap_prev_chars\x18\x14 \x01(\x05\x12\x1a\n\x12overlap_next_chars\x18\x15 \x01(\x05\x12\x1c\n\x14unique_content_start\x18\x16 \x01(\x05\x12\x1a\n\x12unique_content_end\x18\x17 \x01(\x05\x12\x15\n\rprev_chunk_id\x18\x18 \x01(\t\x12\x15\n\rnext_chunk_id\x18\x19 \x01(\t\x12\x17\n\x0fparent_chunk_id\x18\x1a \x01(\t\x12\x1c\n\x14grandparent_chunk_id\x18\x1b \x01(\t\x12\x12\n\nundersized\x18\x1c \x01(\x08\x12\x1b\n\x0esentence_index\x18\x1d \x01(\x05H\x00\x88\x01\x01\x12\x18\n\x0bwindow_size\x18\x1e \x01(\x05H\x01\x88\x01\x01\x12\x0c\n\x04tags\x18\x1f \x03(\t\x12?\n\x08metadata\x18  \x03(\x0b\x32-.groundwire.api.common.v1.Chunk.MetadataEntry\x12\x17\n\x0f\x65mbedding_model\x18! \x01(\t\x12.\n\nembed_time\x18\" \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x63reate_time\x18# \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tembedding\x18$ \x03(\x02\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\x42\x11\n\x0f_sentence_indexB\x0e\n\x0c_window_sizeB]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$groundwire/api/common/v1/chunk.proto\x12\x18groundwire.api.common.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a-groundwire/api/common/v1/metadata_value.proto\x1a#groundwire/api/common/v1/span.proto\"\xf2\t\n\x05\x43hunk\x12\x16\n\x08\x63hunk_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1a\n\x0c\x63hunk_number\x18\x02 \x01(\x03\x42\x04\xe2\x41\x01\x03\x12\x19\n\x0b\x64ocument_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x03\x12\x18\n\ngeneration\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x1a\n\x0csequence_num\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x32\n\x04span\x18\x06 \x01(\x0b\x32\x1e.groundwire.api.common.v1.SpanB\x04\xe2\x41\x01\x03\x12\x15\n\x07\x63ontent\x18\x07 \x01(\tB\x04\xe2\x41\x01\x03\x12\x1a\n\x0c\x63ontent_hash\x18\x08 \x01(\tB\x04\xe2\x41\x01\x03\x12\x15\n\x07\x63hapter\x18\t \x01(\tB\x04\xe2\x41\x01\x03\x12\x15\n\x07section\x18\n \x01(\tB\x04\xe2\x41\x01\x03\x12\x1d\n\x0fsection_heading\x18\x0b \x01(\tB\x04\xe2\x41\x01\x03\x12\x1a\n\x0cpage_numbers\x18\x0c \x03(\x05\x42\x04\xe2\x41\x01\x03\x12\x1c\n\x0ehierarchy_path\x18\r \x03(\tB\x04\xe2\x41\x01\x03\x12\x13\n\x05level\x18\x0e \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x18\n\nsource_uri\x18\x0f \x01(\tB\x04\xe2\x41\x01\x03\x12\x19\n\x0btoken_count\x18\x10 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x17\n\ttokenizer\x18\x11 \x01(\tB\x04\xe2\x41\x01\x03\x12\x18\n\nword_count\x18\x12 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x18\n\nchar_count\x18\x13 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12 \n\x12overlap_prev_chars\x18\x14 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12 \n\x12overlap_next_chars\x18\x15 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\"\n\x14unique_content_start\x18\x16 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12 \n\x12unique_content_end\x18\x17 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x1b\n\rprev_chunk_id\x18\x18 \x01(\tB\x04\xe2\x41\x01\x03\x12\x1b\n\rnext_chunk_id\x18\x19 \x01(\tB\x04\xe2\x41\x01\x03\x12\x1d\n\x0fparent_chunk_id\x18\x1a \x01(\tB\x04\xe2\x41\x01\x03\x12\"\n\x14grandparent_chunk_id\x18\x1b \x01(\tB\x04\xe2\x41\x01\x03\x12\x18\n\nundersized\x18\x1c \x01(\x08\x42\x04\xe2\x41\x01\x03\x12!\n\x0esentence_index\x18\x1d \x01(\x05\x42\x04\xe2\x41\x01\x03H\x00\x88\x01\x01\x12\x1e\n\x0bwindow_size\x18\x1e \x01(\x05\x42\x04\xe2\x41\x01\x03H\x01\x88\x01\x01\x12\x12\n\x04tags\x18\x1f \x03(\tB\x04\xe2\x41\x01\x01\x12\x45\n\x08metadata\x18  \x03(\x0b\x32-.groundwire.api.common.v1.Chunk.MetadataEntryB\x04\xe2\x41\x01\x03\x12\x1d\n\x0f\x65mbedding_model\x18! \x01(\tB\x04\xe2\x41\x01\x03\x12\x34\n\nembed_time\x18\" \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x35\n\x0b\x63reate_time\x18# \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x17\n\tembedding\x18$ \x03(\x02\x42\x04\xe2\x41\x01\x03\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\x42\x11\n\x0f_sentence_indexB\x0e\n\x0c_window_sizeB]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,8 +38,80 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
   _globals['_CHUNK_METADATAENTRY']._loaded_options = None
   _globals['_CHUNK_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_CHUNK']._serialized_start=184
-  _globals['_CHUNK']._serialized_end=1234
-  _globals['_CHUNK_METADATAENTRY']._serialized_start=1111
-  _globals['_CHUNK_METADATAENTRY']._serialized_end=1199
+  _globals['_CHUNK'].fields_by_name['chunk_id']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['chunk_id']._serialized_options = b'\342A\001\002'
+  _globals['_CHUNK'].fields_by_name['chunk_number']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['chunk_number']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['document_id']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['document_id']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['generation']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['generation']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['sequence_num']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['sequence_num']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['span']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['span']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['content']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['content']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['content_hash']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['content_hash']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['chapter']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['chapter']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['section']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['section']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['section_heading']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['section_heading']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['page_numbers']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['page_numbers']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['hierarchy_path']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['hierarchy_path']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['level']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['level']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['source_uri']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['source_uri']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['token_count']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['token_count']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['tokenizer']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['tokenizer']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['word_count']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['word_count']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['char_count']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['char_count']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['overlap_prev_chars']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['overlap_prev_chars']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['overlap_next_chars']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['overlap_next_chars']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['unique_content_start']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['unique_content_start']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['unique_content_end']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['unique_content_end']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['prev_chunk_id']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['prev_chunk_id']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['next_chunk_id']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['next_chunk_id']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['parent_chunk_id']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['parent_chunk_id']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['grandparent_chunk_id']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['grandparent_chunk_id']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['undersized']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['undersized']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['sentence_index']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['sentence_index']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['window_size']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['window_size']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['tags']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['tags']._serialized_options = b'\342A\001\001'
+  _globals['_CHUNK'].fields_by_name['metadata']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['metadata']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['embedding_model']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['embedding_model']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['embed_time']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['embed_time']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['create_time']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['create_time']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK'].fields_by_name['embedding']._loaded_options = None
+  _globals['_CHUNK'].fields_by_name['embedding']._serialized_options = b'\342A\001\003'
+  _globals['_CHUNK']._serialized_start=217
+  _globals['_CHUNK']._serialized_end=1483
+  _globals['_CHUNK_METADATAENTRY']._serialized_start=1360
+  _globals['_CHUNK_METADATAENTRY']._serialized_end=1448
 # @@protoc_insertion_point(module_scope)

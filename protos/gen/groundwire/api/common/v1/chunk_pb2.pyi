@@ -85,7 +85,7 @@ class Chunk(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     EMBEDDING_FIELD_NUMBER: _builtins.int
     chunk_id: _builtins.str
-    """Id in the scheme of the profile, such as `doc_<uuid>#chunk_007`."""
+    """Required. Id in the scheme of the profile, such as `doc_<uuid>#chunk_007`."""
     chunk_number: _builtins.int
     """Unique in the system, never reused, from 1 and below 2^53, so JavaScript numbers hold it."""
     document_id: _builtins.str
@@ -160,7 +160,7 @@ class Chunk(_message.Message):
 
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tags of the document and of the chunk itself."""
+        """Optional. Tags of the document and of the chunk itself."""
 
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, _metadata_value_pb2.MetadataValue]:

@@ -28,7 +28,7 @@ from groundwire.api.common.v1 import document_format_pb2 as groundwire_dot_api_d
 from groundwire.api.common.v1 import metadata_value_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_metadata__value__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwire/api/common/v1/document.proto\x12\x18groundwire.api.common.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a.groundwire/api/common/v1/document_format.proto\x1a-groundwire/api/common/v1/metadata_value.proto\"\x9a\x04\n\x08\x44ocument\x12\x13\n\x0b\x64ocument_id\x18\x01 \x01(\t\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x12\n\nsource_uri\x18\x03 \x01(\t\x12\x38\n\x06\x66ormat\x18\x04 \x01(\x0e\x32(.groundwire.api.common.v1.DocumentFormat\x12\x13\n\x0bsource_hash\x18\x05 \x01(\t\x12\x38\n\x06\x66ields\x18\x06 \x01(\x0b\x32(.groundwire.api.common.v1.DocumentFields\x12\x12\n\ngeneration\x18\x07 \x01(\x05\x12\x13\n\x0b\x63hunk_count\x18\x08 \x01(\x05\x12\x13\n\x0btotal_chars\x18\t \x01(\x05\x12\x13\n\x0btotal_bytes\x18\n \x01(\x05\x12\x17\n\x0f\x65mbedding_model\x18\x0b \x01(\t\x12/\n\x0bingest_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rdisplay_title\x18\x0e \x01(\t\x12\x12\n\nalias_uris\x18\x0f \x03(\t\x12/\n\x0b\x64\x65lete_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x65ncoding\x18\x11 \x01(\t\x12\x0c\n\x04\x65tag\x18\x12 \x01(\t\"M\n\x11\x44ocumentReference\x12\x15\n\x0b\x64ocument_id\x18\x01 \x01(\tH\x00\x12\x14\n\nsource_uri\x18\x02 \x01(\tH\x00\x42\x0b\n\treference\"\xad\x03\n\x0e\x44ocumentFields\x12\x13\n\x05title\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x16\n\x08\x63reators\x18\x02 \x03(\tB\x04\xe2\x41\x01\x01\x12\x16\n\x08subjects\x18\x03 \x03(\tB\x04\xe2\x41\x01\x01\x12\x19\n\x0b\x64\x65scription\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12\x36\n\x0c\x64\x61te_created\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\x12\x16\n\x08language\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\x12\x16\n\x08\x63\x61tegory\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01\x12\x12\n\x04tags\x18\x08 \x03(\tB\x04\xe2\x41\x01\x01\x12\x15\n\x07project\x18\t \x01(\tB\x04\xe2\x41\x01\x01\x12N\n\x08metadata\x18\n \x03(\x0b\x32\x36.groundwire.api.common.v1.DocumentFields.MetadataEntryB\x04\xe2\x41\x01\x01\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwire/api/common/v1/document.proto\x12\x18groundwire.api.common.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a.groundwire/api/common/v1/document_format.proto\x1a-groundwire/api/common/v1/metadata_value.proto\"\x86\x05\n\x08\x44ocument\x12\x19\n\x0b\x64ocument_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x03\x12\x18\n\ncollection\x18\x02 \x01(\tB\x04\xe2\x41\x01\x03\x12\x18\n\nsource_uri\x18\x03 \x01(\tB\x04\xe2\x41\x01\x03\x12>\n\x06\x66ormat\x18\x04 \x01(\x0e\x32(.groundwire.api.common.v1.DocumentFormatB\x04\xe2\x41\x01\x03\x12\x19\n\x0bsource_hash\x18\x05 \x01(\tB\x04\xe2\x41\x01\x03\x12>\n\x06\x66ields\x18\x06 \x01(\x0b\x32(.groundwire.api.common.v1.DocumentFieldsB\x04\xe2\x41\x01\x01\x12\x18\n\ngeneration\x18\x07 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x19\n\x0b\x63hunk_count\x18\x08 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x19\n\x0btotal_chars\x18\t \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x19\n\x0btotal_bytes\x18\n \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x1d\n\x0f\x65mbedding_model\x18\x0b \x01(\tB\x04\xe2\x41\x01\x03\x12\x35\n\x0bingest_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x35\n\x0bupdate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x1b\n\rdisplay_title\x18\x0e \x01(\tB\x04\xe2\x41\x01\x03\x12\x18\n\nalias_uris\x18\x0f \x03(\tB\x04\xe2\x41\x01\x03\x12\x35\n\x0b\x64\x65lete_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x16\n\x08\x65ncoding\x18\x11 \x01(\tB\x04\xe2\x41\x01\x03\x12\x12\n\x04\x65tag\x18\x12 \x01(\tB\x04\xe2\x41\x01\x01\"M\n\x11\x44ocumentReference\x12\x15\n\x0b\x64ocument_id\x18\x01 \x01(\tH\x00\x12\x14\n\nsource_uri\x18\x02 \x01(\tH\x00\x42\x0b\n\treference\"\xad\x03\n\x0e\x44ocumentFields\x12\x13\n\x05title\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x16\n\x08\x63reators\x18\x02 \x03(\tB\x04\xe2\x41\x01\x01\x12\x16\n\x08subjects\x18\x03 \x03(\tB\x04\xe2\x41\x01\x01\x12\x19\n\x0b\x64\x65scription\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12\x36\n\x0c\x64\x61te_created\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x01\x12\x16\n\x08language\x18\x06 \x01(\tB\x04\xe2\x41\x01\x01\x12\x16\n\x08\x63\x61tegory\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01\x12\x12\n\x04tags\x18\x08 \x03(\tB\x04\xe2\x41\x01\x01\x12\x15\n\x07project\x18\t \x01(\tB\x04\xe2\x41\x01\x01\x12N\n\x08metadata\x18\n \x03(\x0b\x32\x36.groundwire.api.common.v1.DocumentFields.MetadataEntryB\x04\xe2\x41\x01\x01\x1aX\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x36\n\x05value\x18\x02 \x01(\x0b\x32\'.groundwire.api.common.v1.MetadataValue:\x02\x38\x01\x42]\n\x1bio.groundwire.api.common.v1P\x01Z!groundwire/api/common/v1;commonv1\xaa\x02\x18Groundwire.Api.Common.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,6 +36,42 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.common.v1.do
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.common.v1P\001Z!groundwire/api/common/v1;commonv1\252\002\030Groundwire.Api.Common.V1'
+  _globals['_DOCUMENT'].fields_by_name['document_id']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['document_id']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['collection']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['collection']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['source_uri']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['source_uri']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['format']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['format']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['source_hash']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['source_hash']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['fields']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['fields']._serialized_options = b'\342A\001\001'
+  _globals['_DOCUMENT'].fields_by_name['generation']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['generation']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['chunk_count']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['chunk_count']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['total_chars']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['total_chars']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['total_bytes']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['total_bytes']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['embedding_model']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['embedding_model']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['ingest_time']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['ingest_time']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['update_time']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['update_time']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['display_title']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['display_title']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['alias_uris']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['alias_uris']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['delete_time']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['delete_time']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['encoding']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['encoding']._serialized_options = b'\342A\001\003'
+  _globals['_DOCUMENT'].fields_by_name['etag']._loaded_options = None
+  _globals['_DOCUMENT'].fields_by_name['etag']._serialized_options = b'\342A\001\001'
   _globals['_DOCUMENTFIELDS_METADATAENTRY']._loaded_options = None
   _globals['_DOCUMENTFIELDS_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_DOCUMENTFIELDS'].fields_by_name['title']._loaded_options = None
@@ -59,11 +95,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DOCUMENTFIELDS'].fields_by_name['metadata']._loaded_options = None
   _globals['_DOCUMENTFIELDS'].fields_by_name['metadata']._serialized_options = b'\342A\001\001'
   _globals['_DOCUMENT']._serialized_start=231
-  _globals['_DOCUMENT']._serialized_end=769
-  _globals['_DOCUMENTREFERENCE']._serialized_start=771
-  _globals['_DOCUMENTREFERENCE']._serialized_end=848
-  _globals['_DOCUMENTFIELDS']._serialized_start=851
-  _globals['_DOCUMENTFIELDS']._serialized_end=1280
-  _globals['_DOCUMENTFIELDS_METADATAENTRY']._serialized_start=1192
-  _globals['_DOCUMENTFIELDS_METADATAENTRY']._serialized_end=1280
+  _globals['_DOCUMENT']._serialized_end=877
+  _globals['_DOCUMENTREFERENCE']._serialized_start=879
+  _globals['_DOCUMENTREFERENCE']._serialized_end=956
+  _globals['_DOCUMENTFIELDS']._serialized_start=959
+  _globals['_DOCUMENTFIELDS']._serialized_end=1388
+  _globals['_DOCUMENTFIELDS_METADATAENTRY']._serialized_start=1300
+  _globals['_DOCUMENTFIELDS_METADATAENTRY']._serialized_end=1388
 # @@protoc_insertion_point(module_scope)

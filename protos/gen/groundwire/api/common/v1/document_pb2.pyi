@@ -75,12 +75,12 @@ class Document(_message.Message):
     DOCX and chunks that the caller made.
     """
     etag: _builtins.str
-    """Changes whenever the document does: its content, fields, sources or deletion. Opaque. Sent back with an update or a
-    deletion it makes that ABORTED with DOCUMENT_CHANGED if someone else changed the document since.
+    """Optional. Changes whenever the document does: its content, fields, sources or deletion. Opaque. Sent back with an
+    update or a deletion it makes that ABORTED with DOCUMENT_CHANGED if someone else changed the document since.
     """
     @_builtins.property
     def fields(self) -> Global___DocumentFields:
-        """What the caller said about it."""
+        """Optional. What the caller said about it."""
 
     @_builtins.property
     def ingest_time(self) -> _timestamp_pb2.Timestamp:

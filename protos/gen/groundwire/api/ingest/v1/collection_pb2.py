@@ -29,7 +29,7 @@ from groundwire.api.common.v1 import embedding_pb2 as groundwire_dot_api_dot_com
 from groundwire.api.common.v1 import search_mode_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_search__mode__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)groundwire/api/ingest/v1/collection.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a(groundwire/api/common/v1/embedding.proto\x1a*groundwire/api/common/v1/search_mode.proto\"\xb6\x03\n\nCollection\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x32\n\x07profile\x18\x02 \x01(\x0e\x32!.groundwire.api.ingest.v1.Profile\x12>\n\tembedding\x18\x03 \x01(\x0b\x32+.groundwire.api.common.v1.EmbeddingIdentity\x12>\n\x08settings\x18\x04 \x01(\x0b\x32,.groundwire.api.ingest.v1.CollectionSettings\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0e\x64ocument_count\x18\x07 \x01(\x03\x12\x13\n\x0b\x63hunk_count\x18\x08 \x01(\x03\x12\x13\n\x0btotal_chars\x18\t \x01(\x03\x12\x15\n\rvector_engine\x18\n \x01(\t\x12\x1d\n\x15uses_default_embedder\x18\x0b \x01(\x08\x12\x0c\n\x04\x65tag\x18\x0c \x01(\t\"\x8c\x04\n\x12\x43ollectionSettings\x12@\n\x08\x63hunking\x18\x01 \x01(\x0b\x32(.groundwire.api.ingest.v1.ChunkingPolicyB\x04\xe2\x41\x01\x01\x12\x44\n\tretrieval\x18\x02 \x01(\x0b\x32+.groundwire.api.ingest.v1.RetrievalDefaultsB\x04\xe2\x41\x01\x01\x12@\n\x06limits\x18\x03 \x01(\x0b\x32*.groundwire.api.ingest.v1.CollectionLimitsB\x04\xe2\x41\x01\x01\x12&\n\x18\x61pproved_source_prefixes\x18\x04 \x03(\tB\x04\xe2\x41\x01\x01\x12=\n\x14generation_retention\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x12T\n\x16\x64uplicate_chunk_policy\x18\x06 \x01(\x0e\x32..groundwire.api.ingest.v1.DuplicateChunkPolicyB\x04\xe2\x41\x01\x01\x12!\n\x13\x63ontent_description\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01\x12L\n\x12\x66ield_descriptions\x18\x08 \x03(\x0b\x32*.groundwire.api.ingest.v1.FieldDescriptionB\x04\xe2\x41\x01\x01\"\xa7\x03\n\x0e\x43hunkingPolicy\x12\x37\n\x04unit\x18\x01 \x01(\x0e\x32#.groundwire.api.ingest.v1.ChunkUnitB\x04\xe2\x41\x01\x01\x12\x1e\n\x0btarget_size\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1f\n\x0cminimum_size\x18\x03 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1f\n\x0cmaximum_size\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x02\x88\x01\x01\x12 \n\roverlap_ratio\x18\x05 \x01(\x01\x42\x04\xe2\x41\x01\x01H\x03\x88\x01\x01\x12\x1c\n\tmin_chars\x18\x06 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x04\x88\x01\x01\x12\x38\n\x07\x63hunker\x18\x07 \x01(\x0e\x32!.groundwire.api.ingest.v1.ChunkerB\x04\xe2\x41\x01\x01\x12\x1e\n\x0bwindow_size\x18\x08 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x05\x88\x01\x01\x42\x0e\n\x0c_target_sizeB\x0f\n\r_minimum_sizeB\x0f\n\r_maximum_sizeB\x10\n\x0e_overlap_ratioB\x0c\n\n_min_charsB\x0e\n\x0c_window_size\"\xd7\x01\n\x11RetrievalDefaults\x12\x38\n\x04mode\x18\x01 \x01(\x0e\x32$.groundwire.api.common.v1.SearchModeB\x04\xe2\x41\x01\x01\x12\x18\n\x05top_k\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12 \n\rmin_relevance\x18\x03 \x01(\x01\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1f\n\x0c\x64\x65nse_weight\x18\x04 \x01(\x01\x42\x04\xe2\x41\x01\x01H\x02\x88\x01\x01\x42\x08\n\x06_top_kB\x10\n\x0e_min_relevanceB\x0f\n\r_dense_weight\"\xb8\x01\n\x10\x43ollectionLimits\x12\"\n\x0fmax_query_chars\x18\x01 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12%\n\x12max_document_bytes\x18\x02 \x01(\x03\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1e\n\x0brequire_url\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01H\x02\x88\x01\x01\x42\x12\n\x10_max_query_charsB\x15\n\x13_max_document_bytesB\x0e\n\x0c_require_url\"\x98\x01\n\x10\x46ieldDescription\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x19\n\x0b\x64\x65scription\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x37\n\x04type\x18\x03 \x01(\x0e\x32#.groundwire.api.ingest.v1.FieldTypeB\x04\xe2\x41\x01\x02\x12\x1c\n\x0e\x61llowed_values\x18\x04 \x03(\tB\x04\xe2\x41\x01\x01*\x8b\x01\n\x07Profile\x12\x17\n\x13PROFILE_UNSPECIFIED\x10\x00\x12\x15\n\x11PROFILE_DOCUMENTS\x10\x01\x12\x19\n\x15PROFILE_CONVERSATIONS\x10\x02\x12\x12\n\x0ePROFILE_MEMORY\x10\x03\x12\x0f\n\x0bPROFILE_WEB\x10\x04\x12\x10\n\x0cPROFILE_BOOK\x10\x05*T\n\tChunkUnit\x12\x1a\n\x16\x43HUNK_UNIT_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43HUNK_UNIT_TOKENS\x10\x01\x12\x14\n\x10\x43HUNK_UNIT_CHARS\x10\x02*y\n\x07\x43hunker\x12\x17\n\x13\x43HUNKER_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43HUNKER_STRUCTURE\x10\x01\x12\x14\n\x10\x43HUNKER_SENTENCE\x10\x02\x12\x15\n\x11\x43HUNKER_HIERARCHY\x10\x03\x12\x11\n\rCHUNKER_FIXED\x10\x04*\xbb\x01\n\x14\x44uplicateChunkPolicy\x12&\n\"DUPLICATE_CHUNK_POLICY_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x44UPLICATE_CHUNK_POLICY_KEEP\x10\x01\x12+\n\'DUPLICATE_CHUNK_POLICY_SKIP_IN_DOCUMENT\x10\x02\x12-\n)DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION\x10\x03*\xd3\x01\n\tFieldType\x12\x1a\n\x16\x46IELD_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x46IELD_TYPE_STRING\x10\x01\x12\x16\n\x12\x46IELD_TYPE_INTEGER\x10\x02\x12\x15\n\x11\x46IELD_TYPE_NUMBER\x10\x03\x12\x16\n\x12\x46IELD_TYPE_BOOLEAN\x10\x04\x12\x13\n\x0f\x46IELD_TYPE_TIME\x10\x05\x12\x1a\n\x16\x46IELD_TYPE_STRING_LIST\x10\x06\x12\x1b\n\x17\x46IELD_TYPE_INTEGER_LIST\x10\x07\x42]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)groundwire/api/ingest/v1/collection.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a(groundwire/api/common/v1/embedding.proto\x1a*groundwire/api/common/v1/search_mode.proto\"\xfe\x03\n\nCollection\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x38\n\x07profile\x18\x02 \x01(\x0e\x32!.groundwire.api.ingest.v1.ProfileB\x04\xe2\x41\x01\x03\x12\x44\n\tembedding\x18\x03 \x01(\x0b\x32+.groundwire.api.common.v1.EmbeddingIdentityB\x04\xe2\x41\x01\x03\x12\x44\n\x08settings\x18\x04 \x01(\x0b\x32,.groundwire.api.ingest.v1.CollectionSettingsB\x04\xe2\x41\x01\x01\x12\x35\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x35\n\x0bupdate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x1c\n\x0e\x64ocument_count\x18\x07 \x01(\x03\x42\x04\xe2\x41\x01\x03\x12\x19\n\x0b\x63hunk_count\x18\x08 \x01(\x03\x42\x04\xe2\x41\x01\x03\x12\x19\n\x0btotal_chars\x18\t \x01(\x03\x42\x04\xe2\x41\x01\x03\x12\x1b\n\rvector_engine\x18\n \x01(\tB\x04\xe2\x41\x01\x03\x12#\n\x15uses_default_embedder\x18\x0b \x01(\x08\x42\x04\xe2\x41\x01\x03\x12\x12\n\x04\x65tag\x18\x0c \x01(\tB\x04\xe2\x41\x01\x01\"\x8c\x04\n\x12\x43ollectionSettings\x12@\n\x08\x63hunking\x18\x01 \x01(\x0b\x32(.groundwire.api.ingest.v1.ChunkingPolicyB\x04\xe2\x41\x01\x01\x12\x44\n\tretrieval\x18\x02 \x01(\x0b\x32+.groundwire.api.ingest.v1.RetrievalDefaultsB\x04\xe2\x41\x01\x01\x12@\n\x06limits\x18\x03 \x01(\x0b\x32*.groundwire.api.ingest.v1.CollectionLimitsB\x04\xe2\x41\x01\x01\x12&\n\x18\x61pproved_source_prefixes\x18\x04 \x03(\tB\x04\xe2\x41\x01\x01\x12=\n\x14generation_retention\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x12T\n\x16\x64uplicate_chunk_policy\x18\x06 \x01(\x0e\x32..groundwire.api.ingest.v1.DuplicateChunkPolicyB\x04\xe2\x41\x01\x01\x12!\n\x13\x63ontent_description\x18\x07 \x01(\tB\x04\xe2\x41\x01\x01\x12L\n\x12\x66ield_descriptions\x18\x08 \x03(\x0b\x32*.groundwire.api.ingest.v1.FieldDescriptionB\x04\xe2\x41\x01\x01\"\xa7\x03\n\x0e\x43hunkingPolicy\x12\x37\n\x04unit\x18\x01 \x01(\x0e\x32#.groundwire.api.ingest.v1.ChunkUnitB\x04\xe2\x41\x01\x01\x12\x1e\n\x0btarget_size\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1f\n\x0cminimum_size\x18\x03 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1f\n\x0cmaximum_size\x18\x04 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x02\x88\x01\x01\x12 \n\roverlap_ratio\x18\x05 \x01(\x01\x42\x04\xe2\x41\x01\x01H\x03\x88\x01\x01\x12\x1c\n\tmin_chars\x18\x06 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x04\x88\x01\x01\x12\x38\n\x07\x63hunker\x18\x07 \x01(\x0e\x32!.groundwire.api.ingest.v1.ChunkerB\x04\xe2\x41\x01\x01\x12\x1e\n\x0bwindow_size\x18\x08 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x05\x88\x01\x01\x42\x0e\n\x0c_target_sizeB\x0f\n\r_minimum_sizeB\x0f\n\r_maximum_sizeB\x10\n\x0e_overlap_ratioB\x0c\n\n_min_charsB\x0e\n\x0c_window_size\"\xd7\x01\n\x11RetrievalDefaults\x12\x38\n\x04mode\x18\x01 \x01(\x0e\x32$.groundwire.api.common.v1.SearchModeB\x04\xe2\x41\x01\x01\x12\x18\n\x05top_k\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12 \n\rmin_relevance\x18\x03 \x01(\x01\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1f\n\x0c\x64\x65nse_weight\x18\x04 \x01(\x01\x42\x04\xe2\x41\x01\x01H\x02\x88\x01\x01\x42\x08\n\x06_top_kB\x10\n\x0e_min_relevanceB\x0f\n\r_dense_weight\"\xb8\x01\n\x10\x43ollectionLimits\x12\"\n\x0fmax_query_chars\x18\x01 \x01(\x05\x42\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12%\n\x12max_document_bytes\x18\x02 \x01(\x03\x42\x04\xe2\x41\x01\x01H\x01\x88\x01\x01\x12\x1e\n\x0brequire_url\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01H\x02\x88\x01\x01\x42\x12\n\x10_max_query_charsB\x15\n\x13_max_document_bytesB\x0e\n\x0c_require_url\"\x98\x01\n\x10\x46ieldDescription\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x19\n\x0b\x64\x65scription\x18\x02 \x01(\tB\x04\xe2\x41\x01\x02\x12\x37\n\x04type\x18\x03 \x01(\x0e\x32#.groundwire.api.ingest.v1.FieldTypeB\x04\xe2\x41\x01\x02\x12\x1c\n\x0e\x61llowed_values\x18\x04 \x03(\tB\x04\xe2\x41\x01\x01*\x8b\x01\n\x07Profile\x12\x17\n\x13PROFILE_UNSPECIFIED\x10\x00\x12\x15\n\x11PROFILE_DOCUMENTS\x10\x01\x12\x19\n\x15PROFILE_CONVERSATIONS\x10\x02\x12\x12\n\x0ePROFILE_MEMORY\x10\x03\x12\x0f\n\x0bPROFILE_WEB\x10\x04\x12\x10\n\x0cPROFILE_BOOK\x10\x05*T\n\tChunkUnit\x12\x1a\n\x16\x43HUNK_UNIT_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43HUNK_UNIT_TOKENS\x10\x01\x12\x14\n\x10\x43HUNK_UNIT_CHARS\x10\x02*y\n\x07\x43hunker\x12\x17\n\x13\x43HUNKER_UNSPECIFIED\x10\x00\x12\x15\n\x11\x43HUNKER_STRUCTURE\x10\x01\x12\x14\n\x10\x43HUNKER_SENTENCE\x10\x02\x12\x15\n\x11\x43HUNKER_HIERARCHY\x10\x03\x12\x11\n\rCHUNKER_FIXED\x10\x04*\xbb\x01\n\x14\x44uplicateChunkPolicy\x12&\n\"DUPLICATE_CHUNK_POLICY_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x44UPLICATE_CHUNK_POLICY_KEEP\x10\x01\x12+\n\'DUPLICATE_CHUNK_POLICY_SKIP_IN_DOCUMENT\x10\x02\x12-\n)DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION\x10\x03*\xd3\x01\n\tFieldType\x12\x1a\n\x16\x46IELD_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x46IELD_TYPE_STRING\x10\x01\x12\x16\n\x12\x46IELD_TYPE_INTEGER\x10\x02\x12\x15\n\x11\x46IELD_TYPE_NUMBER\x10\x03\x12\x16\n\x12\x46IELD_TYPE_BOOLEAN\x10\x04\x12\x13\n\x0f\x46IELD_TYPE_TIME\x10\x05\x12\x1a\n\x16\x46IELD_TYPE_STRING_LIST\x10\x06\x12\x1b\n\x17\x46IELD_TYPE_INTEGER_LIST\x10\x07\x42]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,6 +37,30 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'groundwire.api.ingest.v1.co
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.ingest.v1P\001Z!groundwire/api/ingest/v1;ingestv1\252\002\030Groundwire.Api.Ingest.V1'
+  _globals['_COLLECTION'].fields_by_name['name']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['name']._serialized_options = b'\342A\001\002'
+  _globals['_COLLECTION'].fields_by_name['profile']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['profile']._serialized_options = b'\342A\001\003'
+  _globals['_COLLECTION'].fields_by_name['embedding']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['embedding']._serialized_options = b'\342A\001\003'
+  _globals['_COLLECTION'].fields_by_name['settings']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['settings']._serialized_options = b'\342A\001\001'
+  _globals['_COLLECTION'].fields_by_name['create_time']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['create_time']._serialized_options = b'\342A\001\003'
+  _globals['_COLLECTION'].fields_by_name['update_time']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['update_time']._serialized_options = b'\342A\001\003'
+  _globals['_COLLECTION'].fields_by_name['document_count']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['document_count']._serialized_options = b'\342A\001\003'
+  _globals['_COLLECTION'].fields_by_name['chunk_count']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['chunk_count']._serialized_options = b'\342A\001\003'
+  _globals['_COLLECTION'].fields_by_name['total_chars']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['total_chars']._serialized_options = b'\342A\001\003'
+  _globals['_COLLECTION'].fields_by_name['vector_engine']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['vector_engine']._serialized_options = b'\342A\001\003'
+  _globals['_COLLECTION'].fields_by_name['uses_default_embedder']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['uses_default_embedder']._serialized_options = b'\342A\001\003'
+  _globals['_COLLECTION'].fields_by_name['etag']._loaded_options = None
+  _globals['_COLLECTION'].fields_by_name['etag']._serialized_options = b'\342A\001\001'
   _globals['_COLLECTIONSETTINGS'].fields_by_name['chunking']._loaded_options = None
   _globals['_COLLECTIONSETTINGS'].fields_by_name['chunking']._serialized_options = b'\342A\001\001'
   _globals['_COLLECTIONSETTINGS'].fields_by_name['retrieval']._loaded_options = None
@@ -91,26 +115,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FIELDDESCRIPTION'].fields_by_name['type']._serialized_options = b'\342A\001\002'
   _globals['_FIELDDESCRIPTION'].fields_by_name['allowed_values']._loaded_options = None
   _globals['_FIELDDESCRIPTION'].fields_by_name['allowed_values']._serialized_options = b'\342A\001\001'
-  _globals['_PROFILE']._serialized_start=2210
-  _globals['_PROFILE']._serialized_end=2349
-  _globals['_CHUNKUNIT']._serialized_start=2351
-  _globals['_CHUNKUNIT']._serialized_end=2435
-  _globals['_CHUNKER']._serialized_start=2437
-  _globals['_CHUNKER']._serialized_end=2558
-  _globals['_DUPLICATECHUNKPOLICY']._serialized_start=2561
-  _globals['_DUPLICATECHUNKPOLICY']._serialized_end=2748
-  _globals['_FIELDTYPE']._serialized_start=2751
-  _globals['_FIELDTYPE']._serialized_end=2962
+  _globals['_PROFILE']._serialized_start=2282
+  _globals['_PROFILE']._serialized_end=2421
+  _globals['_CHUNKUNIT']._serialized_start=2423
+  _globals['_CHUNKUNIT']._serialized_end=2507
+  _globals['_CHUNKER']._serialized_start=2509
+  _globals['_CHUNKER']._serialized_end=2630
+  _globals['_DUPLICATECHUNKPOLICY']._serialized_start=2633
+  _globals['_DUPLICATECHUNKPOLICY']._serialized_end=2820
+  _globals['_FIELDTYPE']._serialized_start=2823
+  _globals['_FIELDTYPE']._serialized_end=3034
   _globals['_COLLECTION']._serialized_start=256
-  _globals['_COLLECTION']._serialized_end=694
-  _globals['_COLLECTIONSETTINGS']._serialized_start=697
-  _globals['_COLLECTIONSETTINGS']._serialized_end=1221
-  _globals['_CHUNKINGPOLICY']._serialized_start=1224
-  _globals['_CHUNKINGPOLICY']._serialized_end=1647
-  _globals['_RETRIEVALDEFAULTS']._serialized_start=1650
-  _globals['_RETRIEVALDEFAULTS']._serialized_end=1865
-  _globals['_COLLECTIONLIMITS']._serialized_start=1868
-  _globals['_COLLECTIONLIMITS']._serialized_end=2052
-  _globals['_FIELDDESCRIPTION']._serialized_start=2055
-  _globals['_FIELDDESCRIPTION']._serialized_end=2207
+  _globals['_COLLECTION']._serialized_end=766
+  _globals['_COLLECTIONSETTINGS']._serialized_start=769
+  _globals['_COLLECTIONSETTINGS']._serialized_end=1293
+  _globals['_CHUNKINGPOLICY']._serialized_start=1296
+  _globals['_CHUNKINGPOLICY']._serialized_end=1719
+  _globals['_RETRIEVALDEFAULTS']._serialized_start=1722
+  _globals['_RETRIEVALDEFAULTS']._serialized_end=1937
+  _globals['_COLLECTIONLIMITS']._serialized_start=1940
+  _globals['_COLLECTIONLIMITS']._serialized_end=2124
+  _globals['_FIELDDESCRIPTION']._serialized_start=2127
+  _globals['_FIELDDESCRIPTION']._serialized_end=2279
 # @@protoc_insertion_point(module_scope)

@@ -224,7 +224,7 @@ class Collection(_message.Message):
     USES_DEFAULT_EMBEDDER_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Name: 1 to 63 characters of `[a-z0-9_-]`, first and last alphanumeric."""
+    """Required. Name: 1 to 63 characters of `[a-z0-9_-]`, first and last alphanumeric."""
     profile: Global___Profile.ValueType
     """Profile it started from."""
     document_count: _builtins.int
@@ -238,8 +238,8 @@ class Collection(_message.Message):
     uses_default_embedder: _builtins.bool
     """The profile's own model is not configured, so the server's default embedder is used."""
     etag: _builtins.str
-    """Changes whenever the settings or the embedding do, but not with the documents. Opaque. Sent back with an update or a
-    deletion it makes that ABORTED with CONFLICT if someone else changed the collection since.
+    """Optional. Changes whenever the settings or the embedding do, but not with the documents. Opaque. Sent back with an
+    update or a deletion it makes that ABORTED with CONFLICT if someone else changed the collection since.
     """
     @_builtins.property
     def embedding(self) -> _embedding_pb2.EmbeddingIdentity:
@@ -247,7 +247,7 @@ class Collection(_message.Message):
 
     @_builtins.property
     def settings(self) -> Global___CollectionSettings:
-        """Rules in force, every field filled."""
+        """Optional. Rules in force, every field filled."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
