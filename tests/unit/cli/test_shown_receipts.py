@@ -8,7 +8,7 @@ from groundwire.cli.health import show_housekeeping
 
 
 def receipt(*, complete: bool) -> deletion_pb2.DeletionReceipt:
-    made = deletion_pb2.DeletionReceipt(receipt_id="r", permanent=True, document_count=1, chunk_count=2)
+    made = deletion_pb2.DeletionReceipt(receipt_id="r", purged=True, document_count=1, chunk_count=2)
     made.hide_time.FromSeconds(1_800_000_000)
     if complete:
         made.complete_time.FromSeconds(1_800_000_001)
