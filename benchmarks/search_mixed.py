@@ -19,7 +19,9 @@ from benchmarks.search_raw import Run, question
 from benchmarks.search_table import Row, p50, p99
 from benchmarks.served import server_process
 from benchmarks.synthetic import Corpus, Words
+from groundwire.api.ingest.v1.maintenance_service_pb2 import IndexBuildResult
 from groundwire.client import GroundwireClient
+from groundwire.client.long_running import wait_for
 
 CLIENTS = 8
 _LIMIT = 5
@@ -159,9 +161,7 @@ class _Rebuilds:
         with GroundwireClient(self._address) as client:
             while not self._stop.is_set():
                 self._count += 1
-                for _ in client.reindex(collection=COLLECTION):
-                    if self._stop.is_set():
-                        return
+                wait_for(client, client.reindex(collection=COLLECTION), IndexBuildResult)
 
 
 def _longest_stall_ms(log: Path) -> float:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from google.longrunning import operations_pb2_grpc
+
 from groundwire.api.answer.v1 import answer_service_pb2, answer_service_pb2_grpc
 from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import (
@@ -52,6 +54,7 @@ class Stubs:
             retrieve_service_pb2_grpc.RetrieveServiceStub,
             library_service_pb2_grpc.LibraryServiceStub,
             answer_service_pb2_grpc.AnswerServiceStub,
+            operations_pb2_grpc.OperationsStub,
             server_service_pb2_grpc.ServerServiceStub,
         ):
             vars(self).update(vars(stub(channel)))

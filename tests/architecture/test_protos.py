@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from google.api import field_behavior_pb2
+from google.longrunning import operations_proto_pb2 as operations_pb2
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, MethodDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -42,7 +43,8 @@ CALLS = {
         VerifyCitations""",
 }
 STREAMED_REQUESTS = {"UploadDocument"}
-STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "Reindex", "Reembed", "CheckStore", "AskStream"}
+STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "AskStream"}
+LONG = {"Reindex", "Reembed", "CheckStore"}
 READS = re.compile(r"Get|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|Ask")
 UNUSUAL_NAMES = re.compile(r"(?:^|_)(?:avg|num)_|(?:[st]ed|ified)_time$|_at$|_date$")
 CHANGES_IN_A_HEADER = {"UploadDocument": "header"}
@@ -158,9 +160,9 @@ def test_every_response_says_its_bound_and_none_is_above_what_clients_take() -> 
 
 
 def test_what_is_copied_from_googleapis_is_what_python_has() -> None:
-    copied = [file for file in described().file if file.package == "google.rpc"]
-    assert sorted(file.name for file in copied) == ["google/rpc/error_details.proto", "google/rpc/status.proto"]
-    for file, module in zip(sorted(copied, key=lambda file: file.name), (error_details_pb2, status_pb2), strict=True):
+    copied = [file for file in described().file if file.package in {"google.longrunning", "google.rpc"}]
+    modules = (operations_pb2, error_details_pb2, status_pb2)
+    for file, module in zip(sorted(copied, key=lambda file: file.name), modules, strict=True):
         installed = descriptor_pb2.FileDescriptorProto()
         module.DESCRIPTOR.CopyToProto(installed)
         file.ClearField("source_code_info")
@@ -282,7 +284,8 @@ def test_calls_stream_where_the_design_says() -> None:
 def test_every_call_has_its_own_request_and_response() -> None:
     for method in methods():
         assert method.input_type.full_name == f"{method.containing_service.file.package}.{method.name}Request"
-        assert method.output_type.full_name == f"{method.containing_service.file.package}.{method.name}Response"
+        own = f"{method.containing_service.file.package}.{method.name}Response"
+        assert method.output_type.full_name == ("google.longrunning.Operation" if method.name in LONG else own)
 
 
 def test_every_call_that_changes_something_takes_a_request_id() -> None:
@@ -340,7 +343,7 @@ def test_times_and_spans_of_time_are_named_as_such() -> None:
 def test_nothing_is_imported_from_outside_but_standard_types() -> None:
     for file in files():
         for dependency in file.dependencies:
-            standard = ("google/protobuf/", "google/rpc/", "google/api/field_behavior")
+            standard = ("google/protobuf/", "google/rpc/", "google/longrunning/", "google/api/field_behavior")
             assert dependency.name.startswith((*standard, "groundwire/api/")), file.name
 
 

@@ -1,11 +1,13 @@
 """Read-your-writes, reindex, reembed and fsck, as clients and operators use them."""
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
@@ -14,7 +16,13 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.client import GroundwireClient
-from groundwire.kernel.errors import EmbeddingMismatchError, InvalidRequestError
+from groundwire.client.long_running import metadata_of, response_of, wait_for
+from groundwire.kernel.errors import (
+    EmbeddingMismatchError,
+    InvalidRequestError,
+    OperationNotFoundError,
+    RequestIdReusedError,
+)
 from tests.e2e.server import ServerProcess, groundwire
 from tests.stubs import by_id
 
@@ -128,9 +136,49 @@ def test_unknown_collections_are_told(server: ServerProcess) -> None:
 def test_the_same_request_is_done_once(client: GroundwireClient, collection: str) -> None:
     client.ingest_document(collection=collection, source_uri="a.md", text=TEXT)
     request = maintenance_pb.ReindexRequest(collection=collection, request_id=str(uuid.uuid4()))
-    first, second = list(client.reindex.send(request)), list(client.reindex.send(request))
-    assert first[-1] == second[-1]
-    assert [event.WhichOneof("event") for event in second] == ["result"]
+    first, second = client.reindex.send(request), client.reindex.send(request)
+    assert first.name == second.name
+    result = wait_for(client, first, maintenance_pb.IndexBuildResult)
+    assert result.vector_count == 1
+    assert response_of(client.reindex.send(request), maintenance_pb.IndexBuildResult) == result
+    request.collection = "another"
+    client.create_collection(collection="another")
+    with pytest.raises(RequestIdReusedError):
+        client.reindex.send(request)
+
+
+def test_an_operation_is_watched_listed_and_forgotten(
+    server: ServerProcess, client: GroundwireClient, collection: str
+) -> None:
+    client.ingest_document(collection=collection, source_uri="a.md", text=TEXT)
+    begun = groundwire("reindex", "-c", collection, "--no-wait", address=server.address)
+    name = begun.stdout.strip()
+    assert re.fullmatch(r"operations/[0-9a-f-]{36}", name)
+    ended = client.wait_operation(name=name, timeout=Duration(seconds=30))
+    assert ended.done
+    metadata = metadata_of(ended)
+    assert (metadata.method, metadata.collection) == ("Reindex", collection)
+    assert metadata.end_time.ToDatetime() >= metadata.create_time.ToDatetime()
+    assert response_of(ended, maintenance_pb.IndexBuildResult).vector_count == 1
+    other = client.check_store(collection=collection).name
+    assert [each.name for each in client.list_operations(page_size=2).operations] == [other, name]
+    first = client.list_operations(page_size=1)
+    assert [each.name for each in client.list_operations(page_size=1, page_token=first.next_page_token).operations] == [
+        name
+    ]
+    shown = json.loads(groundwire("operations", "get", name, "--json", address=server.address).stdout)
+    assert (shown["state"], shown["method"]) == ("done", "Reindex")
+    assert name in groundwire("operations", "list", address=server.address).stdout
+    client.cancel_operation(name=name)
+    assert client.get_operation(name=name).HasField("response")
+    client.delete_operation(name=name)
+    with pytest.raises(OperationNotFoundError):
+        client.get_operation(name=name)
+    for wrong in ("", "operations/", "operations/1", str(uuid.uuid4())):
+        with pytest.raises(InvalidRequestError):
+            client.get_operation(name=wrong)
+    with pytest.raises(InvalidRequestError):
+        client.list_operations(filter="done")
 
 
 @pytest.mark.requirement("S1-92")

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.api.ingest.v1.maintenance_service_pb2 import StoreReport
 from groundwire.client import GroundwireClient
+from groundwire.client.long_running import wait_for
 from tests.e2e.server import ASKS_ENGINE, ServerProcess
 from tests.faults.shelf import COLLECTION, Shelf
 
@@ -71,7 +73,7 @@ class Life:
         return threads
 
     def check(self) -> list[str]:
-        found = [event.finding for event in self.client.check_store() if event.HasField("finding")]
+        found = list(wait_for(self.client, self.client.check_store(), StoreReport).findings)
         return [f"{finding.kind} {finding.subject}: {finding.message}" for finding in found]
 
     def kill(self) -> None:

@@ -15,7 +15,9 @@ import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
+from groundwire.api.ingest.v1.maintenance_service_pb2 import StoreReport
 from groundwire.client import GroundwireClient
+from groundwire.client.long_running import wait_for
 from groundwire.kernel.errors import GroundwireError, UnavailableError
 from tests.e2e.server import ASKS_ENGINE, ServerProcess
 from tests.faults.power import CutDisk, unavailable
@@ -124,7 +126,7 @@ def test_what_was_acknowledged_is_found_after_a_power_cut(disk: CutDisk, vectors
         everything = {name: list(texts) for name, texts in written.texts.items()}
         with GroundwireClient(server.address, timeout_s=30) as client:
             lost += written.lost(client, everything, time.monotonic())
-            findings = [event.finding for event in client.check_store() if event.HasField("finding")]
+            findings = list(wait_for(client, client.check_store(), StoreReport).findings)
         assert server.stop() == 0
     finally:
         server.kill()

@@ -32,6 +32,8 @@ from groundwire.api.common.v1 import document_pb2, hit_pb2, search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1.maintenance_service_pb2 import IndexBuildResult, StoreReport
+from groundwire.client.long_running import wait_for
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     DocumentNotFoundError,
@@ -259,11 +261,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule(kind=kinds)
     def reindex(self, kind: str) -> None:
-        assert list(self.product.client.reindex(collection=self.names[kind]))
+        client = self.product.client
+        wait_for(client, client.reindex(collection=self.names[kind]), IndexBuildResult)
 
     @rule(kind=kinds)
     def reembed(self, kind: str) -> None:
-        assert list(self.product.client.reembed(collection=self.names[kind]))
+        client = self.product.client
+        wait_for(client, client.reembed(collection=self.names[kind]), IndexBuildResult)
 
     @precondition(lambda self: self.restarts < _RESTARTS)
     @rule()
@@ -281,9 +285,10 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def check_store(self) -> None:
         self.product.sweep()
-        events = list(self.product.client.check_store())
-        assert [event.finding for event in events if event.HasField("finding")] == []
-        assert events[-1].report.consistent
+        client = self.product.client
+        report = wait_for(client, client.check_store(), StoreReport)
+        assert list(report.findings) == []
+        assert report.consistent
 
     @precondition(lambda self: self.restarts < _RESTARTS)
     @rule()

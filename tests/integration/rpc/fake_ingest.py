@@ -8,10 +8,10 @@ from typing import Any
 
 import grpc
 
+from groundwire.api.answer.v1 import answer_service_pb2_grpc as answer_grpc
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
-from groundwire.api.ingest.v1 import maintenance_service_pb2_grpc as maintenance_grpc
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError, StoreUnavailableError
@@ -21,11 +21,11 @@ from tests.stubs import Stubs
 
 NAME = "groundwire.api.ingest.v1.IngestService"
 LIBRARY = "groundwire.api.retrieve.v1.LibraryService"
-MAINTENANCE = "groundwire.api.ingest.v1.MaintenanceService"
+ANSWER = "groundwire.api.answer.v1.AnswerService"
 STREAMS = "groundwire.test.Streams"
 
 
-class Unwritten(maintenance_grpc.MaintenanceServiceServicer):
+class Unwritten(answer_grpc.AnswerServiceServicer):
     """Leaves every method to the generated base class."""
 
 
@@ -132,7 +132,7 @@ def fake_services(servicer: Any) -> list[Service]:
     return [
         Service(NAME, servicer, pb_grpc.add_IngestServiceServicer_to_server),
         Service(LIBRARY, servicer, library_grpc.add_LibraryServiceServicer_to_server),
-        Service(MAINTENANCE, unwritten, maintenance_grpc.add_MaintenanceServiceServicer_to_server),
+        Service(ANSWER, unwritten, answer_grpc.add_AnswerServiceServicer_to_server),
         *streams,
     ]
 

@@ -11,8 +11,8 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.errors import (
     CallCancelledError,
@@ -112,12 +112,12 @@ async def test_a_method_nobody_wrote_is_unimplemented_with_its_name(stub: Any) -
     with pytest.raises(grpc.aio.AioRpcError) as unary:
         await stub.GetStats(library_pb.GetStatsRequest())
     with pytest.raises(grpc.aio.AioRpcError) as streamed:
-        _ = [message async for message in stub.Reindex(maintenance_pb.ReindexRequest())]
+        _ = [message async for message in stub.AskStream(answer_pb.AskStreamRequest())]
 
     assert [error.value.code() for error in (unary, streamed)] == [grpc.StatusCode.UNIMPLEMENTED] * 2
     translated = [from_rpc_error(error.value) for error in (unary, streamed)]
     assert [type(error) for error in translated] == [NotAvailableError] * 2
-    assert [error.metadata["feature"] for error in translated] == ["GetStats", "Reindex"]
+    assert [error.metadata["feature"] for error in translated] == ["GetStats", "AskStream"]
 
 
 async def test_an_unknown_method_is_unimplemented() -> None:

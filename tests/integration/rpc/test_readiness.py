@@ -14,7 +14,7 @@ import structlog
 
 from groundwire.answer.bootstrap import ANSWER
 from groundwire.catalog.database import Database
-from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE
+from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE, OPERATIONS
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.retrieve.bootstrap import LIBRARY, RETRIEVE
@@ -119,7 +119,7 @@ class Model:
 
 
 async def test_each_service_needs_what_its_calls_use(tmp_path: Path) -> None:
-    names = [INGEST, COLLECTIONS, MAINTENANCE, RETRIEVE, LIBRARY, ANSWER]
+    names = [INGEST, COLLECTIONS, MAINTENANCE, OPERATIONS, RETRIEVE, LIBRARY, ANSWER]
     healthy = dict.fromkeys(names, True)
     model, vectors = Model(), MemoryVectorStore()
     with ExitStack() as stack:

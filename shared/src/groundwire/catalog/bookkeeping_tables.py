@@ -33,6 +33,25 @@ requests = Table(
 Index("requests_resource", requests.c.tenant, requests.c.resource_id)
 Index("requests_create_time", requests.c.create_time)
 
+operations = Table(
+    "operations",
+    metadata,
+    key("operation_key"),
+    words("tenant"),
+    words("operation_id"),
+    words("method"),
+    words("collection"),
+    Column("request", LargeBinary, nullable=False),
+    number("cancel_requested", default=0),
+    Column("outcome", LargeBinary, nullable=True),
+    number("create_time"),
+    number("end_time", nullable=True),
+    number("end_steady", nullable=True),
+    UniqueConstraint("tenant", "operation_id"),
+    sqlite_autoincrement=True,
+)
+"""Long work: what was asked for, and its outcome once it has ended."""
+
 uploads = Table(
     "uploads",
     metadata,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from groundwire.cli.operations import finished, no_wait_option
 from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import counted, print_json, print_line
 
@@ -16,22 +17,19 @@ _PREFIX = "STORE_FINDING_KIND_"
 @click.command()
 @click.option("--collection", "-c", default="", help="Collection to check; all and what they share if not given.")
 @click.option("--repair", is_flag=True, help="Make vectors and indexes equal to the catalog.")
+@no_wait_option
 @address_option
 @json_option
-def fsck(collection: str, repair: bool, address: str, as_json: bool) -> None:
+def fsck(collection: str, repair: bool, no_wait: bool, address: str, as_json: bool) -> None:
     """Check a running server's stores; exits with 1 if findings are left."""
-    from groundwire.cli.progress import ProgressBar  # noqa: PLC0415 - --help stays fast
+    from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
 
-    findings: list[dict[str, Any]] = []
-    with connect(address) as client, ProgressBar("starting", quiet=as_json) as display:
-        for event in client.check_store(collection=collection, repair=repair):
-            if event.HasField("report"):
-                report = event.report
-                break
-            if event.HasField("finding"):
-                findings.append(_as_dict(event.finding))
-            else:
-                display.show(event.progress)
+    with connect(address) as client:
+        begun = client.check_store(collection=collection, repair=repair)
+        report = finished(client, begun, pb.StoreReport, no_wait=no_wait, as_json=as_json)
+    if report is None:
+        return
+    findings = [_as_dict(finding) for finding in report.findings]
     left = report.finding_count - report.repaired_count
     if as_json:
         totals = {"checked": report.checked_count, "repaired": report.repaired_count, "left": left}
@@ -39,6 +37,8 @@ def fsck(collection: str, repair: bool, address: str, as_json: bool) -> None:
     else:
         for finding in findings:
             print_line(_line(finding))
+        if report.finding_count > len(findings):
+            print_line(f"and {counted(report.finding_count - len(findings), 'finding')} more")
         repaired = f"{counted(report.repaired_count, 'finding')} repaired, {left} left"
         print_line(f"{counted(report.checked_count, 'chunk')} compared: {repaired if findings else 'nothing is wrong'}")
     if not report.consistent:

@@ -1,5 +1,7 @@
 """The table of calls that the clients offer, one line each."""
 
+from google.longrunning import operations_pb2 as operations_pb
+from google.protobuf import empty_pb2
 from grpc_health.v1 import health_pb2
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
@@ -14,6 +16,7 @@ from groundwire.client.calls import StreamCall, UnaryCall
 _INGEST = "/groundwire.api.ingest.v1.IngestService/"
 _COLLECTION = "/groundwire.api.ingest.v1.CollectionService/"
 _MAINTENANCE = "/groundwire.api.ingest.v1.MaintenanceService/"
+_OPERATIONS = "/google.longrunning.Operations/"
 _LIBRARY = "/groundwire.api.retrieve.v1.LibraryService/"
 _RETRIEVE = "/groundwire.api.retrieve.v1.RetrieveService/"
 _SERVER = "/groundwire.api.server.v1.ServerService/"
@@ -78,11 +81,18 @@ class Contract:
     housekeeping = UnaryCall(
         _MAINTENANCE + "GetHousekeeping", maintenance_pb.GetHousekeepingRequest, maintenance_pb.GetHousekeepingResponse
     )
-    reindex = StreamCall(_MAINTENANCE + "Reindex", maintenance_pb.ReindexRequest, maintenance_pb.ReindexResponse)
-    reembed = StreamCall(_MAINTENANCE + "Reembed", maintenance_pb.ReembedRequest, maintenance_pb.ReembedResponse)
-    check_store = StreamCall(
-        _MAINTENANCE + "CheckStore", maintenance_pb.CheckStoreRequest, maintenance_pb.CheckStoreResponse
+    reindex = UnaryCall(_MAINTENANCE + "Reindex", maintenance_pb.ReindexRequest, operations_pb.Operation)
+    reembed = UnaryCall(_MAINTENANCE + "Reembed", maintenance_pb.ReembedRequest, operations_pb.Operation)
+    check_store = UnaryCall(_MAINTENANCE + "CheckStore", maintenance_pb.CheckStoreRequest, operations_pb.Operation)
+    get_operation = UnaryCall(_OPERATIONS + "GetOperation", operations_pb.GetOperationRequest, operations_pb.Operation)
+    list_operations = UnaryCall(
+        _OPERATIONS + "ListOperations", operations_pb.ListOperationsRequest, operations_pb.ListOperationsResponse
     )
+    wait_operation = UnaryCall(
+        _OPERATIONS + "WaitOperation", operations_pb.WaitOperationRequest, operations_pb.Operation
+    )
+    cancel_operation = UnaryCall(_OPERATIONS + "CancelOperation", operations_pb.CancelOperationRequest, empty_pb2.Empty)
+    delete_operation = UnaryCall(_OPERATIONS + "DeleteOperation", operations_pb.DeleteOperationRequest, empty_pb2.Empty)
 
     retrieve = UnaryCall(_RETRIEVE + "Retrieve", retrieve_pb.RetrieveRequest, retrieve_pb.RetrieveResponse)
     batch_retrieve = UnaryCall(

@@ -6,7 +6,7 @@ GroundwireError
 │  ├─ InvalidFilterError        ├─ InvalidPageTokenError      ├─ DimensionMismatchError
 │  ├─ ResponseTooLargeError     asked for more than one message can hold
 │  └─ the refusals of documents, in groundwire.kernel.document_errors
-├─ NotFoundError                Collection… Document… Chunk… Session…
+├─ NotFoundError                Collection… Document… Chunk… Session… Operation…
 ├─ AlreadyExistsError           RequestIdReused… DuplicateDocument…
 ├─ PreconditionError            EmbeddingMismatch… UnsupportedFilter… SessionExpired…
 │                               SnapshotExpired… StoreMismatch… MissingExtra…
@@ -142,6 +142,13 @@ class SessionNotFoundError(NotFoundError):
 
     reason = "SESSION_NOT_FOUND"
     resource_type = "session"
+
+
+class OperationNotFoundError(NotFoundError):
+    """No such operation, or one that ended long ago."""
+
+    reason = "OPERATION_NOT_FOUND"
+    resource_type = "operation"
 
 
 class AlreadyExistsError(GroundwireError):

@@ -20,8 +20,6 @@ class Work(StrEnum):
     """Lasts as long as the client sends."""
     STREAM = "stream"
     """Lasts as long as the client reads."""
-    OPERATION = "operation"
-    """Maintains a whole store, for hours if need be."""
     HEALTH = "health"
     """Asks for the health once; never refused."""
     WATCH = "watch"
@@ -40,7 +38,6 @@ CALL_LIMITS: Final[Mapping[Work, int]] = MappingProxyType(
         Work.WRITE: 64,
         Work.UPLOAD: 64,
         Work.STREAM: 64,
-        Work.OPERATION: 16,
         Work.WATCH: 1024,
         Work.REFLECTION: 16,
     }
@@ -101,9 +98,14 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "DeleteSession": Method(Work.WRITE),
         "DeleteSessions": Method(Work.WRITE),
         "UploadDocument": Method(Work.UPLOAD, 3600.0),
-        "Reindex": Method(Work.OPERATION, None),
-        "Reembed": Method(Work.OPERATION, None),
-        "CheckStore": Method(Work.OPERATION, None),
+        "Reindex": Method(Work.WRITE),
+        "Reembed": Method(Work.WRITE),
+        "CheckStore": Method(Work.WRITE),
+        "GetOperation": Method(Work.READ),
+        "ListOperations": Method(Work.READ),
+        "CancelOperation": Method(Work.WRITE),
+        "DeleteOperation": Method(Work.WRITE),
+        "WaitOperation": Method(Work.STREAM, 600.0),
         "Check": Method(Work.HEALTH, None),
         "List": Method(Work.HEALTH, None),
         "Watch": Method(Work.WATCH, None),

@@ -11,7 +11,7 @@ from groundwire.answer.bootstrap import ANSWER, AnswerService
 from groundwire.catalog.database import Database
 from groundwire.catalog.probe import CatalogProbe
 from groundwire.ingest import bootstrap as ingest_bootstrap
-from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE
+from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE, OPERATIONS
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError, NotAvailableError, UnavailableError
 from groundwire.kernel.vector_store import VectorStore
@@ -107,7 +107,7 @@ def dependencies_of(engines: Engines, stack: ExitStack) -> list[Dependency]:
     Answer needs the engine and the model because it searches.
     """
     searching, writing = frozenset({INGEST, RETRIEVE, ANSWER}), frozenset({INGEST, COLLECTIONS, ANSWER})
-    every = frozenset({INGEST, COLLECTIONS, MAINTENANCE, RETRIEVE, LIBRARY, ANSWER})
+    every = frozenset({INGEST, COLLECTIONS, MAINTENANCE, OPERATIONS, RETRIEVE, LIBRARY, ANSWER})
     reads = CatalogProbe(engines.catalog.path)
     writes = CatalogProbe(engines.catalog.path, engines.catalog.writer_busy_s)
     stack.callback(reads.close)

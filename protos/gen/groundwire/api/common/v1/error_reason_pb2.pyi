@@ -229,6 +229,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Reserved: this version has no records in files that others may damage, and never sends it.
     """
+    ERROR_REASON_OPERATION_NOT_FOUND: _ErrorReason.ValueType  # 49
+    """NOT_FOUND. There is no such operation, or it ended more than 7 days ago.
+
+    Metadata: `resource`, as in `{"resource": "operations/6f0f…"}`.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed, for programs.
@@ -447,5 +452,10 @@ ERROR_REASON_CORRUPT: ErrorReason.ValueType  # 48
 """NOT_FOUND. What the request names is stored and cannot be read, so that it counts as missing.
 
 Reserved: this version has no records in files that others may damage, and never sends it.
+"""
+ERROR_REASON_OPERATION_NOT_FOUND: ErrorReason.ValueType  # 49
+"""NOT_FOUND. There is no such operation, or it ended more than 7 days ago.
+
+Metadata: `resource`, as in `{"resource": "operations/6f0f…"}`.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

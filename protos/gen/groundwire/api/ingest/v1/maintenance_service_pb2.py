@@ -23,6 +23,7 @@ _sym_db = _symbol_database.Default()
 
 
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
+from google.longrunning import operations_pb2 as google_dot_longrunning_dot_operations__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from groundwire.api.common.v1 import embedding_pb2 as groundwire_dot_api_dot_common_dot_v1_dot_embedding__pb2
@@ -31,7 +32,7 @@ from groundwire.api.ingest.v1 import deletion_pb2 as groundwire_dot_api_dot_inge
 from groundwire.api.ingest.v1 import progress_pb2 as groundwire_dot_api_dot_ingest_dot_v1_dot_progress__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n2groundwire/api/ingest/v1/maintenance_service.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a(groundwire/api/common/v1/embedding.proto\x1a+groundwire/api/common/v1/error_reason.proto\x1a\'groundwire/api/ingest/v1/deletion.proto\x1a\'groundwire/api/ingest/v1/progress.proto\"D\n\x0eReindexRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"\x90\x01\n\x0fReindexResponse\x12\x36\n\x08progress\x18\x01 \x01(\x0b\x32\".groundwire.api.ingest.v1.ProgressH\x00\x12<\n\x06result\x18\x02 \x01(\x0b\x32*.groundwire.api.ingest.v1.IndexBuildResultH\x00\x42\x07\n\x05\x65vent\"D\n\x0eReembedRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"\x90\x01\n\x0fReembedResponse\x12\x36\n\x08progress\x18\x01 \x01(\x0b\x32\".groundwire.api.ingest.v1.ProgressH\x00\x12<\n\x06result\x18\x02 \x01(\x0b\x32*.groundwire.api.ingest.v1.IndexBuildResultH\x00\x42\x07\n\x05\x65vent\"]\n\x11\x43heckStoreRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x14\n\x06repair\x18\x02 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"\xc9\x01\n\x12\x43heckStoreResponse\x12\x36\n\x08progress\x18\x01 \x01(\x0b\x32\".groundwire.api.ingest.v1.ProgressH\x00\x12\x39\n\x07\x66inding\x18\x02 \x01(\x0b\x32&.groundwire.api.ingest.v1.StoreFindingH\x00\x12\x37\n\x06report\x18\x03 \x01(\x0b\x32%.groundwire.api.ingest.v1.StoreReportH\x00\x42\x07\n\x05\x65vent\"\x18\n\x16GetHousekeepingRequest\"\xdc\x01\n\x17GetHousekeepingResponse\x12\x37\n\x04jobs\x18\x01 \x03(\x0b\x32).groundwire.api.ingest.v1.HousekeepingJob\x12?\n\x08\x66\x61ilures\x18\x02 \x03(\x0b\x32-.groundwire.api.ingest.v1.HousekeepingFailure\x12G\n\x14incomplete_deletions\x18\x03 \x03(\x0b\x32).groundwire.api.ingest.v1.DeletionReceipt\"\x80\x01\n\x10IndexBuildResult\x12\x14\n\x0cvector_count\x18\x01 \x01(\x03\x12\x16\n\x0e\x65mbedded_count\x18\x02 \x01(\x03\x12>\n\tembedding\x18\x03 \x01(\x0b\x32+.groundwire.api.common.v1.EmbeddingIdentity\"\x94\x01\n\x0fHousekeepingJob\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\trun_count\x18\x02 \x01(\x03\x12\x15\n\rfailure_count\x18\x03 \x01(\x03\x12\x12\n\ndone_count\x18\x04 \x01(\x03\x12\x35\n\x11last_success_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xf5\x01\n\x13HousekeepingFailure\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x15\n\rfailure_count\x18\x03 \x01(\x03\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\x0bretry_delay\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x06reason\x18\x06 \x01(\x0e\x32%.groundwire.api.common.v1.ErrorReason\x12\x0f\n\x07message\x18\x07 \x01(\t\"\x90\x01\n\x0cStoreFinding\x12\x38\n\x04kind\x18\x01 \x01(\x0e\x32*.groundwire.api.ingest.v1.StoreFindingKind\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x0f\n\x07subject\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x10\n\x08repaired\x18\x05 \x01(\x08\"g\n\x0bStoreReport\x12\x15\n\rchecked_count\x18\x01 \x01(\x03\x12\x15\n\rfinding_count\x18\x02 \x01(\x03\x12\x16\n\x0erepaired_count\x18\x03 \x01(\x03\x12\x12\n\nconsistent\x18\x04 \x01(\x08*\x9a\x05\n\x10StoreFindingKind\x12\"\n\x1eSTORE_FINDING_KIND_UNSPECIFIED\x10\x00\x12%\n!STORE_FINDING_KIND_VECTOR_MISSING\x10\x01\x12&\n\"STORE_FINDING_KIND_VECTOR_ORPHANED\x10\x02\x12&\n\"STORE_FINDING_KIND_PAYLOAD_DIFFERS\x10\x03\x12(\n$STORE_FINDING_KIND_FULL_TEXT_DIFFERS\x10\x04\x12#\n\x1fSTORE_FINDING_KIND_TEXT_DIFFERS\x10\x05\x12,\n(STORE_FINDING_KIND_GENERATION_UNFINISHED\x10\x06\x12%\n!STORE_FINDING_KIND_VECTOR_DIFFERS\x10\x07\x12%\n!STORE_FINDING_KIND_SEARCH_DIFFERS\x10\x08\x12(\n$STORE_FINDING_KIND_EMBEDDING_MISSING\x10\t\x12.\n*STORE_FINDING_KIND_GENERATION_INCONSISTENT\x10\n\x12%\n!STORE_FINDING_KIND_OUTBOX_OVERDUE\x10\x0b\x12\'\n#STORE_FINDING_KIND_REQUEST_REPEATED\x10\x0c\x12)\n%STORE_FINDING_KIND_SESSION_INCOMPLETE\x10\r\x12#\n\x1fSTORE_FINDING_KIND_AUDIT_BROKEN\x10\x0e\x12&\n\"STORE_FINDING_KIND_CATALOG_DAMAGED\x10\x0f\x32\xbb\x03\n\x12MaintenanceService\x12`\n\x07Reindex\x12(.groundwire.api.ingest.v1.ReindexRequest\x1a).groundwire.api.ingest.v1.ReindexResponse0\x01\x12`\n\x07Reembed\x12(.groundwire.api.ingest.v1.ReembedRequest\x1a).groundwire.api.ingest.v1.ReembedResponse0\x01\x12i\n\nCheckStore\x12+.groundwire.api.ingest.v1.CheckStoreRequest\x1a,.groundwire.api.ingest.v1.CheckStoreResponse0\x01\x12v\n\x0fGetHousekeeping\x12\x30.groundwire.api.ingest.v1.GetHousekeepingRequest\x1a\x31.groundwire.api.ingest.v1.GetHousekeepingResponseB]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n2groundwire/api/ingest/v1/maintenance_service.proto\x12\x18groundwire.api.ingest.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a#google/longrunning/operations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a(groundwire/api/common/v1/embedding.proto\x1a+groundwire/api/common/v1/error_reason.proto\x1a\'groundwire/api/ingest/v1/deletion.proto\x1a\'groundwire/api/ingest/v1/progress.proto\"D\n\x0eReindexRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"D\n\x0eReembedRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x18\n\nrequest_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01\"]\n\x11\x43heckStoreRequest\x12\x18\n\ncollection\x18\x01 \x01(\tB\x04\xe2\x41\x01\x01\x12\x14\n\x06repair\x18\x02 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\"\x18\n\x16GetHousekeepingRequest\"\xdc\x01\n\x17GetHousekeepingResponse\x12\x37\n\x04jobs\x18\x01 \x03(\x0b\x32).groundwire.api.ingest.v1.HousekeepingJob\x12?\n\x08\x66\x61ilures\x18\x02 \x03(\x0b\x32-.groundwire.api.ingest.v1.HousekeepingFailure\x12G\n\x14incomplete_deletions\x18\x03 \x03(\x0b\x32).groundwire.api.ingest.v1.DeletionReceipt\"\xe6\x01\n\x11OperationMetadata\x12\x0e\n\x06method\x18\x01 \x01(\t\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x34\n\x08progress\x18\x03 \x01(\x0b\x32\".groundwire.api.ingest.v1.Progress\x12\x18\n\x10\x63\x61ncel_requested\x18\x04 \x01(\x08\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x80\x01\n\x10IndexBuildResult\x12\x14\n\x0cvector_count\x18\x01 \x01(\x03\x12\x16\n\x0e\x65mbedded_count\x18\x02 \x01(\x03\x12>\n\tembedding\x18\x03 \x01(\x0b\x32+.groundwire.api.common.v1.EmbeddingIdentity\"\x94\x01\n\x0fHousekeepingJob\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\trun_count\x18\x02 \x01(\x03\x12\x15\n\rfailure_count\x18\x03 \x01(\x03\x12\x12\n\ndone_count\x18\x04 \x01(\x03\x12\x35\n\x11last_success_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xf5\x01\n\x13HousekeepingFailure\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x15\n\rfailure_count\x18\x03 \x01(\x03\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\x0bretry_delay\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x06reason\x18\x06 \x01(\x0e\x32%.groundwire.api.common.v1.ErrorReason\x12\x0f\n\x07message\x18\x07 \x01(\t\"\x90\x01\n\x0cStoreFinding\x12\x38\n\x04kind\x18\x01 \x01(\x0e\x32*.groundwire.api.ingest.v1.StoreFindingKind\x12\x12\n\ncollection\x18\x02 \x01(\t\x12\x0f\n\x07subject\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x10\n\x08repaired\x18\x05 \x01(\x08\"\xa1\x01\n\x0bStoreReport\x12\x15\n\rchecked_count\x18\x01 \x01(\x03\x12\x15\n\rfinding_count\x18\x02 \x01(\x03\x12\x16\n\x0erepaired_count\x18\x03 \x01(\x03\x12\x12\n\nconsistent\x18\x04 \x01(\x08\x12\x38\n\x08\x66indings\x18\x05 \x03(\x0b\x32&.groundwire.api.ingest.v1.StoreFinding*\x9a\x05\n\x10StoreFindingKind\x12\"\n\x1eSTORE_FINDING_KIND_UNSPECIFIED\x10\x00\x12%\n!STORE_FINDING_KIND_VECTOR_MISSING\x10\x01\x12&\n\"STORE_FINDING_KIND_VECTOR_ORPHANED\x10\x02\x12&\n\"STORE_FINDING_KIND_PAYLOAD_DIFFERS\x10\x03\x12(\n$STORE_FINDING_KIND_FULL_TEXT_DIFFERS\x10\x04\x12#\n\x1fSTORE_FINDING_KIND_TEXT_DIFFERS\x10\x05\x12,\n(STORE_FINDING_KIND_GENERATION_UNFINISHED\x10\x06\x12%\n!STORE_FINDING_KIND_VECTOR_DIFFERS\x10\x07\x12%\n!STORE_FINDING_KIND_SEARCH_DIFFERS\x10\x08\x12(\n$STORE_FINDING_KIND_EMBEDDING_MISSING\x10\t\x12.\n*STORE_FINDING_KIND_GENERATION_INCONSISTENT\x10\n\x12%\n!STORE_FINDING_KIND_OUTBOX_OVERDUE\x10\x0b\x12\'\n#STORE_FINDING_KIND_REQUEST_REPEATED\x10\x0c\x12)\n%STORE_FINDING_KIND_SESSION_INCOMPLETE\x10\r\x12#\n\x1fSTORE_FINDING_KIND_AUDIT_BROKEN\x10\x0e\x12&\n\"STORE_FINDING_KIND_CATALOG_DAMAGED\x10\x0f\x32\x87\x04\n\x12MaintenanceService\x12|\n\x07Reindex\x12(.groundwire.api.ingest.v1.ReindexRequest\x1a\x1d.google.longrunning.Operation\"(\xca\x41%\n\x10IndexBuildResult\x12\x11OperationMetadata\x12|\n\x07Reembed\x12(.groundwire.api.ingest.v1.ReembedRequest\x1a\x1d.google.longrunning.Operation\"(\xca\x41%\n\x10IndexBuildResult\x12\x11OperationMetadata\x12}\n\nCheckStore\x12+.groundwire.api.ingest.v1.CheckStoreRequest\x1a\x1d.google.longrunning.Operation\"#\xca\x41 \n\x0bStoreReport\x12\x11OperationMetadata\x12v\n\x0fGetHousekeeping\x12\x30.groundwire.api.ingest.v1.GetHousekeepingRequest\x1a\x31.groundwire.api.ingest.v1.GetHousekeepingResponseB]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -53,34 +54,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHECKSTOREREQUEST'].fields_by_name['repair']._serialized_options = b'\342A\001\001'
   _globals['_CHECKSTOREREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_CHECKSTOREREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
-  _globals['_STOREFINDINGKIND']._serialized_start=2112
-  _globals['_STOREFINDINGKIND']._serialized_end=2778
-  _globals['_REINDEXREQUEST']._serialized_start=347
-  _globals['_REINDEXREQUEST']._serialized_end=415
-  _globals['_REINDEXRESPONSE']._serialized_start=418
-  _globals['_REINDEXRESPONSE']._serialized_end=562
-  _globals['_REEMBEDREQUEST']._serialized_start=564
-  _globals['_REEMBEDREQUEST']._serialized_end=632
-  _globals['_REEMBEDRESPONSE']._serialized_start=635
-  _globals['_REEMBEDRESPONSE']._serialized_end=779
-  _globals['_CHECKSTOREREQUEST']._serialized_start=781
-  _globals['_CHECKSTOREREQUEST']._serialized_end=874
-  _globals['_CHECKSTORERESPONSE']._serialized_start=877
-  _globals['_CHECKSTORERESPONSE']._serialized_end=1078
-  _globals['_GETHOUSEKEEPINGREQUEST']._serialized_start=1080
-  _globals['_GETHOUSEKEEPINGREQUEST']._serialized_end=1104
-  _globals['_GETHOUSEKEEPINGRESPONSE']._serialized_start=1107
-  _globals['_GETHOUSEKEEPINGRESPONSE']._serialized_end=1327
-  _globals['_INDEXBUILDRESULT']._serialized_start=1330
-  _globals['_INDEXBUILDRESULT']._serialized_end=1458
-  _globals['_HOUSEKEEPINGJOB']._serialized_start=1461
-  _globals['_HOUSEKEEPINGJOB']._serialized_end=1609
-  _globals['_HOUSEKEEPINGFAILURE']._serialized_start=1612
-  _globals['_HOUSEKEEPINGFAILURE']._serialized_end=1857
-  _globals['_STOREFINDING']._serialized_start=1860
-  _globals['_STOREFINDING']._serialized_end=2004
-  _globals['_STOREREPORT']._serialized_start=2006
-  _globals['_STOREREPORT']._serialized_end=2109
-  _globals['_MAINTENANCESERVICE']._serialized_start=2781
-  _globals['_MAINTENANCESERVICE']._serialized_end=3224
+  _globals['_MAINTENANCESERVICE'].methods_by_name['Reindex']._loaded_options = None
+  _globals['_MAINTENANCESERVICE'].methods_by_name['Reindex']._serialized_options = b'\312A%\n\020IndexBuildResult\022\021OperationMetadata'
+  _globals['_MAINTENANCESERVICE'].methods_by_name['Reembed']._loaded_options = None
+  _globals['_MAINTENANCESERVICE'].methods_by_name['Reembed']._serialized_options = b'\312A%\n\020IndexBuildResult\022\021OperationMetadata'
+  _globals['_MAINTENANCESERVICE'].methods_by_name['CheckStore']._loaded_options = None
+  _globals['_MAINTENANCESERVICE'].methods_by_name['CheckStore']._serialized_options = b'\312A \n\013StoreReport\022\021OperationMetadata'
+  _globals['_STOREFINDINGKIND']._serialized_start=1943
+  _globals['_STOREFINDINGKIND']._serialized_end=2609
+  _globals['_REINDEXREQUEST']._serialized_start=384
+  _globals['_REINDEXREQUEST']._serialized_end=452
+  _globals['_REEMBEDREQUEST']._serialized_start=454
+  _globals['_REEMBEDREQUEST']._serialized_end=522
+  _globals['_CHECKSTOREREQUEST']._serialized_start=524
+  _globals['_CHECKSTOREREQUEST']._serialized_end=617
+  _globals['_GETHOUSEKEEPINGREQUEST']._serialized_start=619
+  _globals['_GETHOUSEKEEPINGREQUEST']._serialized_end=643
+  _globals['_GETHOUSEKEEPINGRESPONSE']._serialized_start=646
+  _globals['_GETHOUSEKEEPINGRESPONSE']._serialized_end=866
+  _globals['_OPERATIONMETADATA']._serialized_start=869
+  _globals['_OPERATIONMETADATA']._serialized_end=1099
+  _globals['_INDEXBUILDRESULT']._serialized_start=1102
+  _globals['_INDEXBUILDRESULT']._serialized_end=1230
+  _globals['_HOUSEKEEPINGJOB']._serialized_start=1233
+  _globals['_HOUSEKEEPINGJOB']._serialized_end=1381
+  _globals['_HOUSEKEEPINGFAILURE']._serialized_start=1384
+  _globals['_HOUSEKEEPINGFAILURE']._serialized_end=1629
+  _globals['_STOREFINDING']._serialized_start=1632
+  _globals['_STOREFINDING']._serialized_end=1776
+  _globals['_STOREREPORT']._serialized_start=1779
+  _globals['_STOREREPORT']._serialized_end=1940
+  _globals['_MAINTENANCESERVICE']._serialized_start=2612
+  _globals['_MAINTENANCESERVICE']._serialized_end=3131
 # @@protoc_insertion_point(module_scope)

@@ -120,7 +120,7 @@ class ReindexRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     request_id: _builtins.str
-    """Optional. UUID that makes a retry safe: the same id joins a run that is going on."""
+    """Optional. UUID that makes a retry safe: the same id gets the same operation."""
     def __init__(
         self,
         *,
@@ -136,38 +136,6 @@ class ReindexRequest(_message.Message):
 Global___ReindexRequest: _TypeAlias = ReindexRequest  # noqa: Y015
 
 @_typing.final
-class ReindexResponse(_message.Message):
-    """Response of `MaintenanceService.Reindex`, at most 4 MiB: one message of the server's stream."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PROGRESS_FIELD_NUMBER: _builtins.int
-    RESULT_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def progress(self) -> _progress_pb2.Progress:
-        """How far it is."""
-
-    @_builtins.property
-    def result(self) -> Global___IndexBuildResult:
-        """Comes last, once."""
-
-    def __init__(
-        self,
-        *,
-        progress: _progress_pb2.Progress | None = ...,
-        result: Global___IndexBuildResult | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "progress", b"progress", "result", b"result"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "progress", b"progress", "result", b"result"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "result"]  # noqa: Y015
-    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
-
-Global___ReindexResponse: _TypeAlias = ReindexResponse  # noqa: Y015
-
-@_typing.final
 class ReembedRequest(_message.Message):
     """Request of `MaintenanceService.Reembed`."""
 
@@ -178,7 +146,7 @@ class ReembedRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     request_id: _builtins.str
-    """Optional. UUID that makes a retry safe: the same id joins a run that is going on."""
+    """Optional. UUID that makes a retry safe: the same id gets the same operation."""
     def __init__(
         self,
         *,
@@ -194,38 +162,6 @@ class ReembedRequest(_message.Message):
 Global___ReembedRequest: _TypeAlias = ReembedRequest  # noqa: Y015
 
 @_typing.final
-class ReembedResponse(_message.Message):
-    """Response of `MaintenanceService.Reembed`, at most 4 MiB: one message of the server's stream."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PROGRESS_FIELD_NUMBER: _builtins.int
-    RESULT_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def progress(self) -> _progress_pb2.Progress:
-        """How far it is."""
-
-    @_builtins.property
-    def result(self) -> Global___IndexBuildResult:
-        """Comes last, once."""
-
-    def __init__(
-        self,
-        *,
-        progress: _progress_pb2.Progress | None = ...,
-        result: Global___IndexBuildResult | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "progress", b"progress", "result", b"result"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "progress", b"progress", "result", b"result"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "result"]  # noqa: Y015
-    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
-
-Global___ReembedResponse: _TypeAlias = ReembedResponse  # noqa: Y015
-
-@_typing.final
 class CheckStoreRequest(_message.Message):
     """Request of `MaintenanceService.CheckStore`."""
 
@@ -239,7 +175,7 @@ class CheckStoreRequest(_message.Message):
     repair: _builtins.bool
     """Optional. Repairs what is found, from the catalog."""
     request_id: _builtins.str
-    """Optional. UUID that makes a retry safe."""
+    """Optional. UUID that makes a retry safe: the same id gets the same operation."""
     def __init__(
         self,
         *,
@@ -254,44 +190,6 @@ class CheckStoreRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CheckStoreRequest: _TypeAlias = CheckStoreRequest  # noqa: Y015
-
-@_typing.final
-class CheckStoreResponse(_message.Message):
-    """Response of `MaintenanceService.CheckStore`, at most 4 MiB: one message of the server's stream."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PROGRESS_FIELD_NUMBER: _builtins.int
-    FINDING_FIELD_NUMBER: _builtins.int
-    REPORT_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def progress(self) -> _progress_pb2.Progress:
-        """How far it is."""
-
-    @_builtins.property
-    def finding(self) -> Global___StoreFinding:
-        """Something that is wrong."""
-
-    @_builtins.property
-    def report(self) -> Global___StoreReport:
-        """Comes last, once."""
-
-    def __init__(
-        self,
-        *,
-        progress: _progress_pb2.Progress | None = ...,
-        finding: Global___StoreFinding | None = ...,
-        report: Global___StoreReport | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "finding", b"finding", "progress", b"progress", "report", b"report"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "finding", b"finding", "progress", b"progress", "report", b"report"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["progress", "finding", "report"]  # noqa: Y015
-    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
-
-Global___CheckStoreResponse: _TypeAlias = CheckStoreResponse  # noqa: Y015
 
 @_typing.final
 class GetHousekeepingRequest(_message.Message):
@@ -345,6 +243,54 @@ class GetHousekeepingResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetHousekeepingResponse: _TypeAlias = GetHousekeepingResponse  # noqa: Y015
+
+@_typing.final
+class OperationMetadata(_message.Message):
+    """What is known of an operation, in `Operation.metadata`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METHOD_FIELD_NUMBER: _builtins.int
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    CANCEL_REQUESTED_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    method: _builtins.str
+    """Call that began it: `Reindex`, `Reembed` or `CheckStore`."""
+    collection: _builtins.str
+    """Name of the collection; empty when it concerns all."""
+    cancel_requested: _builtins.bool
+    """Whether it was told to stop."""
+    @_builtins.property
+    def progress(self) -> _progress_pb2.Progress:
+        """How far it is; unset before it has begun and after its end."""
+
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was asked for."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """When it came to its end; unset while it goes on."""
+
+    def __init__(
+        self,
+        *,
+        method: _builtins.str = ...,
+        collection: _builtins.str = ...,
+        progress: _progress_pb2.Progress | None = ...,
+        cancel_requested: _builtins.bool = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "end_time", b"end_time", "progress", b"progress"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "collection", b"collection", "create_time", b"create_time", "end_time", b"end_time", "method", b"method", "progress", b"progress"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OperationMetadata: _TypeAlias = OperationMetadata  # noqa: Y015
 
 @_typing.final
 class IndexBuildResult(_message.Message):
@@ -520,6 +466,7 @@ class StoreReport(_message.Message):
     FINDING_COUNT_FIELD_NUMBER: _builtins.int
     REPAIRED_COUNT_FIELD_NUMBER: _builtins.int
     CONSISTENT_FIELD_NUMBER: _builtins.int
+    FINDINGS_FIELD_NUMBER: _builtins.int
     checked_count: _builtins.int
     """Chunks compared."""
     finding_count: _builtins.int
@@ -528,6 +475,10 @@ class StoreReport(_message.Message):
     """Findings that were repaired."""
     consistent: _builtins.bool
     """Nothing was found, or all of it was repaired."""
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoreFinding]:
+        """The findings in the order in which they were made, the first 1,000."""
+
     def __init__(
         self,
         *,
@@ -535,10 +486,11 @@ class StoreReport(_message.Message):
         finding_count: _builtins.int = ...,
         repaired_count: _builtins.int = ...,
         consistent: _builtins.bool = ...,
+        findings: _abc.Iterable[Global___StoreFinding] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["checked_count", b"checked_count", "consistent", b"consistent", "finding_count", b"finding_count", "repaired_count", b"repaired_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checked_count", b"checked_count", "consistent", b"consistent", "finding_count", b"finding_count", "findings", b"findings", "repaired_count", b"repaired_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from google.longrunning import operations_pb2 as google_dot_longrunning_dot_operations__pb2
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -28,6 +29,11 @@ if _version_not_supported:
 class MaintenanceServiceStub:
     """Builds indexes anew, moves collections to another model, and compares the stores with the catalog. For operators.
 
+    This work takes as long as it takes. It is an operation of `google.longrunning.Operations`, which goes on whether or
+    not anybody watches, also after a restart of the server, until it is done or cancelled. `GetOperation` says how far
+    it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
+    that do the same at the same time share one run, which ends when all of them were cancelled.
+
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
     collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
@@ -38,20 +44,20 @@ class MaintenanceServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.Reindex = channel.unary_stream(
+        self.Reindex = channel.unary_unary(
                 '/groundwire.api.ingest.v1.MaintenanceService/Reindex',
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReindexRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReindexResponse.FromString,
+                response_deserializer=google_dot_longrunning_dot_operations__pb2.Operation.FromString,
                 _registered_method=True)
-        self.Reembed = channel.unary_stream(
+        self.Reembed = channel.unary_unary(
                 '/groundwire.api.ingest.v1.MaintenanceService/Reembed',
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReembedRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReembedResponse.FromString,
+                response_deserializer=google_dot_longrunning_dot_operations__pb2.Operation.FromString,
                 _registered_method=True)
-        self.CheckStore = channel.unary_stream(
+        self.CheckStore = channel.unary_unary(
                 '/groundwire.api.ingest.v1.MaintenanceService/CheckStore',
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.CheckStoreRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.CheckStoreResponse.FromString,
+                response_deserializer=google_dot_longrunning_dot_operations__pb2.Operation.FromString,
                 _registered_method=True)
         self.GetHousekeeping = channel.unary_unary(
                 '/groundwire.api.ingest.v1.MaintenanceService/GetHousekeeping',
@@ -63,15 +69,21 @@ class MaintenanceServiceStub:
 class MaintenanceServiceServicer:
     """Builds indexes anew, moves collections to another model, and compares the stores with the catalog. For operators.
 
+    This work takes as long as it takes. It is an operation of `google.longrunning.Operations`, which goes on whether or
+    not anybody watches, also after a restart of the server, until it is done or cancelled. `GetOperation` says how far
+    it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
+    that do the same at the same time share one run, which ends when all of them were cancelled.
+
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
     collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def Reindex(self, request, context):
-        """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
-        serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
+        """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep serving.
+        Cancelled it changes nothing. The operation's response is an `IndexBuildResult`.
 
-        Errors: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a vector.
+        Errors of the operation: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a
+        vector.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -79,17 +91,18 @@ class MaintenanceServiceServicer:
 
     def Reembed(self, request, context):
         """Embeds a collection with the server's model and moves over when complete, while the old vectors keep serving.
-        Vectors that were made are kept: a run that was cut off goes on where it was. Safe to retry.
+        Vectors that were made are kept: a run that was cut off goes on where it was. The operation's response is an
+        `IndexBuildResult`.
 
-        Errors: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+        Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CheckStore(self, request, context):
-        """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
-        report. Works while everything else goes on. What cannot be made from the catalog stays a finding. Safe to retry.
+        """Compares the stores with the catalog, both ways, and repairs them if told to. Works while everything else goes on.
+        What cannot be made from the catalog stays a finding. The operation's response is a `StoreReport`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -106,20 +119,20 @@ class MaintenanceServiceServicer:
 
 def add_MaintenanceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'Reindex': grpc.unary_stream_rpc_method_handler(
+            'Reindex': grpc.unary_unary_rpc_method_handler(
                     servicer.Reindex,
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReindexRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReindexResponse.SerializeToString,
+                    response_serializer=google_dot_longrunning_dot_operations__pb2.Operation.SerializeToString,
             ),
-            'Reembed': grpc.unary_stream_rpc_method_handler(
+            'Reembed': grpc.unary_unary_rpc_method_handler(
                     servicer.Reembed,
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReembedRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReembedResponse.SerializeToString,
+                    response_serializer=google_dot_longrunning_dot_operations__pb2.Operation.SerializeToString,
             ),
-            'CheckStore': grpc.unary_stream_rpc_method_handler(
+            'CheckStore': grpc.unary_unary_rpc_method_handler(
                     servicer.CheckStore,
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.CheckStoreRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.CheckStoreResponse.SerializeToString,
+                    response_serializer=google_dot_longrunning_dot_operations__pb2.Operation.SerializeToString,
             ),
             'GetHousekeeping': grpc.unary_unary_rpc_method_handler(
                     servicer.GetHousekeeping,
@@ -137,6 +150,11 @@ def add_MaintenanceServiceServicer_to_server(servicer, server):
 class MaintenanceService:
     """Builds indexes anew, moves collections to another model, and compares the stores with the catalog. For operators.
 
+    This work takes as long as it takes. It is an operation of `google.longrunning.Operations`, which goes on whether or
+    not anybody watches, also after a restart of the server, until it is done or cancelled. `GetOperation` says how far
+    it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
+    that do the same at the same time share one run, which ends when all of them were cancelled.
+
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
     collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
@@ -152,12 +170,12 @@ class MaintenanceService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_stream(
+        return grpc.experimental.unary_unary(
             request,
             target,
             '/groundwire.api.ingest.v1.MaintenanceService/Reindex',
             groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReindexRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReindexResponse.FromString,
+            google_dot_longrunning_dot_operations__pb2.Operation.FromString,
             options,
             channel_credentials,
             insecure,
@@ -179,12 +197,12 @@ class MaintenanceService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_stream(
+        return grpc.experimental.unary_unary(
             request,
             target,
             '/groundwire.api.ingest.v1.MaintenanceService/Reembed',
             groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReembedRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.ReembedResponse.FromString,
+            google_dot_longrunning_dot_operations__pb2.Operation.FromString,
             options,
             channel_credentials,
             insecure,
@@ -206,12 +224,12 @@ class MaintenanceService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_stream(
+        return grpc.experimental.unary_unary(
             request,
             target,
             '/groundwire.api.ingest.v1.MaintenanceService/CheckStore',
             groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.CheckStoreRequest.SerializeToString,
-            groundwire_dot_api_dot_ingest_dot_v1_dot_maintenance__service__pb2.CheckStoreResponse.FromString,
+            google_dot_longrunning_dot_operations__pb2.Operation.FromString,
             options,
             channel_credentials,
             insecure,

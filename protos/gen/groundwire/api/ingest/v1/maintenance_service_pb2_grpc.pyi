@@ -4,6 +4,7 @@ isort:skip_file
 The service that maintains what is stored."""
 
 from collections import abc as _abc
+from google.longrunning import operations_pb2 as _operations_pb2
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as _maintenance_service_pb2
 from grpc import aio as _aio
 import abc as _abc_1
@@ -29,6 +30,11 @@ GRPC_VERSION: str
 class MaintenanceServiceStub:
     """Builds indexes anew, moves collections to another model, and compares the stores with the catalog. For operators.
 
+    This work takes as long as it takes. It is an operation of `google.longrunning.Operations`, which goes on whether or
+    not anybody watches, also after a restart of the server, until it is done or cancelled. `GetOperation` says how far
+    it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
+    that do the same at the same time share one run, which ends when all of them were cancelled.
+
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
     collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
@@ -37,21 +43,23 @@ class MaintenanceServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> MaintenanceServiceAsyncStub: ...
-    Reindex: _grpc.UnaryStreamMultiCallable[_maintenance_service_pb2.ReindexRequest, _maintenance_service_pb2.ReindexResponse]
-    """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
-    serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
+    Reindex: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.ReindexRequest, _operations_pb2.Operation]
+    """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep serving.
+    Cancelled it changes nothing. The operation's response is an `IndexBuildResult`.
 
-    Errors: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a vector.
+    Errors of the operation: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a
+    vector.
     """
-    Reembed: _grpc.UnaryStreamMultiCallable[_maintenance_service_pb2.ReembedRequest, _maintenance_service_pb2.ReembedResponse]
+    Reembed: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.ReembedRequest, _operations_pb2.Operation]
     """Embeds a collection with the server's model and moves over when complete, while the old vectors keep serving.
-    Vectors that were made are kept: a run that was cut off goes on where it was. Safe to retry.
+    Vectors that were made are kept: a run that was cut off goes on where it was. The operation's response is an
+    `IndexBuildResult`.
 
-    Errors: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+    Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
     """
-    CheckStore: _grpc.UnaryStreamMultiCallable[_maintenance_service_pb2.CheckStoreRequest, _maintenance_service_pb2.CheckStoreResponse]
-    """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
-    report. Works while everything else goes on. What cannot be made from the catalog stays a finding. Safe to retry.
+    CheckStore: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.CheckStoreRequest, _operations_pb2.Operation]
+    """Compares the stores with the catalog, both ways, and repairs them if told to. Works while everything else goes on.
+    What cannot be made from the catalog stays a finding. The operation's response is a `StoreReport`.
     """
     GetHousekeeping: _grpc.UnaryUnaryMultiCallable[_maintenance_service_pb2.GetHousekeepingRequest, _maintenance_service_pb2.GetHousekeepingResponse]
     """Returns what runs behind the calls (deletions in the vector engine, rebuilds of indexes, retention), and what of
@@ -62,26 +70,33 @@ class MaintenanceServiceStub:
 class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
     """Builds indexes anew, moves collections to another model, and compares the stores with the catalog. For operators.
 
+    This work takes as long as it takes. It is an operation of `google.longrunning.Operations`, which goes on whether or
+    not anybody watches, also after a restart of the server, until it is done or cancelled. `GetOperation` says how far
+    it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
+    that do the same at the same time share one run, which ends when all of them were cancelled.
+
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
     collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
-    Reindex: _aio.UnaryStreamMultiCallable[_maintenance_service_pb2.ReindexRequest, _maintenance_service_pb2.ReindexResponse]  # type: ignore[assignment]
-    """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
-    serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
+    Reindex: _aio.UnaryUnaryMultiCallable[_maintenance_service_pb2.ReindexRequest, _operations_pb2.Operation]  # type: ignore[assignment]
+    """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep serving.
+    Cancelled it changes nothing. The operation's response is an `IndexBuildResult`.
 
-    Errors: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a vector.
+    Errors of the operation: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a
+    vector.
     """
-    Reembed: _aio.UnaryStreamMultiCallable[_maintenance_service_pb2.ReembedRequest, _maintenance_service_pb2.ReembedResponse]  # type: ignore[assignment]
+    Reembed: _aio.UnaryUnaryMultiCallable[_maintenance_service_pb2.ReembedRequest, _operations_pb2.Operation]  # type: ignore[assignment]
     """Embeds a collection with the server's model and moves over when complete, while the old vectors keep serving.
-    Vectors that were made are kept: a run that was cut off goes on where it was. Safe to retry.
+    Vectors that were made are kept: a run that was cut off goes on where it was. The operation's response is an
+    `IndexBuildResult`.
 
-    Errors: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+    Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
     """
-    CheckStore: _aio.UnaryStreamMultiCallable[_maintenance_service_pb2.CheckStoreRequest, _maintenance_service_pb2.CheckStoreResponse]  # type: ignore[assignment]
-    """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
-    report. Works while everything else goes on. What cannot be made from the catalog stays a finding. Safe to retry.
+    CheckStore: _aio.UnaryUnaryMultiCallable[_maintenance_service_pb2.CheckStoreRequest, _operations_pb2.Operation]  # type: ignore[assignment]
+    """Compares the stores with the catalog, both ways, and repairs them if told to. Works while everything else goes on.
+    What cannot be made from the catalog stays a finding. The operation's response is a `StoreReport`.
     """
     GetHousekeeping: _aio.UnaryUnaryMultiCallable[_maintenance_service_pb2.GetHousekeepingRequest, _maintenance_service_pb2.GetHousekeepingResponse]  # type: ignore[assignment]
     """Returns what runs behind the calls (deletions in the vector engine, rebuilds of indexes, retention), and what of
@@ -90,6 +105,11 @@ class MaintenanceServiceAsyncStub(MaintenanceServiceStub):
 
 class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
     """Builds indexes anew, moves collections to another model, and compares the stores with the catalog. For operators.
+
+    This work takes as long as it takes. It is an operation of `google.longrunning.Operations`, which goes on whether or
+    not anybody watches, also after a restart of the server, until it is done or cancelled. `GetOperation` says how far
+    it is (`OperationMetadata`), `WaitOperation` waits for its end. A finished operation is kept for 7 days. Operations
+    that do the same at the same time share one run, which ends when all of them were cancelled.
 
     All calls may return INVALID_ARGUMENT, RESOURCE_EXHAUSTED with OVERLOADED, UNAVAILABLE and DEADLINE_EXCEEDED; a missing
     collection is NOT_FOUND with COLLECTION_NOT_FOUND. Comments on calls name further errors only.
@@ -100,11 +120,12 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _maintenance_service_pb2.ReindexRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_maintenance_service_pb2.ReindexResponse], _abc.AsyncIterator[_maintenance_service_pb2.ReindexResponse]]:
-        """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep
-        serving. A run that is going on is joined; cancelled by its last caller it changes nothing. Safe to retry.
+    ) -> _typing.Union[_operations_pb2.Operation, _abc.Awaitable[_operations_pb2.Operation]]:
+        """Builds the indexes of a collection anew from the catalog, embedding nothing, while the old ones keep serving.
+        Cancelled it changes nothing. The operation's response is an `IndexBuildResult`.
 
-        Errors: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a vector.
+        Errors of the operation: ABORTED while the collection is being embedded anew; DATA_LOSS when the catalog lacks a
+        vector.
         """
 
     @_abc_1.abstractmethod
@@ -112,11 +133,12 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _maintenance_service_pb2.ReembedRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_maintenance_service_pb2.ReembedResponse], _abc.AsyncIterator[_maintenance_service_pb2.ReembedResponse]]:
+    ) -> _typing.Union[_operations_pb2.Operation, _abc.Awaitable[_operations_pb2.Operation]]:
         """Embeds a collection with the server's model and moves over when complete, while the old vectors keep serving.
-        Vectors that were made are kept: a run that was cut off goes on where it was. Safe to retry.
+        Vectors that were made are kept: a run that was cut off goes on where it was. The operation's response is an
+        `IndexBuildResult`.
 
-        Errors: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
+        Errors of the operation: ABORTED while the collection is being reindexed; UNAVAILABLE when the model does not answer.
         """
 
     @_abc_1.abstractmethod
@@ -124,9 +146,9 @@ class MaintenanceServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _maintenance_service_pb2.CheckStoreRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_abc.Iterator[_maintenance_service_pb2.CheckStoreResponse], _abc.AsyncIterator[_maintenance_service_pb2.CheckStoreResponse]]:
-        """Compares the stores with the catalog, both ways, and repairs them if told to. Streams findings, last a
-        report. Works while everything else goes on. What cannot be made from the catalog stays a finding. Safe to retry.
+    ) -> _typing.Union[_operations_pb2.Operation, _abc.Awaitable[_operations_pb2.Operation]]:
+        """Compares the stores with the catalog, both ways, and repairs them if told to. Works while everything else goes on.
+        What cannot be made from the catalog stays a finding. The operation's response is a `StoreReport`.
         """
 
     @_abc_1.abstractmethod

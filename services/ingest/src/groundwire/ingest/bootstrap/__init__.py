@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+from google.longrunning import operations_pb2_grpc
+
 from groundwire.api.ingest.v1 import collection_service_pb2_grpc, ingest_service_pb2_grpc, maintenance_service_pb2_grpc
 from groundwire.catalog.collection_positions import CollectionPositions
 from groundwire.catalog.database import Database
 from groundwire.catalog.expired_generations import ExpiredGenerations
+from groundwire.catalog.operations import Operations as StoredOperations
 from groundwire.catalog.uploads import Uploads
 from groundwire.ingest.adapters.parser_pool import ParserPool
 from groundwire.ingest.adapters.staged_upload import StagingFolder
@@ -21,7 +24,7 @@ from groundwire.ingest.operations import OperationParts, Operations
 from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.rebuild_index import RebuildIndex
 from groundwire.ingest.receive_upload import ReceiveUpload
-from groundwire.ingest.servicer import CollectionServicer, IngestServicer, MaintenanceServicer
+from groundwire.ingest.servicer import CollectionServicer, IngestServicer, MaintenanceServicer, OperationsServicer
 from groundwire.ingest.servicer.calls import Calls, UseCases
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
 from groundwire.ingest.servicer.operation_calls import OperationCalls
@@ -46,11 +49,12 @@ from groundwire.vectorstores.engine_names import engine_name
 INGEST = "groundwire.api.ingest.v1.IngestService"
 COLLECTIONS = "groundwire.api.ingest.v1.CollectionService"
 MAINTENANCE = "groundwire.api.ingest.v1.MaintenanceService"
+OPERATIONS = "google.longrunning.Operations"
 STAGING_FOLDER = "staging"
 PAGE_TOKEN_KEY_FILE = "page-token.key"  # noqa: S105 - the name of a file
 _FIND_LOST_S = 30.0
-_WAITING_OPERATIONS = 16
-"""Calls that may wait for long work at a time; further ones wait for their turn."""
+_OPERATIONS_AT_A_TIME = 16
+"""Long work that is done at a time; more waits for its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class IngestService:
     servicer: IngestServicer
     collection_servicer: CollectionServicer
     maintenance_servicer: MaintenanceServicer
+    operations_servicer: OperationsServicer
     use_cases: UseCases
     housekeeping: Housekeeping
     sweep: SweepLeftovers
@@ -82,6 +87,7 @@ class IngestService:
                 self.maintenance_servicer,
                 maintenance_service_pb2_grpc.add_MaintenanceServiceServicer_to_server,
             ),
+            Service(OPERATIONS, self.operations_servicer, operations_pb2_grpc.add_OperationsServicer_to_server),
         ]
 
     def start(self) -> None:
@@ -89,6 +95,7 @@ class IngestService:
         self.parser.start()
         self.recover()
         self.housekeeping.start()
+        self.operations.resume()
 
     def recover(self) -> None:
         """Take back what a dead process left half written, and find out what the engine has lost meanwhile."""
@@ -130,7 +137,7 @@ def build(
     ingest = ingest_document(base, parser, after_write)
     pools = Pools.beside(workers, settings.concurrent_documents)
     operations = OperationCalls(
-        _operations(base, housekeeping), base.remember, Workers(_WAITING_OPERATIONS, "operation")
+        _operations(base, housekeeping), StoredOperations(catalog, base.clock), base.remember, _OPERATIONS_AT_A_TIME
     )
     changes = _changes(base, ingest, housekeeping)
     key = load_key(base.folder / PAGE_TOKEN_KEY_FILE)
@@ -138,7 +145,8 @@ def build(
     return IngestService(
         servicer,
         CollectionServicer(_collection_calls(base, changes, PageTokens(key)), pools),
-        MaintenanceServicer(operations, housekeeping, base.deletions, pools.reads),
+        MaintenanceServicer(operations, housekeeping, base.deletions, pools),
+        OperationsServicer(operations, pools, PageTokens(key)),
         servicer.calls.use,
         housekeeping,
         sweep,

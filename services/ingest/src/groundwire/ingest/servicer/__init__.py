@@ -1,11 +1,14 @@
 """gRPC edge of the ingest services."""
 # ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from google.longrunning import operations_pb2, operations_pb2_grpc
+from google.protobuf import empty_pb2
 from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
@@ -23,14 +26,17 @@ from groundwire.ingest.servicer.pools import Pools
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.wire.operations import to_failure_message, to_job_messages
 from groundwire.ingest.wire.responses import to_deletion_receipt
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc import request_context
-from groundwire.rpc.workers import Workers
+from groundwire.rpc.pagination import PageTokens, page_size
 
 RequestT = TypeVar("RequestT")
 MessageT = TypeVar("MessageT", bound=Message)
 ResponseT = TypeVar("ResponseT")
 
 _DELETIONS_SHOWN = 100
+_LONGEST_WAIT_S = 600.0
+_ANSWER_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -132,43 +138,31 @@ class CollectionServicer(collections_grpc.CollectionServiceServicer):
 
 @dataclass(frozen=True)
 class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
-    """Long work runs in threads of its own."""
+    """Begins long work, and says what goes on behind the calls."""
 
     calls: OperationCalls
     housekeeping: Housekeeping
     deletions: Deletions
-    reads: Workers
+    pools: Pools
 
-    async def Reindex(
-        self, request: maintenance_pb.ReindexRequest, context: Any
-    ) -> AsyncGenerator[maintenance_pb.ReindexResponse, None]:
-        """Build the indexes of a collection anew, telling how far it is."""
-        async with aclosing(self.calls.reindex(request)) as events:
-            async for event in events:
-                yield event
+    async def Reindex(self, request: maintenance_pb.ReindexRequest, context: Any) -> operations_pb2.Operation:
+        """Begin to build the indexes of a collection anew."""
+        return await self.pools.changes.run(request_context.current().budget, self.calls.reindex, request)
 
-    async def Reembed(
-        self, request: maintenance_pb.ReembedRequest, context: Any
-    ) -> AsyncGenerator[maintenance_pb.ReembedResponse, None]:
-        """Embed a collection anew, telling how far it is."""
-        async with aclosing(self.calls.reembed(request)) as events:
-            async for event in events:
-                yield event
+    async def Reembed(self, request: maintenance_pb.ReembedRequest, context: Any) -> operations_pb2.Operation:
+        """Begin to embed a collection anew."""
+        return await self.pools.changes.run(request_context.current().budget, self.calls.reembed, request)
 
-    async def CheckStore(
-        self, request: maintenance_pb.CheckStoreRequest, context: Any
-    ) -> AsyncGenerator[maintenance_pb.CheckStoreResponse, None]:
-        """Compare the stores with the catalog, telling what is wrong."""
-        async with aclosing(self.calls.check(request)) as events:
-            async for event in events:
-                yield event
+    async def CheckStore(self, request: maintenance_pb.CheckStoreRequest, context: Any) -> operations_pb2.Operation:
+        """Begin to compare the stores with the catalog."""
+        return await self.pools.changes.run(request_context.current().budget, self.calls.check, request)
 
     async def GetHousekeeping(
         self, request: maintenance_pb.GetHousekeepingRequest, context: Any
     ) -> maintenance_pb.GetHousekeepingResponse:
         """Return what runs behind the calls, and what of it fails."""
         tenant = request_context.current().tenant
-        incomplete = await self.reads.run(
+        incomplete = await self.pools.reads.run(
             request_context.current().budget, lambda count: self.deletions.incomplete(tenant, count), _DELETIONS_SHOWN
         )
         return maintenance_pb.GetHousekeepingResponse(
@@ -176,3 +170,60 @@ class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
             failures=[to_failure_message(failure) for failure in self.housekeeping.failures(tenant)],
             incomplete_deletions=[to_deletion_receipt(each) for each in incomplete],
         )
+
+
+@dataclass(frozen=True)
+class OperationsServicer(operations_pb2_grpc.OperationsServicer):  # type: ignore[misc] # ships no types
+    """The standard service of long work."""
+
+    calls: OperationCalls
+    pools: Pools
+    tokens: PageTokens
+
+    async def GetOperation(self, request: operations_pb2.GetOperationRequest, context: Any) -> operations_pb2.Operation:
+        """Return an operation as it is now."""
+        return await self.pools.reads.run(request_context.current().budget, self.calls.get, request.name)
+
+    async def ListOperations(
+        self, request: operations_pb2.ListOperationsRequest, context: Any
+    ) -> operations_pb2.ListOperationsResponse:
+        """Return a page of operations, newest first."""
+        if request.name not in {"", "operations"}:
+            raise InvalidRequestError.of("name", "must be operations or empty")
+        if request.filter:
+            raise InvalidRequestError.of("filter", "must be empty: operations are not filtered")
+        current, size = request_context.current(), page_size(request.page_size)
+        position = self.tokens.read(request.page_token, tenant=current.tenant, request=request)
+        before = None if position is None else int(position[0])
+        found, more = await self.pools.reads.run(current.budget, self.calls.page, before, size)
+        token = self.tokens.next_token(None if more is None else (more,), tenant=current.tenant, request=request)
+        return operations_pb2.ListOperationsResponse(operations=found, next_page_token=token)
+
+    async def CancelOperation(self, request: operations_pb2.CancelOperationRequest, context: Any) -> empty_pb2.Empty:
+        """Tell an operation to stop."""
+        await self.pools.changes.run(request_context.current().budget, self.calls.cancel, request.name)
+        return empty_pb2.Empty()
+
+    async def DeleteOperation(self, request: operations_pb2.DeleteOperationRequest, context: Any) -> empty_pb2.Empty:
+        """Forget an operation that has ended."""
+        await self.pools.changes.run(request_context.current().budget, self.calls.delete, request.name)
+        return empty_pb2.Empty()
+
+    async def WaitOperation(
+        self, request: operations_pb2.WaitOperationRequest, context: Any
+    ) -> operations_pb2.Operation:
+        """Return an operation at its end, or as it is after `timeout` or shortly before the deadline of the call."""
+        budget = request_context.current().budget
+        await self.pools.reads.run(budget, self.calls.get, request.name)
+        limits_s = [_LONGEST_WAIT_S]
+        if request.HasField("timeout"):
+            limits_s.append(request.timeout.ToTimedelta().total_seconds())
+        left_s = budget.remaining_s()
+        if left_s is not None:
+            limits_s.append(left_s - _ANSWER_S)
+        ended = self.calls.end_of(request.name)
+        if ended is not None:
+            # Holds no thread: those who watch must not keep others from being answered.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(ended)), max(0.0, min(limits_s)))
+        return await self.pools.reads.run(budget, self.calls.get, request.name)

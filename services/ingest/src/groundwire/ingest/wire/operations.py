@@ -1,13 +1,61 @@
 """Translate between long work on stores and the messages of the contract."""
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Mapping, Sequence
+
+from google.longrunning import operations_pb2
 
 from groundwire.api.common.v1 import error_reason_pb2
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
+from groundwire.catalog.operations import Operation
+from groundwire.ingest.domain.ingesting import Progress
 from groundwire.ingest.domain.operating import IndexBuilt, StoreReport
 from groundwire.ingest.housekeeping import Failure, JobFigures
+from groundwire.ingest.wire.responses import to_progress
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.store_findings import StoreFinding
 from groundwire.rpc.document_messages import to_identity_message
+from groundwire.rpc.times import to_timestamp
+
+MAX_FINDINGS = 1000
+"""Findings that the report of a check shows; it counts them all."""
+_COLLECTION_OF_OPERATIONS = "operations/"
+
+
+def operation_name(operation: Operation) -> str:
+    """Return the name that calls know an operation by."""
+    return f"{_COLLECTION_OF_OPERATIONS}{operation.operation_id}"
+
+
+def operation_id_of(name: str) -> str:
+    """Return the id of the operation of this name.
+
+    Raises:
+        InvalidRequestError: it is no name of an operation.
+    """
+    try:
+        if name.startswith(_COLLECTION_OF_OPERATIONS):
+            return str(uuid.UUID(name.removeprefix(_COLLECTION_OF_OPERATIONS)))
+    except ValueError:
+        pass
+    raise InvalidRequestError.of("name", "must be operations/ and a UUID")
+
+
+def to_operation(operation: Operation, progress: Progress | None) -> operations_pb2.Operation:
+    """Return the message of an operation."""
+    message = operations_pb2.Operation(name=operation_name(operation))
+    if operation.outcome is not None:
+        message.MergeFromString(operation.outcome)
+    metadata = pb.OperationMetadata(
+        method=operation.method,
+        collection=operation.collection,
+        progress=None if progress is None or message.done else to_progress(progress),
+        cancel_requested=operation.cancel_requested,
+        create_time=to_timestamp(operation.create_time),
+        end_time=None if operation.end_time is None else to_timestamp(operation.end_time),
+    )
+    message.metadata.Pack(metadata)
+    return message
 
 
 def to_index_build_result(built: IndexBuilt) -> pb.IndexBuildResult:
@@ -30,13 +78,14 @@ def to_finding_message(finding: StoreFinding) -> pb.StoreFinding:
     )
 
 
-def to_report_message(report: StoreReport) -> pb.StoreReport:
-    """Return the message of what a check found in all."""
+def to_report_message(report: StoreReport, findings: Sequence[StoreFinding]) -> pb.StoreReport:
+    """Return the message of what a check found in all; `findings` are the first of them."""
     return pb.StoreReport(
         checked_count=report.checked,
         finding_count=report.findings,
         repaired_count=report.repaired,
         consistent=report.repaired == report.findings,
+        findings=[to_finding_message(finding) for finding in findings],
     )
 
 

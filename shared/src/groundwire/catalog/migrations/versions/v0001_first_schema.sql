@@ -134,6 +134,21 @@ CREATE INDEX requests_resource ON requests (tenant, resource_id)
 
 CREATE INDEX requests_create_time ON requests (create_time)
 
+CREATE TABLE operations (
+    operation_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    operation_id TEXT NOT NULL,
+    method TEXT NOT NULL,
+    collection TEXT NOT NULL,
+    request BLOB NOT NULL,
+    cancel_requested INTEGER DEFAULT 0 NOT NULL,
+    outcome BLOB,
+    create_time INTEGER NOT NULL,
+    end_time INTEGER,
+    end_steady INTEGER,
+    UNIQUE (tenant, operation_id)
+)
+
 CREATE TABLE sessions (
     session_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     tenant TEXT NOT NULL,

@@ -1,0 +1,162 @@
+"""Long work: what was asked for, and how it ended. It outlives the process that does it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+
+from groundwire.catalog.bookkeeping_tables import operations
+from groundwire.catalog.database import Database
+from groundwire.catalog.generations import Receipted
+from groundwire.catalog.ledger import settle
+from groundwire.kernel.clock import Clock, epoch_ms, from_epoch_ms
+from groundwire.kernel.errors import OperationNotFoundError, PreconditionError
+
+KEPT = timedelta(days=7)
+"""How long an operation can be read after its end, while the catalog is served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Long work; `request` and `outcome` are serialised messages, `outcome` is None while it goes on.
+
+    `place` rises from one operation to the next.
+    """
+
+    place: int
+    tenant: str
+    operation_id: str
+    method: str
+    collection: str
+    request: bytes
+    cancel_requested: bool
+    outcome: bytes | None
+    create_time: datetime
+    end_time: datetime | None
+
+
+class Operations:
+    """Operations of all tenants; most calls see those of one."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def begin(
+        self,
+        tenant: str,
+        operation_id: str,
+        method: str,
+        collection: str,
+        request: bytes,
+        receipt: Receipted[Operation] = None,
+    ) -> Operation:
+        """Store a new operation, and forget those that ended long ago.
+
+        Raises:
+            ConflictError: the same request was completed meanwhile; ask the ledger.
+        """
+        values = {"method": method, "collection": collection, "request": request}
+
+        def work(connection: Connection) -> Operation:
+            oldest = self._database.steady.now_ms() - KEPT // timedelta(milliseconds=1)
+            connection.execute(delete(operations).where(operations.c.end_steady < oldest))
+            now = epoch_ms(self._clock.now())
+            new = insert(operations).values(tenant=tenant, operation_id=operation_id, create_time=now, **values)
+            connection.execute(new)
+            made = _require(connection, tenant, operation_id)
+            settle(connection, self._database.steady, tenant, receipt, made)
+            return made
+
+        return self._database.write(work)
+
+    def get(self, tenant: str, operation_id: str) -> Operation:
+        """Return an operation.
+
+        Raises:
+            OperationNotFoundError: the tenant has none of this id.
+        """
+        with self._database.read() as connection:
+            return _require(connection, tenant, operation_id)
+
+    def page(self, tenant: str, before: int | None, limit: int) -> list[Operation]:
+        """Return up to `limit` operations, newest first, those before the place `before`."""
+        statement = select(operations).where(operations.c.tenant == tenant)
+        if before is not None:
+            statement = statement.where(operations.c.operation_key < before)
+        statement = statement.order_by(operations.c.operation_key.desc()).limit(limit)
+        with self._database.read() as connection:
+            return [_to_operation(row) for row in connection.execute(statement).mappings()]
+
+    def unfinished(self) -> list[Operation]:
+        """Return what has not come to its end, of all tenants, oldest first."""
+        statement = select(operations).where(operations.c.end_time.is_(None)).order_by(operations.c.operation_key)
+        with self._database.read() as connection:
+            return [_to_operation(row) for row in connection.execute(statement).mappings()]
+
+    def request_cancel(self, tenant: str, operation_id: str) -> None:
+        """Note that an operation is to stop; one that has ended stays as it is.
+
+        Raises:
+            OperationNotFoundError: the tenant has none of this id.
+        """
+        self._change(tenant, operation_id, {"cancel_requested": 1})
+
+    def finish(self, tenant: str, operation_id: str, outcome: bytes) -> None:
+        """Store how an operation ended.
+
+        Raises:
+            OperationNotFoundError: the tenant has none of this id.
+        """
+        ended = {"end_time": epoch_ms(self._clock.now()), "end_steady": self._database.steady.now_ms()}
+        self._change(tenant, operation_id, {"outcome": outcome, **ended})
+
+    def delete(self, tenant: str, operation_id: str) -> None:
+        """Forget an operation that has ended.
+
+        Raises:
+            OperationNotFoundError: the tenant has none of this id.
+            PreconditionError: it goes on.
+        """
+
+        def work(connection: Connection) -> None:
+            if _require(connection, tenant, operation_id).end_time is None:
+                raise PreconditionError("the operation goes on; cancel it first", operation=operation_id)
+            connection.execute(delete(operations).where(*_named(tenant, operation_id)))
+
+        self._database.write(work)
+
+    def _change(self, tenant: str, operation_id: str, values: dict[str, Any]) -> None:
+        def work(connection: Connection) -> None:
+            _require(connection, tenant, operation_id)
+            going_on = operations.c.end_time.is_(None)
+            connection.execute(update(operations).where(*_named(tenant, operation_id), going_on).values(**values))
+
+        self._database.write(work)
+
+
+def _named(tenant: str, operation_id: str) -> tuple[Any, Any]:
+    return operations.c.tenant == tenant, operations.c.operation_id == operation_id
+
+
+def _require(connection: Connection, tenant: str, operation_id: str) -> Operation:
+    row = connection.execute(select(operations).where(*_named(tenant, operation_id))).mappings().first()
+    if row is None:
+        raise OperationNotFoundError(operation_id)
+    return _to_operation(row)
+
+
+def _to_operation(row: RowMapping) -> Operation:
+    return Operation(
+        place=row["operation_key"],
+        tenant=row["tenant"],
+        operation_id=row["operation_id"],
+        method=row["method"],
+        collection=row["collection"],
+        request=row["request"],
+        cancel_requested=bool(row["cancel_requested"]),
+        outcome=row["outcome"],
+        create_time=from_epoch_ms(row["create_time"]),
+        end_time=None if row["end_time"] is None else from_epoch_ms(row["end_time"]),
+    )

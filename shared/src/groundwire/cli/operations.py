@@ -1,0 +1,122 @@
+"""`groundwire operations`: look at long work and stop it, and how other commands wait for theirs."""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from groundwire.cli.options import address_option, connect, json_option
+from groundwire.cli.output import print_fields, print_json, print_line, print_table
+from groundwire.cli.paging import PAGE_SIZE, all_items
+from groundwire.kernel.errors import GroundwireError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from google.longrunning import operations_pb2
+    from google.protobuf.message import Message
+
+    from groundwire.client import GroundwireClient
+
+    ResponseT = TypeVar("ResponseT", bound=Message)
+
+app = click.Group("operations", help="List, show and cancel long work.")
+COLUMNS = ("operation", "call", "collection", "state", "since")
+
+name_argument = click.argument("name", metavar="NAME", help="Name of the operation.")
+no_wait_option = click.option("--no-wait", is_flag=True, help="Print the name of the operation and leave it alone.")
+
+
+def finished(
+    client: "GroundwireClient",
+    operation: "operations_pb2.Operation",
+    kind: "type[ResponseT]",
+    *,
+    no_wait: bool,
+    as_json: bool,
+) -> "ResponseT | None":
+    """Return the response of an operation at its end, showing how far it is; None with `no_wait`.
+
+    Who interrupts the command cancels the operation. One whose command loses its server goes on.
+    """
+    from groundwire.cli.progress import ProgressBar  # noqa: PLC0415 - --help stays fast
+    from groundwire.client.long_running import wait_for  # noqa: PLC0415 - the same
+
+    if no_wait:
+        if as_json:
+            print_json({"name": operation.name})
+        else:
+            print_line(operation.name)
+        return None
+    try:
+        with ProgressBar("starting", quiet=as_json) as display:
+            return wait_for(client, operation, kind, lambda metadata: display.show(metadata.progress))
+    except GroundwireError:
+        raise
+    except BaseException:
+        with suppress(GroundwireError):
+            client.cancel_operation(name=operation.name)
+        raise
+
+
+@app.command("list")
+@address_option
+@json_option
+def list_operations(address: str, as_json: bool) -> None:
+    """List operations, newest first."""
+    with connect(address) as client:
+
+        def fetch(token: str) -> "tuple[Sequence[operations_pb2.Operation], str]":
+            page = client.list_operations(name="operations", page_size=PAGE_SIZE, page_token=token)
+            return page.operations, page.next_page_token
+
+        operations = [_as_dict(operation) for operation in all_items(fetch)]
+    if as_json:
+        print_json(operations)
+        return
+    rows = [
+        (each["name"], each["method"], each["collection"] or "all", each["state"], each["create_time"])
+        for each in operations
+    ]
+    print_table(COLUMNS, rows, "no operations")
+
+
+@app.command("get")
+@name_argument
+@address_option
+@json_option
+def get_operation(name: str, address: str, as_json: bool) -> None:
+    """Show an operation."""
+    with connect(address) as client:
+        operation = _as_dict(client.get_operation(name=name))
+    if as_json:
+        print_json(operation)
+    else:
+        print_fields(operation)
+
+
+@app.command("cancel")
+@name_argument
+@address_option
+@json_option
+def cancel_operation(name: str, address: str, as_json: bool) -> None:
+    """Tell an operation to stop; one that has ended stays as it is."""
+    with connect(address) as client:
+        client.cancel_operation(name=name)
+    if as_json:
+        print_json({"name": name})
+    else:
+        print_line(f"{name} was told to stop")
+
+
+def _as_dict(operation: "operations_pb2.Operation") -> dict[str, Any]:
+    """Return an operation with `state`: `running`, `done` or the reason why it failed."""
+    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
+    from groundwire.client.long_running import metadata_of  # noqa: PLC0415 - the same
+    from groundwire.rpc.error_status import from_status  # noqa: PLC0415 - the same
+
+    state = "done" if operation.done else "running"
+    if operation.HasField("error"):
+        error = from_status(operation.error)
+        state = f"{error.reason}: {error.message}"
+    return {"name": operation.name, "state": state, **message_json(metadata_of(operation), short_names=True)}

@@ -1,0 +1,55 @@
+"""Follows operations: long work that goes on at the server whether or not anybody watches."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from google.longrunning import operations_pb2
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
+from groundwire.rpc.error_status import from_status
+
+if TYPE_CHECKING:
+    from groundwire.client import GroundwireClient
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+_LOOK = Duration(nanos=300_000_000)
+
+
+def metadata_of(operation: operations_pb2.Operation) -> pb.OperationMetadata:
+    """Return what is known of an operation beside its outcome."""
+    metadata = pb.OperationMetadata()
+    operation.metadata.Unpack(metadata)
+    return metadata
+
+
+def response_of(operation: operations_pb2.Operation, kind: type[ResponseT]) -> ResponseT:
+    """Return the response of an operation that has ended.
+
+    Raises:
+        GroundwireError: it failed or was cancelled.
+    """
+    if operation.HasField("error"):
+        raise from_status(operation.error)
+    response = kind()
+    operation.response.Unpack(response)
+    return response
+
+
+def wait_for(
+    client: "GroundwireClient",
+    operation: operations_pb2.Operation,
+    kind: type[ResponseT],
+    on_progress: Callable[[pb.OperationMetadata], None] = lambda _: None,
+) -> ResponseT:
+    """Wait for the end of an operation, which goes on also when the caller stops waiting, and return its response.
+
+    Raises:
+        GroundwireError: it failed or was cancelled, or the server does not answer.
+    """
+    while not operation.done:
+        on_progress(metadata_of(operation))
+        operation = client.wait_operation(name=operation.name, timeout=_LOOK)
+    return response_of(operation, kind)
