@@ -153,7 +153,7 @@ def response_bounds() -> dict[str, int]:
 
 def test_every_response_says_its_bound_and_none_is_above_what_clients_take() -> None:
     bounds = response_bounds()
-    assert sorted(bounds) == sorted(method.name for method in methods())
+    assert sorted(bounds) == sorted(method.name for method in methods() if method.name not in LONG)
     assert max(bounds.values()) == MAX_RESPONSE_BYTES
     lists = {bound for name, bound in bounds.items() if name.startswith("List")}
     assert lists == {MAX_PAGE_BYTES}
@@ -166,7 +166,8 @@ def test_what_is_copied_from_googleapis_is_what_python_has() -> None:
         installed = descriptor_pb2.FileDescriptorProto()
         module.DESCRIPTOR.CopyToProto(installed)
         file.ClearField("source_code_info")
-        for field in (field for message in file.message_type for field in every_field(message)):
+        fields_of_it = [field for message in file.message_type for field in every_field(message)]
+        for field in (*fields_of_it, *file.extension):
             field.ClearField("json_name")  # which the compiler fills in
         assert file == installed
 
