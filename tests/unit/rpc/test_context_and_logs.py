@@ -48,7 +48,8 @@ def test_time_limits_by_method() -> None:
 
     assert table.limit_s("/groundwire.api.answer.v1.AnswerService/Ask") == 120.0
     assert table.limit_s("/groundwire.api.retrieve.v1.RetrieveService/Retrieve") == 30.0
-    assert table.limit_s("Reindex") is None
+    assert table.limit_s("/google.longrunning.Operations/WaitOperation") == 600.0
+    assert table.limit_s("Watch") is None
 
 
 async def test_lines_are_json_with_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
