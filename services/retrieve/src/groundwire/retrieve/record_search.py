@@ -9,11 +9,10 @@ from groundwire.kernel.collection import Collection, ProfileName
 from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.query_log import LoggedQuery
 from groundwire.retrieve.domain.pipeline import Pipeline, SearchSample
-from groundwire.retrieve.domain.received_call import ReceivedCall
+from groundwire.retrieve.domain.received_call import QueryLogMode, ReceivedCall
 from groundwire.retrieve.domain.searching import SearchResult
 from groundwire.retrieve.log_ports import CollectionReader
 from groundwire.retrieve.query_recorder import QueryRecorder
-from groundwire.retrieve.settings import QueryLogMode
 
 MAX_QUERY_CHARS = 8192
 _MAX_NAME_CHARS = 63

@@ -12,8 +12,8 @@ from groundwire.api.server.v1 import server_service_pb2_grpc as pb_grpc
 from groundwire.ingest.receive_upload import MAX_PART_BYTES
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
+from groundwire.retrieve.domain.received_call import QueryLogMode
 from groundwire.retrieve.servicer.search_calls import MAX_REQUESTS
-from groundwire.retrieve.settings import QueryLogMode
 from groundwire.rpc.document_messages import to_identity_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, MAX_PAGE_SIZE
 from groundwire.rpc.server import ServerOptions, Service

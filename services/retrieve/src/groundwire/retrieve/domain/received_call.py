@@ -1,7 +1,17 @@
-"""A search as it arrived, before anything of it was checked."""
+"""A search as it arrived, before anything of it was checked, and how much of it the log keeps."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
+
+
+class QueryLogMode(StrEnum):
+    """What the log keeps: also the text of queries; the text unless the profile is book; no text; nothing at all."""
+
+    FULL = "full"
+    AUTO = "auto"
+    FACTS = "facts"
+    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)
