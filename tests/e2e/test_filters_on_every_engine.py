@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from groundwire.api.common.v1 import document_pb2, metadata_filter_pb2, metadata_value_pb2, search_mode_pb2
+from groundwire.api.common.v1 import document_pb2, filter_pb2, metadata_value_pb2, search_mode_pb2
 from groundwire.api.common.v1.hit_pb2 import Hit
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import collection_pb2
@@ -356,10 +356,10 @@ def test_a_book_is_filtered_by_chapter_section_and_numbers_of_chunks(world: Worl
 @pytest.mark.requirement("S1-34")
 def test_unknown_operators_and_fields_are_named(world: World) -> None:
     message = to_filter_message(parse_filter({"importance": 1}))
-    message.comparison.operator = 77  # type: ignore[assignment]  # an operator of a later version
+    message.condition.op = 77  # type: ignore[assignment]  # an operator of a later version
     with pytest.raises(InvalidFilterError) as refused:
         world.client.retrieve(collection="notes", query="note", options=RetrievalOptions(filter=message))
-    assert [violation.field for violation in refused.value.violations] == ["options.filter.importance"]
+    assert [violation.field for violation in refused.value.violations] == ["options.filter.condition.op"]
     for where in ({"colour": "red"}, {"colour": {"$exists": False}}, {"$or": [{}, {"colour": 1}]}):
         with pytest.raises(InvalidFilterError, match="unknown field 'colour'"):
             world.search(where)
@@ -390,15 +390,15 @@ def test_filters_beyond_the_limits_are_refused_with_a_readable_error(world: Worl
 
 
 def test_a_tree_too_deep_for_the_protocol_is_no_defect(world: World) -> None:
-    message = metadata_filter_pb2.MetadataFilter(exists=metadata_filter_pb2.ExistsFilter(field="type"))
+    message = filter_pb2.Filter(json='{"type": {"$exists": true}}')
     for _ in range(9):
-        message = metadata_filter_pb2.MetadataFilter(negation=message)
+        message = filter_pb2.Filter(negation=message)
     with pytest.raises(InvalidRequestError, match="deeper than 8"):
         world.client.retrieve(collection="notes", query="note", options=RetrievalOptions(filter=message))
-    late = metadata_filter_pb2.MetadataFilter()
-    late.comparison.field = "date"
-    late.comparison.operator = metadata_filter_pb2.COMPARISON_OPERATOR_GTE
-    late.comparison.value.timestamp_value.seconds = 2**62
+    late = filter_pb2.Filter()
+    late.condition.field = "date"
+    late.condition.op = filter_pb2.FILTER_OPERATOR_GTE
+    late.condition.values.add().timestamp_value.seconds = 2**62
     with pytest.raises(InvalidRequestError, match="years 1 and 9999"):
         world.client.retrieve(collection="notes", query="note", options=RetrievalOptions(filter=late))
     assert world.sources({"type": "persona"}) == {"tone.md"}

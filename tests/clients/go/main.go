@@ -53,10 +53,7 @@ func main() {
 	stream := must(ingest.NewIngestServiceClient(conn).UploadDocument(ctx))
 	fmt.Println("chunks:", upload(stream, header, must(os.Open(os.Args[3]))))
 
-	science := &common.MetadataValue{Value: &common.MetadataValue_StringValue{StringValue: "science"}}
-	equal := common.ComparisonOperator_COMPARISON_OPERATOR_EQ
-	comparison := &common.ComparisonFilter{Field: "category", Operator: equal, Value: science}
-	filter := &common.MetadataFilter{Node: &common.MetadataFilter_Comparison{Comparison: comparison}}
+	filter := &common.Filter{Form: &common.Filter_Json{Json: `{"category": "science"}`}}
 	search := &retrieve.RetrieveRequest{Collection: "tides", Query: "What causes tides?"}
 	search.Options = &common.RetrievalOptions{Filter: filter}
 	searches := retrieve.NewRetrieveServiceClient(conn)

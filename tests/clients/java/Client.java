@@ -57,10 +57,9 @@ public class Client {
     var upload = new Upload(IngestServiceGrpc.newStub(channel), header, content);
     System.out.println("chunks: " + upload.result.get().getCounts().getChunkCount());
 
-    var science = MetadataValue.newBuilder().setStringValue("science");
-    var equal = ComparisonOperator.COMPARISON_OPERATOR_EQ;
-    var comparison = ComparisonFilter.newBuilder().setField("category").setOperator(equal).setValue(science);
-    var options = RetrievalOptions.newBuilder().setFilter(MetadataFilter.newBuilder().setComparison(comparison));
+    var science = Condition.newBuilder().setField("category").setOp(FilterOperator.FILTER_OPERATOR_EQ);
+    science.addValues(MetadataValue.newBuilder().setStringValue("science"));
+    var options = RetrievalOptions.newBuilder().setFilter(Filter.newBuilder().setCondition(science));
     var search = RetrieveRequest.newBuilder().setCollection("tides").setQuery("What causes tides?").setOptions(options);
     var searches = RetrieveServiceGrpc.newBlockingStub(channel);
     System.out.println("found: " + searches.retrieve(search.build()).getResults(0).getChunk().getSourceUri());

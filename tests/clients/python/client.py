@@ -15,7 +15,7 @@ from grpc_status import rpc_status
 
 from groundwire.api.answer.v1 import answer_service_pb2 as answer
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as answer_grpc
-from groundwire.api.common.v1 import document_pb2, metadata_filter_pb2, metadata_value_pb2, retrieval_options_pb2
+from groundwire.api.common.v1 import document_pb2, filter_pb2, metadata_value_pb2, retrieval_options_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collection
 from groundwire.api.ingest.v1 import collection_service_pb2_grpc as collection_grpc
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest
@@ -59,9 +59,9 @@ header = ingest.UploadHeader(collection="tides", source_uri="tides.md", fields=f
 header.total_bytes = Path(file).stat().st_size
 print("chunks:", upload(header, Path(file).read_bytes()))
 
-recent = metadata_filter_pb2.ComparisonFilter(field="year", operator=metadata_filter_pb2.COMPARISON_OPERATOR_GTE)
-recent.value.int64_value = 2020
-options = retrieval_options_pb2.RetrievalOptions(filter=metadata_filter_pb2.MetadataFilter(comparison=recent))
+recent = filter_pb2.Condition(field="year", op=filter_pb2.FILTER_OPERATOR_GTE)
+recent.values.add(int64_value=2020)
+options = retrieval_options_pb2.RetrievalOptions(filter=filter_pb2.Filter(condition=recent))
 search = retrieve.RetrieveRequest(collection="tides", query="What causes tides?", options=options)
 print("found:", searches.Retrieve(search).results[0].chunk.source_uri)
 

@@ -6,7 +6,7 @@ import * as grpc from "@grpc/grpc-js";
 import { BadRequest, ErrorInfo } from "./gen/google/rpc/error_details.js";
 import { Status } from "./gen/google/rpc/status.js";
 import * as answer from "./gen/groundwire/api/answer/v1/answer_service.js";
-import { ComparisonOperator } from "./gen/groundwire/api/common/v1/metadata_filter.js";
+import { FilterOperator } from "./gen/groundwire/api/common/v1/filter.js";
 import * as collection from "./gen/groundwire/api/ingest/v1/collection_service.js";
 import * as ingest from "./gen/groundwire/api/ingest/v1/ingest_service.js";
 import * as retrieve from "./gen/groundwire/api/retrieve/v1/retrieve_service.js";
@@ -49,8 +49,8 @@ const fields = { metadata: { year: { int64Value: 2024 } } };
 const result = await upload({ collection: "tides", sourceUri: "tides.md", fields }, readFileSync(file));
 console.log("chunks:", result?.counts?.chunkCount);
 
-const recent = { field: "year", operator: ComparisonOperator.COMPARISON_OPERATOR_GTE, value: { int64Value: 2020 } };
-const search = { collection: "tides", query: "What causes tides?", options: { filter: { comparison: recent } } };
+const recent = { field: "year", op: FilterOperator.FILTER_OPERATOR_GTE, values: [{ int64Value: 2020 }] };
+const search = { collection: "tides", query: "What causes tides?", options: { filter: { condition: recent } } };
 const { results } = await call(searches, searches.retrieve, retrieve.RetrieveRequest.fromPartial(search));
 console.log("found:", results[0].chunk?.sourceUri, results[0].relevanceScore > 0);
 

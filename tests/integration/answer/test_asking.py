@@ -1,6 +1,7 @@
 """One question, one answer: what is cited, what is refused, what is not accepted."""
 
 import hashlib
+import json
 import re
 import uuid
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from groundwire.answer.domain.passage import Passage
 from groundwire.answer.settings import AnswerSettings
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
-from groundwire.api.common.v1 import retrieval_options_pb2
+from groundwire.api.common.v1 import filter_pb2, retrieval_options_pb2
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import CollectionLimits, ProfileName
 from groundwire.kernel.document import DocumentFields
@@ -471,12 +472,12 @@ async def test_a_filter_of_the_documented_depth_is_not_refused_for_what_the_serv
     for _ in range(3):
         inner = {"$or": [{"$and": [inner]}]}
     eight: Any = {"$not": {"$not": inner}} if top == "$not" else {"$or": [{"$and": [inner]}]}
-    where = parse_filter({"$and": [eight]} if top == "$and" else eight)
-    options = retrieval_options_pb2.RetrievalOptions(
-        filter=to_filter_message(where), min_relevance=0.0, self_query=True
-    )
-    answer = await rig.ask("What do red foxes eat?", options=options, selected_text="Red foxes eat small mice.")
-    assert "mice" in answer.content
+    document = {"$and": [eight]} if top == "$and" else eight
+    forms = (to_filter_message(parse_filter(document)), filter_pb2.Filter(json=json.dumps(document)))
+    for where in forms:
+        options = retrieval_options_pb2.RetrievalOptions(filter=where, min_relevance=0.0, self_query=True)
+        answer = await rig.ask("What do red foxes eat?", options=options, selected_text="Red foxes eat small mice.")
+        assert "mice" in answer.content
     deeper = to_filter_message(Not(parse_filter(eight)))
     with pytest.raises(InvalidFilterError, match="deeper than 8"):
         await rig.ask("What do red foxes eat?", options=retrieval_options_pb2.RetrievalOptions(filter=deeper))

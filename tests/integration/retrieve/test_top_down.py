@@ -101,9 +101,7 @@ async def test_hits_are_the_paragraphs_of_the_chosen_sections_which_are_named(
 async def test_a_filter_of_the_request_holds_below_the_chosen_sections(room: ReadingRoom) -> None:
     async with serving(room) as stub:  # type: ignore[arg-type]  # the same
         request = _request("borrowing references", "structure")
-        request.options.filter.comparison.field = "section"
-        request.options.filter.comparison.operator = 1  # type: ignore[assignment]  # EQ
-        request.options.filter.comparison.value.string_value = "Moving values"
+        request.options.filter.json = '{"section": "Moving values"}'
         response = await stub.Retrieve(request)
     assert {hit.chunk.section for hit in response.results} == {"Moving values"}
 

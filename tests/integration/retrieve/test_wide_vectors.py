@@ -74,9 +74,9 @@ async def test_times_with_any_offset_mean_the_same_moment_and_naive_ones_nothing
             request.options.include_report = True
             request.options.filter.CopyFrom(to_filter_message(parse_filter({"date": {"$gte": time}})))
             response = await stub.Retrieve(request)
-            found[time] = response.report.applied_filter.comparison.value.int64_value
+            found[time] = response.report.applied_filter.condition.values[0].int64_value
         assert set(found.values()) == {1719792000000}
         request.options.filter.CopyFrom(to_filter_message(parse_filter({"date": {"$gte": "2024-07-01T00:00:00"}})))
         _, info, fields = await refused(stub.Retrieve(request))
     assert info.reason == "INVALID_FILTER"
-    assert fields == ["options.filter.date.$gte"]
+    assert fields == ["options.filter.condition.values"]

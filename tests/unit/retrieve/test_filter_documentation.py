@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
+from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind, contract_name
 from groundwire.kernel.filter_json import parse_filter_text
 from groundwire.kernel.filter_resolving import resolve_filter
 from groundwire.kernel.filters import (
     MAX_DEPTH,
+    MAX_JSON_CHARS,
     MAX_NAME_CHARS,
     MAX_PATTERN_CHARS,
     MAX_TERMS,
@@ -17,7 +18,9 @@ from groundwire.kernel.filters import (
     MAX_VALUES,
 )
 
-TEXT = (Path(__file__).resolve().parents[3] / "docs" / "filters.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = (ROOT / "docs" / "filters.md").read_text(encoding="utf-8")
+PROTO = (ROOT / "protos/groundwire/api/common/v1/filter.proto").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```json\n(.*?)\n```", TEXT, flags=re.DOTALL)
 OWN = {"review_date": FieldKind.TEXT, "type": FieldKind.TEXT, "importance": FieldKind.INTEGER}
 KINDS = {
@@ -46,13 +49,25 @@ def test_every_example_is_a_filter(example: str) -> None:
 def test_the_fields_and_their_aliases_are_all_there() -> None:
     told = {cells[0].strip("`"): cells for cells in rows("Fields")}
     kinds = {name: KINDS[re.split("[:;]", cells[1])[0]] for name, cells in told.items()}
-    assert kinds == BUILT_IN_FIELDS
+    assert kinds == {contract_name(field): kind for field, kind in BUILT_IN_FIELDS.items()}
+    names = {**dict.fromkeys(BUILT_IN_FIELDS), **ALIASES}
+    others = {name: contract_name(field or name) for name, field in names.items()}
     aliases = {alias: name for name, cells in told.items() for alias in re.findall("`([a-z_]+)`", cells[2])}
-    assert aliases == ALIASES
+    assert aliases == {name: field for name, field in others.items() if name != field}
+
+
+def test_the_comment_of_the_contract_lists_the_same_fields_and_aliases() -> None:
+    comment = re.sub(r"\n// ?", " ", PROTO.split("// Fields, with their aliases in parentheses:")[1].split("\n//\n")[0])
+    listed = {
+        name: sorted(re.findall("`([a-z_]+)`", aliases))
+        for name, aliases in re.findall(r"`([a-z_]+)`(?: \(([^)]*)\))?[,. ]", comment)
+    }
+    told = {cells[0].strip("`"): sorted(re.findall("`([a-z_]+)`", cells[2])) for cells in rows("Fields")}
+    assert listed == told
 
 
 def test_the_limits_are_those_of_the_code() -> None:
     told = " ".join(cells[1] for cells in rows("Limits")).replace(",", "")
     limits = [int(number) for number in re.findall(r"\d+", told)]
-    expected = [MAX_DEPTH, MAX_TERMS, MAX_TERMS, MAX_VALUES, MAX_TEXT_CHARS, MAX_PATTERN_CHARS, MAX_NAME_CHARS, 64]
-    assert limits == expected
+    texts = [MAX_TEXT_CHARS, MAX_PATTERN_CHARS, MAX_NAME_CHARS]
+    assert limits == [MAX_DEPTH, MAX_TERMS, MAX_TERMS, MAX_VALUES, *texts, 64, MAX_JSON_CHARS]

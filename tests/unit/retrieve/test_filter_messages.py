@@ -1,14 +1,16 @@
-"""Filters cross the wire unchanged, and broken ones are named by place."""
+"""Filters cross the wire unchanged, and broken ones are named by the place that their writer knows."""
 
 from collections.abc import Callable
 
 import pytest
 
-from groundwire.api.common.v1 import metadata_filter_pb2 as pb
+from groundwire.api.common.v1 import filter_pb2 as pb
 from groundwire.api.common.v1 import metadata_value_pb2
 from groundwire.kernel.errors import InvalidFilterError
+from groundwire.kernel.filter_fields import FieldKind
 from groundwire.kernel.filter_json import parse_filter
-from groundwire.kernel.filters import Comparator, Comparison, Exists, Filter, Not
+from groundwire.kernel.filter_resolving import resolve_filter
+from groundwire.kernel.filters import And, Comparator, Comparison, Exists, Filter, Not
 from groundwire.rpc.filter_messages import parse_filter_message, to_filter_message
 
 _EVERY_OPERATOR = {
@@ -19,7 +21,7 @@ _EVERY_OPERATOR = {
         {"tags": {"$nin": []}},
         {"tags": {"$contains": "a"}},
         {"tags": {"$not_contains": "b"}},
-        {"source": {"$like": "%.md"}},
+        {"source_uri": {"$like": "%.md"}},
         {"$not": {"section": {"$exists": False}}},
         {"approved": True},
         {"big": 9007199254740993},
@@ -32,72 +34,131 @@ _EVERY_OPERATOR = {
 def test_every_operator_and_type_survives_the_wire() -> None:
     tree = parse_filter(_EVERY_OPERATOR)
     sent = to_filter_message(tree).SerializeToString()
-    back = parse_filter_message(pb.MetadataFilter.FromString(sent))
+    back = parse_filter_message(pb.Filter.FromString(sent))
     assert back == tree
     assert repr(back) == repr(tree)  # 1 and 1.0 and True are equal, but not the same
 
 
+def test_the_tree_and_the_json_form_mean_the_same_and_may_be_mixed() -> None:
+    condition = pb.Condition(field="level", op=pb.FILTER_OPERATOR_GTE, values=[_VALUE(int64_value=2)])
+    tree = pb.Filter(condition=condition)
+    json = pb.Filter(json='{"level": {"$gte": 2}}')
+    expected = Comparison("level", Comparator.GTE, 2)
+    assert parse_filter_message(tree) == parse_filter_message(json) == expected
+    mixed = pb.Filter(all_of=pb.FilterList(filters=[tree, pb.Filter(negation=json)]))
+    assert parse_filter_message(mixed) == And((expected, Not(expected)))
+
+
+def test_answers_name_fields_as_the_contract_does() -> None:
+    where = parse_filter({"source": "a", "section_title": "b", "ingested_at": {"$gt": 0}})
+    sent = to_filter_message(resolve_filter(where, {}))
+    names = [each.condition.field for each in sent.all_of.filters]
+    assert names == ["source_uri", "section_heading", "ingest_time"]
+    assert resolve_filter(parse_filter_message(sent), {}) == resolve_filter(where, {})
+
+
 def test_a_point_in_time_becomes_milliseconds() -> None:
     message = to_filter_message(Comparison("date", Comparator.GTE, 0))
-    message.comparison.value.timestamp_value.FromMilliseconds(1719792000123)
+    message.condition.values[0].timestamp_value.FromMilliseconds(1719792000123)
     assert parse_filter_message(message) == Comparison("date", Comparator.GTE, 1719792000123)
 
 
 def test_presence_is_the_default_of_exists() -> None:
-    assert parse_filter_message(pb.MetadataFilter(exists=pb.ExistsFilter(field="title"))) == Exists("title")
+    condition = pb.Condition(field="title", op=pb.FILTER_OPERATOR_EXISTS)
+    assert parse_filter_message(pb.Filter(condition=condition)) == Exists("title")
+    condition.values.add(bool_value=False)
+    assert parse_filter_message(pb.Filter(condition=condition)) == Exists("title", present=False)
 
 
 _VALUE = metadata_value_pb2.MetadataValue
+_ONE = _VALUE(int64_value=1)
 
 
-def _comparison(**changes: object) -> pb.MetadataFilter:
-    parts = {"field": "level", "operator": pb.COMPARISON_OPERATOR_EQ, "value": _VALUE(int64_value=1)} | changes
-    return pb.MetadataFilter(comparison=pb.ComparisonFilter(**parts))  # type: ignore[arg-type]  # parts vary on purpose
+def _condition(**changes: object) -> pb.Filter:
+    parts = {"field": "level", "op": pb.FILTER_OPERATOR_EQ, "values": [_ONE]} | changes
+    return pb.Filter(condition=pb.Condition(**parts))  # type: ignore[arg-type]  # parts vary on purpose
 
 
-def _and(*clauses: pb.MetadataFilter) -> pb.MetadataFilter:
-    return pb.MetadataFilter(all_of=pb.FilterClauses(clauses=clauses))
+def _and(*filters: pb.Filter) -> pb.Filter:
+    return pb.Filter(all_of=pb.FilterList(filters=filters))
 
 
 @pytest.mark.parametrize(
     ("make", "place"),
     [
-        (pb.MetadataFilter, "filter"),
-        (lambda: _and(_comparison(), pb.MetadataFilter()), "filter.$and[1]"),
-        (lambda: _comparison(field=""), "filter"),
-        (lambda: _comparison(operator=0), "filter.level"),
-        (lambda: _comparison(operator=77), "filter.level"),
-        (lambda: _comparison(value=_VALUE()), "filter.level.$eq"),
-        (lambda: _comparison(value=_VALUE(double_value=float("nan"))), "filter.level.$eq"),
-        (lambda: _comparison(value=_VALUE(double_value=float("inf"))), "filter.level.$eq"),
+        (pb.Filter, "filter"),
+        (lambda: _and(_condition(), pb.Filter()), "filter.all_of.filters[1]"),
+        (lambda: _condition(field=""), "filter.condition.field"),
+        (lambda: _condition(field="x" * 65), "filter.condition.field"),
+        (lambda: _condition(op=0), "filter.condition.op"),
+        (lambda: _condition(op=77), "filter.condition.op"),
+        (lambda: _condition(values=[]), "filter.condition.values"),
+        (lambda: _condition(values=[_ONE, _ONE]), "filter.condition.values"),
+        (lambda: _condition(op=pb.FILTER_OPERATOR_EXISTS), "filter.condition.values"),
+        (lambda: _condition(op=pb.FILTER_OPERATOR_LIKE), "filter.condition.values"),
+        (lambda: _condition(values=[_VALUE()]), "filter.condition.values[0]"),
+        (lambda: _condition(values=[_VALUE(double_value=float("nan"))]), "filter.condition.values[0]"),
+        (lambda: _condition(values=[_VALUE(double_value=float("inf"))]), "filter.condition.values[0]"),
         (
-            lambda: _comparison(value=_VALUE(string_list=metadata_value_pb2.StringList(values=["a"]))),
-            "filter.level.$eq",
+            lambda: _condition(values=[_VALUE(string_list=metadata_value_pb2.StringList(values=["a"]))]),
+            "filter.condition.values[0]",
         ),
         (
-            lambda: pb.MetadataFilter(
-                membership=pb.MembershipFilter(
-                    field="level", values=[_VALUE(int64_value=1), _VALUE(bool_value=True)], negated=True
-                )
-            ),
-            "filter.level.$nin",
+            lambda: _condition(op=pb.FILTER_OPERATOR_NOT_IN, values=[_ONE, _VALUE(bool_value=True)]),
+            "filter.condition.values",
         ),
         (
-            lambda: pb.MetadataFilter(like=pb.LikeFilter(field="title", pattern="x" * 257)),
-            "filter.title.$like",
+            lambda: _condition(op=pb.FILTER_OPERATOR_LIKE, values=[_VALUE(string_value="x" * 257)]),
+            "filter.condition.values",
         ),
+        (lambda: _condition(values=[_VALUE(string_value="x" * 8193)]), "filter.condition.values"),
+        (lambda: _condition(values=[_VALUE(string_value="a\x00b")]), "filter.condition.values"),
+        (lambda: pb.Filter(json="{"), "filter.json"),
+        (lambda: pb.Filter(json=" " * 262_145), "filter.json"),
+        (lambda: pb.Filter(json='{"$or": [{}, {"level": {"$foo": 1}}]}'), "filter.json.$or[1].level.$foo"),
+        (lambda: pb.Filter(json='{"%s": 1}' % ("x" * 65)), f"filter.json.{'x' * 65}"),
+        (lambda: pb.Filter(json='{"a": {"$like": "%s"}}' % ("x" * 257)), "filter.json.a.$like"),
+        (lambda: pb.Filter(json='{"a": "b\\u0000"}'), "filter.json.a"),
     ],
 )
-def test_broken_messages_are_refused_and_named(make: Callable[[], pb.MetadataFilter], place: str) -> None:
+def test_broken_messages_are_refused_and_named(make: Callable[[], pb.Filter], place: str) -> None:
     with pytest.raises(InvalidFilterError) as caught:
         parse_filter_message(make())
     assert [violation.field for violation in caught.value.violations] == [place]
 
 
-def test_nesting_beyond_eight_levels_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("message", "places"),
+    [
+        (_and(_condition(field="colour"), _condition()), ["options.filter.all_of.filters[0].condition.field"]),
+        (_condition(values=[_VALUE(string_value="high")]), ["options.filter.condition.values"]),
+        (
+            _condition(op=pb.FILTER_OPERATOR_LIKE, values=[_VALUE(string_value="1%")]),
+            ["options.filter.condition.op"],
+        ),
+        (
+            pb.Filter(json='{"$not": {"colour": 1}, "level": {"$gte": "high"}}'),
+            ["options.filter.json.$not.colour", "options.filter.json.level.$gte"],
+        ),
+    ],
+)
+def test_what_does_not_fit_the_collection_is_named_by_the_place_it_was_written_at(
+    message: pb.Filter, places: list[str]
+) -> None:
+    parsed = parse_filter_message(message, "options.filter")
+    with pytest.raises(InvalidFilterError) as caught:
+        resolve_filter(parsed, {"department": FieldKind.TEXT}, "options.filter")
+    assert [violation.field for violation in caught.value.violations] == places
+
+
+def test_nesting_beyond_eight_levels_is_refused_in_either_form() -> None:
     tree: Filter = Exists("title")
     for _ in range(8):
         tree = Not(tree)
     assert parse_filter_message(to_filter_message(tree)) == tree
     with pytest.raises(InvalidFilterError, match="deeper than 8"):
         parse_filter_message(to_filter_message(Not(tree)))
+    inner = '{"$not": ' * 7 + '{"title": "x"}' + "}" * 7
+    parse_filter_message(pb.Filter(negation=pb.Filter(json=inner)))
+    with pytest.raises(InvalidFilterError, match="deeper than 8"):
+        parse_filter_message(pb.Filter(negation=pb.Filter(negation=pb.Filter(json=inner))))

@@ -78,9 +78,9 @@ def test_shares_outside_zero_to_one_are_refused(field: str, value: float) -> Non
 
 def test_all_violations_come_at_once() -> None:
     options = RetrievalOptions(top_k=0, min_relevance=2.0)
-    options.filter.all_of.clauses.add()
+    options.filter.all_of.filters.add()
     message = pb.RetrieveRequest(collection="No Such", query="", options=options)
-    expected = ["collection", "query", "options.top_k", "options.min_relevance", "options.filter.$and[0]"]
+    expected = ["collection", "query", "options.top_k", "options.min_relevance", "options.filter.all_of.filters[0]"]
     assert _violated(lambda: _parse_message(message)) == expected
 
 
@@ -130,7 +130,7 @@ def test_unknown_modes_and_orders_are_refused() -> None:
 def test_every_option_of_the_contract_is_used() -> None:
     used = {"top_k", "min_relevance", "filter", "mode", "order_by", "dense_weight", "collapse_duplicates"}
     used |= {"query_types", "exact", "snapshot", "explain", "diversity", "rerank"}
-    used |= {"self_query", "strategy", "include_flat_view", "consistency_token"}
+    used |= {"self_query", "strategy", "include_flat_view", "consistency_token", "view", "include_report"}
     assert {field.name for field in RetrievalOptions.DESCRIPTOR.fields} == used
 
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
+from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import EnumDescriptor
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from groundwire.api.answer.v1 import answer_pb2, citation_pb2
-    from groundwire.api.common.v1 import hit_pb2, metadata_filter_pb2
+    from groundwire.api.common.v1 import filter_pb2, hit_pb2
     from groundwire.api.retrieve.v1 import retrieve_service_pb2
 
 _DECIMALS = 6
@@ -47,7 +47,7 @@ def applied_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str,
     }
 
 
-def _filter_json(message: "metadata_filter_pb2.MetadataFilter") -> Any:
+def _filter_json(message: "filter_pb2.Filter") -> Any:
     """Return the JSON form of a filter, with times as people write them."""
     from groundwire.kernel.filter_json import filter_to_json  # noqa: PLC0415 - --help stays fast
     from groundwire.rpc.filter_messages import parse_filter_message  # noqa: PLC0415 - the same
@@ -58,16 +58,17 @@ def _filter_json(message: "metadata_filter_pb2.MetadataFilter") -> Any:
 def _with_times(condition: Any, *, is_time: bool = False) -> Any:
     """Replace the milliseconds that time fields are compared with by ISO 8601 texts, which mean the same."""
     if isinstance(condition, dict):
-        return {
-            key: _with_times(value, is_time=is_time or BUILT_IN_FIELDS.get(key) is FieldKind.TIME)
-            for key, value in condition.items()
-        }
+        return {key: _with_times(value, is_time=is_time or _is_time(key)) for key, value in condition.items()}
     if isinstance(condition, list):
         return [_with_times(each, is_time=is_time) for each in condition]
     if is_time and isinstance(condition, int) and not isinstance(condition, bool):
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=condition)
         return moment.isoformat(timespec="milliseconds" if condition % 1000 else "seconds").replace("+00:00", "Z")
     return condition
+
+
+def _is_time(field: str) -> bool:
+    return BUILT_IN_FIELDS.get(ALIASES.get(field, field)) is FieldKind.TIME
 
 
 def answer_json(answer: "answer_pb2.Answer", question_id: str) -> dict[str, Any]:

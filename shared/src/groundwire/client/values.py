@@ -1,17 +1,17 @@
 """Plain Python values in requests and responses: metadata, fields of documents, filters."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any, TypeAlias, TypedDict
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from groundwire.api.common.v1 import metadata_filter_pb2
+from groundwire.api.common.v1 import filter_pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as pb
 from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_json import parse_filter, parse_filter_text
-from groundwire.rpc.filter_messages import to_filter_message
 
 MetadataValue: TypeAlias = str | int | float | bool | datetime | Sequence[str] | Sequence[int] | Sequence[float]
 """A value of metadata. Times come back as ISO 8601 texts, sequences as lists."""
@@ -61,7 +61,7 @@ def fields_message(fields: Fields) -> DocumentFields | None:
     return message
 
 
-def filter_message(condition: FilterJson | None) -> metadata_filter_pb2.MetadataFilter | None:
+def filter_message(condition: FilterJson | None) -> filter_pb2.Filter | None:
     """Return the message of a filter.
 
     Raises:
@@ -69,7 +69,12 @@ def filter_message(condition: FilterJson | None) -> metadata_filter_pb2.Metadata
     """
     if condition is None:
         return None
-    return to_filter_message(parse_filter_text(condition) if isinstance(condition, str) else parse_filter(condition))
+    # Sent as it was written, so that the server names what is wrong with it as its writer knows it.
+    if isinstance(condition, str):
+        parse_filter_text(condition)
+        return filter_pb2.Filter(json=condition)
+    parse_filter(condition)
+    return filter_pb2.Filter(json=json.dumps(condition, ensure_ascii=False))
 
 
 def value_message(value: Any, place: str) -> pb.MetadataValue:

@@ -1,4 +1,4 @@
-"""The built-in filter fields, their kinds and their aliases (requirement C21)."""
+"""The built-in filter fields as the catalog and the engines name them, their kinds, names and aliases (C21)."""
 
 from enum import StrEnum
 
@@ -63,7 +63,17 @@ ALIASES = {
     "timestamp": "ingested_at",
     "created": "ingested_at",
     "created_at": "ingested_at",
+    "create_time": "ingested_at",
+    "ingest_time": "ingested_at",
     "ingestion_date": "ingested_at",
     "ingestion_time": "ingested_at",
 }
-"""Names of the source designs for built-in fields; a filter may use either."""
+"""Names of the contract and of the source designs for built-in fields; a filter may use either."""
+
+_CONTRACT_NAMES = {"source": "source_uri", "section_title": "section_heading", "ingested_at": "ingest_time"}
+"""What responses call those built-in fields that the catalog and the engines call otherwise."""
+
+
+def contract_name(field: str) -> str:
+    """Return the name that responses have for a field."""
+    return _CONTRACT_NAMES.get(field, field)

@@ -24,6 +24,7 @@ from groundwire.kernel.filters import (
     Membership,
     Not,
     Or,
+    Place,
     Scalar,
 )
 
@@ -37,7 +38,7 @@ _OPERATORS = (
 )
 
 
-def parse_filter(document: object, path: str = "filter") -> Filter:
+def parse_filter(document: object, path: str = "filter", depth: int = 0) -> Filter:
     """Return the filter tree of a decoded JSON object; an empty object matches everything.
 
     Field names and the kinds of values are not judged here: the server knows the fields of a collection.
@@ -45,15 +46,16 @@ def parse_filter(document: object, path: str = "filter") -> Filter:
     Args:
         document: what `json.loads` returned.
         path: name of the whole filter in error messages.
+        depth: levels above it.
 
     Raises:
         InvalidFilterError: naming the place, as in `filter.$and[1].importance.$foo`.
     """
     is_and = isinstance(document, Mapping) and set(document) == {"$and"}
-    return _parse_object(document, path, depth=-1 if is_and else 0)
+    return _parse_object(document, path, depth - 1 if is_and else depth)
 
 
-def parse_filter_text(text: str, path: str = "filter") -> Filter:
+def parse_filter_text(text: str, path: str = "filter", depth: int = 0) -> Filter:
     """Return the filter tree of JSON text.
 
     Raises:
@@ -72,7 +74,7 @@ def parse_filter_text(text: str, path: str = "filter") -> Filter:
         raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
         raise InvalidFilterError.of(path, f"is not JSON: {error}") from error
-    return parse_filter(document, path)
+    return parse_filter(document, path, depth)
 
 
 def filter_to_json(condition: Filter) -> JsonFilter:
@@ -122,7 +124,7 @@ def _parse_entry(key: str, value: object, path: str, depth: int) -> Filter:
         case _ if isinstance(value, Mapping):
             return _parse_operators(_text(key, place), value, place)
         case _:
-            return Comparison(_text(key, place), Comparator.EQ, _scalar(value, place))
+            return Comparison(_text(key, place), Comparator.EQ, _scalar(value, place), Place(place, place, place))
 
 
 def _parse_clauses(value: object, path: str, depth: int) -> tuple[Filter, ...]:
@@ -142,7 +144,7 @@ def _parse_operator(field: str, name: str, operand: object, path: str) -> Filter
     parse = _FIELD_OPERATORS.get(name)
     if parse is None:
         raise _not_an_operator(name, place)
-    return parse(field, operand, place)
+    return parse(field, operand, Place(path, place, place))
 
 
 def _all_of(clauses: list[Filter]) -> Filter:
@@ -182,43 +184,44 @@ def _scalar(value: object, place: str) -> Scalar:
             raise InvalidFilterError.of(place, "must be a text, a number, true or false; use $exists for absence")
 
 
-def _comparison(comparator: Comparator) -> Callable[[str, object, str], Filter]:
-    def parse(field: str, operand: object, place: str) -> Filter:
-        return Comparison(field, comparator, _scalar(operand, place))
+def _comparison(comparator: Comparator) -> "_ParseOperator":
+    def parse(field: str, operand: object, place: Place) -> Filter:
+        return Comparison(field, comparator, _scalar(operand, place.values), place)
 
     return parse
 
 
-def _membership(*, negated: bool) -> Callable[[str, object, str], Filter]:
-    def parse(field: str, operand: object, place: str) -> Filter:
+def _membership(*, negated: bool) -> "_ParseOperator":
+    def parse(field: str, operand: object, place: Place) -> Filter:
         if not isinstance(operand, list):
-            raise InvalidFilterError.of(place, "must be a list")
-        values = tuple(_scalar(value, f"{place}[{position}]") for position, value in enumerate(operand))
+            raise InvalidFilterError.of(place.values, "must be a list")
+        values = tuple(_scalar(value, f"{place.values}[{position}]") for position, value in enumerate(operand))
         if len({kind_of(value) for value in values}) > 1:
-            raise InvalidFilterError.of(place, "must hold values of one kind")
-        return Membership(field, values, negated)
+            raise InvalidFilterError.of(place.values, "must hold values of one kind")
+        return Membership(field, values, negated, place)
 
     return parse
 
 
-def _containment(*, negated: bool) -> Callable[[str, object, str], Filter]:
-    def parse(field: str, operand: object, place: str) -> Filter:
-        return Containment(field, _scalar(operand, place), negated)
+def _containment(*, negated: bool) -> "_ParseOperator":
+    def parse(field: str, operand: object, place: Place) -> Filter:
+        return Containment(field, _scalar(operand, place.values), negated, place)
 
     return parse
 
 
-def _like(field: str, operand: object, place: str) -> Filter:
-    return Like(field, _text(operand, place))
+def _like(field: str, operand: object, place: Place) -> Filter:
+    return Like(field, _text(operand, place.values), place)
 
 
-def _exists(field: str, operand: object, place: str) -> Filter:
+def _exists(field: str, operand: object, place: Place) -> Filter:
     if not isinstance(operand, bool):
-        raise InvalidFilterError.of(place, "must be true or false")
-    return Exists(field, operand)
+        raise InvalidFilterError.of(place.values, "must be true or false")
+    return Exists(field, operand, place)
 
 
-_FIELD_OPERATORS: dict[str, Callable[[str, object, str], Filter]] = {
+_ParseOperator: TypeAlias = Callable[[str, object, Place], Filter]
+_FIELD_OPERATORS: dict[str, _ParseOperator] = {
     **{comparator.value: _comparison(comparator) for comparator in Comparator},
     "$in": _membership(negated=False),
     "$nin": _membership(negated=True),

@@ -9,7 +9,6 @@ from groundwire.kernel.filter_evaluator import kind_of
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
 from groundwire.kernel.filter_times import EXPECTED, compare_time, one_of_times, parse_time
 from groundwire.kernel.filters import (
-    MAX_DEPTH,
     MAX_TERMS,
     MAX_VALUES,
     And,
@@ -18,11 +17,14 @@ from groundwire.kernel.filters import (
     Containment,
     Exists,
     Filter,
+    Leaf,
     Like,
     Membership,
     Not,
     Or,
+    Place,
     Scalar,
+    leaves,
 )
 
 _TEXTUAL = {FieldKind.TEXT, FieldKind.TEXT_LIST}
@@ -45,36 +47,24 @@ def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str
             date, or already milliseconds.
         custom: the collection's own metadata fields. They may hold values of any kind, so they can be compared
             with any; values of another kind just do not match.
-        path: name of the whole filter in error messages.
+        path: name of the whole filter in error messages, and of conditions that no caller wrote.
 
     Raises:
         InvalidFilterError: naming every unknown field and every value that cannot match its field.
     """
-    check_size(condition, path)
-    resolver = _Resolver({**custom, **BUILT_IN_FIELDS})
-    resolved = resolver.resolve(condition, path)
+    _check_terms(condition, path)
+    resolver = _Resolver({**custom, **BUILT_IN_FIELDS}, path)
+    resolved = resolver.resolve(condition)
     if resolver.violations:
         raise InvalidFilterError(resolver.violations)
     _check_terms(resolved, path)
     return resolved
 
 
-def check_size(condition: Filter, path: str = "filter") -> None:
-    """Return if the filter is within `MAX_DEPTH` levels, `MAX_TERMS` leaves and values of a list, `MAX_VALUES` in all.
-
-    Raises:
-        InvalidFilterError: it is not.
-    """
-    parts = condition.clauses if isinstance(condition, And) else (condition,)
-    if max(map(_depth, parts), default=0) > MAX_DEPTH:
-        raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels")
-    _check_terms(condition, path)
-
-
 def _check_terms(condition: Filter, path: str) -> None:
-    leaves = list(_leaves(condition))
-    counts = [len(leaf.values) for leaf in leaves if isinstance(leaf, Membership)]
-    if len(leaves) > MAX_TERMS or max(counts, default=0) > MAX_TERMS:
+    conditions = list(leaves(condition))
+    counts = [len(leaf.values) for leaf in conditions if isinstance(leaf, Membership)]
+    if len(conditions) > MAX_TERMS or max(counts, default=0) > MAX_TERMS:
         raise InvalidFilterError.of(path, f"has more than {MAX_TERMS} terms or values in one list")
     if sum(counts) > MAX_VALUES:
         raise InvalidFilterError.of(path, f"has more than {MAX_VALUES} values in all lists together")
@@ -83,24 +73,25 @@ def _check_terms(condition: Filter, path: str) -> None:
 class _Resolver:
     """Walks one filter and collects what is wrong with it."""
 
-    def __init__(self, kinds: Mapping[str, FieldKind]) -> None:
+    def __init__(self, kinds: Mapping[str, FieldKind], path: str) -> None:
         self._kinds = kinds
+        self._nowhere = Place(path, path, path)
         self.violations: list[FieldViolation] = []
 
-    def resolve(self, condition: Filter, path: str) -> Filter:
+    def resolve(self, condition: Filter) -> Filter:
         match condition:
             case And(clauses):
-                return And(self._each(clauses, f"{path}.$and"))
+                return And(tuple(map(self.resolve, clauses)))
             case Or(clauses):
-                return Or(self._each(clauses, f"{path}.$or"))
+                return Or(tuple(map(self.resolve, clauses)))
             case Not(clause):
-                return Not(self.resolve(clause, f"{path}.$not"))
+                return Not(self.resolve(clause))
             case _:
-                place = f"{path}.{condition.field}"
+                place = condition.place or self._nowhere
                 field = ALIASES.get(condition.field, condition.field)
                 if field in self._kinds:
                     return self._leaf(condition, _numeric(field, condition), place)
-                self._refuse(place, f"unknown field {condition.field!r}{self._suggestion(condition.field)}")
+                self._refuse(place.field, f"unknown field {condition.field!r}{self._suggestion(condition.field)}")
                 return condition
 
     def _suggestion(self, name: str) -> str:
@@ -111,47 +102,43 @@ class _Resolver:
         own = sorted(self._kinds.keys() - BUILT_IN_FIELDS.keys())
         return f"; keys of the collection are {', '.join(own[:_NAMED])}" if own else ""
 
-    def _each(self, clauses: Iterable[Filter], path: str) -> tuple[Filter, ...]:
-        return tuple(self.resolve(clause, f"{path}[{position}]") for position, clause in enumerate(clauses))
-
-    def _leaf(self, leaf: "_Leaf", field: str, place: str) -> Filter:
+    def _leaf(self, leaf: Leaf, field: str, place: Place) -> Filter:
         kind = self._kinds[field]
         match leaf:
             case Comparison(_, comparator, value):
-                return self._comparison(field, comparator, value, f"{place}.{comparator.value}")
+                return self._comparison(field, comparator, value, place)
             case Membership(_, values, negated):
-                return self._membership(field, values, f"{place}.{'$nin' if negated else '$in'}", negated=negated)
+                return self._membership(field, values, place.values, negated=negated)
             case Containment(_, value, negated):
-                place = f"{place}.{'$not_contains' if negated else '$contains'}"
                 if field in BUILT_IN_FIELDS and kind not in _TEXTUAL | _LISTS:
-                    self._refuse(place, "works on lists and texts only")
-                return Containment(field, self._value(field, value, place), negated)
+                    self._refuse(place.operator, "works on lists and texts only")
+                return Containment(field, self._value(field, value, place.values), negated)
             case Like(_, pattern):
                 if field in BUILT_IN_FIELDS and kind not in _TEXTUAL:
-                    self._refuse(f"{place}.$like", "works on texts only")
+                    self._refuse(place.operator, "works on texts only")
                 return Like(field, pattern)
             case Exists(_, present):
                 return Exists(field, present)
             case _:
                 assert_never(leaf)
 
-    def _comparison(self, field: str, comparator: Comparator, value: Scalar, place: str) -> Filter:
+    def _comparison(self, field: str, comparator: Comparator, value: Scalar, place: Place) -> Filter:
         if BUILT_IN_FIELDS.get(field) is FieldKind.TIME:
-            return compare_time(field, comparator, self._time(value, place))
+            return compare_time(field, comparator, self._time(value, place.values))
         if comparator in _ORDERINGS:
             return self._ordering(field, comparator, value, place)
-        return Comparison(field, comparator, self._value(field, value, place))
+        return Comparison(field, comparator, self._value(field, value, place.values))
 
-    def _ordering(self, field: str, comparator: Comparator, value: Scalar, place: str) -> Filter:
+    def _ordering(self, field: str, comparator: Comparator, value: Scalar, place: Place) -> Filter:
         if field in BUILT_IN_FIELDS:
             if self._kinds[field] in _TEXTUAL:
-                self._refuse(place, "compares numbers and times only")
+                self._refuse(place.operator, "compares numbers and times only")
                 return Comparison(field, comparator, value)
-            return Comparison(field, comparator, self._value(field, value, place))
+            return Comparison(field, comparator, self._value(field, value, place.values))
         if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
-            return compare_time(field, comparator, self._time(value, place))
+            return compare_time(field, comparator, self._time(value, place.values))
         if not isinstance(value, str):
-            self._refuse(place, "must be a text: this collection has only texts in the field")
+            self._refuse(place.values, "must be a text: this collection has only texts in the field")
         return Comparison(field, comparator, value)
 
     def _membership(self, field: str, values: tuple[Scalar, ...], place: str, *, negated: bool) -> Filter:
@@ -181,10 +168,7 @@ class _Resolver:
         self.violations.append(FieldViolation(place, description))
 
 
-_Leaf = Comparison | Membership | Containment | Like | Exists
-
-
-def _numeric(field: str, leaf: _Leaf) -> str:
+def _numeric(field: str, leaf: Leaf) -> str:
     """Return the field that is meant: chunk ids that are whole numbers are the numbers of chunks (requirement C03)."""
     match leaf:
         case Comparison(_, _, value) if field == "chunk_id" and kind_of(value) is float:
@@ -212,26 +196,5 @@ _VALUES: dict[FieldKind, tuple[Callable[[Scalar], Scalar | None], str]] = {
 }
 
 
-def _leaves(condition: Filter) -> Iterable[_Leaf]:
-    match condition:
-        case And(clauses) | Or(clauses):
-            for clause in clauses:
-                yield from _leaves(clause)
-        case Not(clause):
-            yield from _leaves(clause)
-        case _:
-            yield condition
-
-
 def _fields(condition: Filter) -> Iterable[str]:
-    return (leaf.field for leaf in _leaves(condition))
-
-
-def _depth(condition: Filter) -> int:
-    match condition:
-        case And(clauses) | Or(clauses):
-            return 1 + max((_depth(clause) for clause in clauses), default=0)
-        case Not(clause):
-            return 1 + _depth(clause)
-        case _:
-            return 0
+    return (leaf.field for leaf in leaves(condition))

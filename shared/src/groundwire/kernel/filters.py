@@ -4,7 +4,8 @@ A filter looks at the *payload* of a chunk: a flat mapping of field names to val
 means is fixed by `groundwire.kernel.filter_evaluator`, the reference every engine is tested against.
 """
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -28,12 +29,22 @@ class Comparator(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a caller wrote the parts of a condition, for error messages; no part of what it means."""
+
+    field: str
+    operator: str
+    values: str
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """`field comparator value`; the four orderings take numbers or texts."""
 
     field: str
     comparator: Comparator
     value: Scalar
+    place: Place | None = dataclasses.field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,7 @@ class Membership:
     field: str
     values: tuple[Scalar, ...]
     negated: bool = False
+    place: Place | None = dataclasses.field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,7 @@ class Containment:
     field: str
     value: Scalar
     negated: bool = False
+    place: Place | None = dataclasses.field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,7 @@ class Like:
 
     field: str
     pattern: str
+    place: Place | None = dataclasses.field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +91,7 @@ class Exists:
 
     field: str
     present: bool = True
+    place: Place | None = dataclasses.field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +115,21 @@ class Not:
     clause: "Filter"
 
 
-Filter: TypeAlias = Comparison | Membership | Containment | Like | Exists | And | Or | Not
+Leaf: TypeAlias = Comparison | Membership | Containment | Like | Exists
+Filter: TypeAlias = Leaf | And | Or | Not
+
+
+def leaves(condition: Filter) -> Iterator[Leaf]:
+    """Yield the conditions on fields in the order in which they are written."""
+    match condition:
+        case And(clauses) | Or(clauses):
+            for clause in clauses:
+                yield from leaves(clause)
+        case Not(clause):
+            yield from leaves(clause)
+        case _:
+            yield condition
+
 
 MAX_DEPTH = 8
 """Nesting levels of And, Or and Not that a request may have; an And at the top, to which services add, is none."""
@@ -114,3 +143,5 @@ MAX_PATTERN_CHARS = 256
 """Longest pattern of `$like`, in code points."""
 MAX_NAME_CHARS = 64
 """Longest name of a field, in code points: no stored name is longer."""
+MAX_JSON_CHARS = 262_144
+"""Longest JSON form of a filter that a request may have, in code points."""

@@ -1,18 +1,19 @@
 """Filters between the contract's messages and the kernel's tree; used by servers and clients alike."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import assert_never
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
-from groundwire.api.common.v1 import metadata_filter_pb2 as pb
+from groundwire.api.common.v1 import filter_pb2 as pb
 from groundwire.api.common.v1 import metadata_value_pb2
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.errors import InvalidFilterError
 from groundwire.kernel.filter_evaluator import kind_of
+from groundwire.kernel.filter_fields import contract_name
+from groundwire.kernel.filter_json import parse_filter_text
 from groundwire.kernel.filters import (
     MAX_DEPTH,
+    MAX_JSON_CHARS,
     MAX_NAME_CHARS,
     MAX_PATTERN_CHARS,
     MAX_TEXT_CHARS,
@@ -22,151 +23,139 @@ from groundwire.kernel.filters import (
     Containment,
     Exists,
     Filter,
+    Leaf,
     Like,
     Membership,
     Not,
     Or,
+    Place,
     Scalar,
+    leaves,
 )
 from groundwire.rpc.metadata_messages import to_value
 from groundwire.rpc.times import parse_timestamp
 
 _COMPARATORS = {
-    pb.COMPARISON_OPERATOR_EQ: Comparator.EQ,
-    pb.COMPARISON_OPERATOR_NE: Comparator.NE,
-    pb.COMPARISON_OPERATOR_GT: Comparator.GT,
-    pb.COMPARISON_OPERATOR_GTE: Comparator.GTE,
-    pb.COMPARISON_OPERATOR_LT: Comparator.LT,
-    pb.COMPARISON_OPERATOR_LTE: Comparator.LTE,
+    pb.FILTER_OPERATOR_EQ: Comparator.EQ,
+    pb.FILTER_OPERATOR_NE: Comparator.NE,
+    pb.FILTER_OPERATOR_GT: Comparator.GT,
+    pb.FILTER_OPERATOR_GTE: Comparator.GTE,
+    pb.FILTER_OPERATOR_LT: Comparator.LT,
+    pb.FILTER_OPERATOR_LTE: Comparator.LTE,
 }
 _OPERATORS = {comparator: operator for operator, comparator in _COMPARATORS.items()}
+_MEMBERSHIPS = {pb.FILTER_OPERATOR_IN: False, pb.FILTER_OPERATOR_NOT_IN: True}
+_CONTAINMENTS = {pb.FILTER_OPERATOR_CONTAINS: False, pb.FILTER_OPERATOR_NOT_CONTAINS: True}
 
 
-def to_filter_message(condition: Filter) -> pb.MetadataFilter:
-    """Return the message of a filter tree."""
+def to_filter_message(condition: Filter) -> pb.Filter:
+    """Return the message of a filter tree; built-in fields have the names of the contract."""
     match condition:
-        case Comparison(field, comparator, value):
-            comparison = pb.ComparisonFilter(field=field, operator=_OPERATORS[comparator], value=to_value(value))
-            return pb.MetadataFilter(comparison=comparison)
-        case Membership(field, values, negated):
-            members = [to_value(value) for value in values]
-            return pb.MetadataFilter(membership=pb.MembershipFilter(field=field, values=members, negated=negated))
-        case Containment(field, value, negated):
-            containment = pb.ContainmentFilter(field=field, value=to_value(value), negated=negated)
-            return pb.MetadataFilter(containment=containment)
-        case Like(field, pattern):
-            return pb.MetadataFilter(like=pb.LikeFilter(field=field, pattern=pattern))
-        case Exists(field, present):
-            return pb.MetadataFilter(exists=pb.ExistsFilter(field=field, present=present))
         case And(clauses):
-            return pb.MetadataFilter(all_of=_to_clauses(clauses))
+            return pb.Filter(all_of=pb.FilterList(filters=map(to_filter_message, clauses)))
         case Or(clauses):
-            return pb.MetadataFilter(any_of=_to_clauses(clauses))
+            return pb.Filter(any_of=pb.FilterList(filters=map(to_filter_message, clauses)))
         case Not(clause):
-            return pb.MetadataFilter(negation=to_filter_message(clause))
+            return pb.Filter(negation=to_filter_message(clause))
         case _:
-            assert_never(condition)
+            operator, values = _condition_of(condition)
+            field = contract_name(condition.field)
+            return pb.Filter(condition=pb.Condition(field=field, op=operator, values=map(to_value, values)))
 
 
-def parse_filter_message(message: pb.MetadataFilter, path: str = "filter") -> Filter:
+def _condition_of(leaf: Leaf) -> tuple["pb.FilterOperator.ValueType", Sequence[Scalar]]:
+    match leaf:
+        case Comparison(_, comparator, value):
+            return _OPERATORS[comparator], (value,)
+        case Membership(_, values, negated):
+            return pb.FILTER_OPERATOR_NOT_IN if negated else pb.FILTER_OPERATOR_IN, values
+        case Containment(_, value, negated):
+            return pb.FILTER_OPERATOR_NOT_CONTAINS if negated else pb.FILTER_OPERATOR_CONTAINS, (value,)
+        case Like(_, pattern):
+            return pb.FILTER_OPERATOR_LIKE, (pattern,)
+        case Exists(_, present):
+            return pb.FILTER_OPERATOR_EXISTS, () if present else (False,)
+        case _:
+            assert_never(leaf)
+
+
+def parse_filter_message(message: pb.Filter, path: str = "filter") -> Filter:
     """Return the filter tree of a message; points in time become milliseconds since 1970.
 
     Field names and the kinds of values are not judged here: they depend on the collection.
 
     Raises:
-        InvalidFilterError: naming the place in the JSON form, as in `filter.$and[1].importance`.
+        InvalidFilterError: naming the place as it was written, as in `filter.all_of.filters[1].condition.op` or
+            `filter.json.$and[1].level.$foo`.
     """
     # An And at the top is no level (`groundwire.kernel.filters.MAX_DEPTH`).
-    return _parse(message, path, depth=-1 if message.HasField("all_of") else 0)
+    parsed = _parse(message, path, depth=-1 if message.HasField("all_of") else 0)
+    for leaf in leaves(parsed):
+        _check_lengths(leaf, leaf.place or Place(path, path, path))
+    return parsed
 
 
-def _parse(message: pb.MetadataFilter, path: str, depth: int) -> Filter:
+def _parse(message: pb.Filter, path: str, depth: int) -> Filter:
     if depth > MAX_DEPTH:
         raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels")
-    match message.WhichOneof("node"):
+    match message.WhichOneof("form"):
         case "all_of":
-            return And(_parse_clauses(message.all_of, f"{path}.$and", depth + 1))
+            return And(_parse_list(message.all_of, f"{path}.all_of", depth + 1))
         case "any_of":
-            return Or(_parse_clauses(message.any_of, f"{path}.$or", depth + 1))
+            return Or(_parse_list(message.any_of, f"{path}.any_of", depth + 1))
         case "negation":
-            return Not(_parse(message.negation, f"{path}.$not", depth + 1))
-        case None:
+            return Not(_parse(message.negation, f"{path}.negation", depth + 1))
+        case "condition":
+            return _parse_condition(message.condition, f"{path}.condition")
+        case "json":
+            if len(message.json) > MAX_JSON_CHARS:
+                raise InvalidFilterError.of(f"{path}.json", f"must be at most {MAX_JSON_CHARS} characters")
+            return parse_filter_text(message.json, f"{path}.json", depth)
+        case _:
             raise InvalidFilterError.of(path, "has no condition")
-        case _:
-            return _parse_leaf(message, path)
 
 
-def _parse_leaf(message: pb.MetadataFilter, path: str) -> Filter:
-    match message.WhichOneof("node"):
-        case "comparison":
-            return _parse_comparison(message.comparison, path)
-        case "membership":
-            return _parse_membership(message.membership, path)
-        case "containment":
-            field = _field(message.containment.field, path)
-            value = _parse_value(message.containment.value, f"{path}.{field}")
-            return Containment(field, value, message.containment.negated)
-        case "like":
-            return _parse_like(message.like, path)
-        case _:
-            present = message.exists.present if message.exists.HasField("present") else True
-            return Exists(_field(message.exists.field, path), present)
+def _parse_list(message: pb.FilterList, path: str, depth: int) -> tuple[Filter, ...]:
+    return tuple(_parse(each, f"{path}.filters[{position}]", depth) for position, each in enumerate(message.filters))
 
 
-def _parse_clauses(message: pb.FilterClauses, path: str, depth: int) -> tuple[Filter, ...]:
-    return tuple(_parse(clause, f"{path}[{position}]", depth) for position, clause in enumerate(message.clauses))
-
-
-def _parse_comparison(message: pb.ComparisonFilter, path: str) -> Filter:
-    field = _field(message.field, path)
-    comparator = _COMPARATORS.get(message.operator)
-    if comparator is None:
-        raise InvalidFilterError.of(f"{path}.{field}", "has no known operator", operator=str(message.operator))
-    return Comparison(field, comparator, _parse_value(message.value, f"{path}.{field}.{comparator.value}"))
-
-
-def _parse_membership(message: pb.MembershipFilter, path: str) -> Filter:
-    field = _field(message.field, path)
-    place = f"{path}.{field}.{'$nin' if message.negated else '$in'}"
-    values = tuple(_parse_value(value, f"{place}[{position}]") for position, value in enumerate(message.values))
-    if len({kind_of(value) for value in values}) > 1:
-        raise InvalidFilterError.of(place, "must hold values of one kind")
-    return Membership(field, values, message.negated)
-
-
-def _parse_like(message: pb.LikeFilter, path: str) -> Filter:
-    field = _field(message.field, path)
-    if len(message.pattern) > MAX_PATTERN_CHARS:
-        raise InvalidFilterError.of(f"{path}.{field}.$like", f"must be at most {MAX_PATTERN_CHARS} characters")
-    return Like(field, _text(message.pattern, f"{path}.{field}.$like"))
-
-
-def _field(name: str, path: str) -> str:
-    if not name:
-        raise InvalidFilterError.of(path, "has an empty field name")
-    if len(name) > MAX_NAME_CHARS:
-        raise InvalidFilterError.of(path, f"names a field of more than {MAX_NAME_CHARS} characters: {name[:16]!r}…")
-    return name
-
-
-def _text(value: str, place: str) -> str:
-    if len(value) > MAX_TEXT_CHARS:
-        raise InvalidFilterError.of(place, f"must be at most {MAX_TEXT_CHARS} characters")
-    if "\x00" in value:
-        raise InvalidFilterError.of(place, "must not contain NUL")
-    return value
+def _parse_condition(message: pb.Condition, path: str) -> Leaf:
+    field, operator = message.field, message.op
+    place = Place(f"{path}.field", f"{path}.op", f"{path}.values")
+    values = tuple(_parse_value(value, f"{path}.values[{position}]") for position, value in enumerate(message.values))
+    if operator in _MEMBERSHIPS:
+        if len({kind_of(value) for value in values}) > 1:
+            raise InvalidFilterError.of(place.values, "must hold values of one kind")
+        return Membership(field, values, _MEMBERSHIPS[operator], place)
+    if operator == pb.FILTER_OPERATOR_EXISTS:
+        present = values or (True,)
+        if len(present) > 1 or not isinstance(present[0], bool):
+            raise InvalidFilterError.of(place.values, "must be empty, true or false")
+        return Exists(field, present[0], place)
+    if operator not in _COMPARATORS and operator not in _CONTAINMENTS and operator != pb.FILTER_OPERATOR_LIKE:
+        raise InvalidFilterError.of(place.operator, "is no known operator", operator=str(operator))
+    if len(values) != 1:
+        raise InvalidFilterError.of(place.values, "must be one value")
+    (value,) = values
+    if operator in _COMPARATORS:
+        return Comparison(field, _COMPARATORS[operator], value, place)
+    if operator in _CONTAINMENTS:
+        return Containment(field, value, _CONTAINMENTS[operator], place)
+    if not isinstance(value, str):
+        raise InvalidFilterError.of(place.values, "must be a text")
+    return Like(field, value, place)
 
 
 def _parse_value(message: metadata_value_pb2.MetadataValue, place: str) -> Scalar:
     match message.WhichOneof("value"):
         case "string_value":
-            return _text(message.string_value, place)
+            return message.string_value
         case "int64_value":
             return message.int64_value
         case "bool_value":
             return message.bool_value
         case "timestamp_value":
-            return _milliseconds(message.timestamp_value, place)
+            return epoch_ms(parse_timestamp(message.timestamp_value, place, InvalidFilterError))
         case "double_value" if math.isfinite(message.double_value):
             return message.double_value
         case "double_value":
@@ -177,9 +166,16 @@ def _parse_value(message: metadata_value_pb2.MetadataValue, place: str) -> Scala
             raise InvalidFilterError.of(place, "must be a single value, not a list")
 
 
-def _milliseconds(time: Timestamp, place: str) -> int:
-    return epoch_ms(parse_timestamp(time, place, InvalidFilterError))
-
-
-def _to_clauses(clauses: Iterable[Filter]) -> pb.FilterClauses:
-    return pb.FilterClauses(clauses=[to_filter_message(clause) for clause in clauses])
+def _check_lengths(leaf: Leaf, place: Place) -> None:
+    if not leaf.field:
+        raise InvalidFilterError.of(place.field, "has an empty field name")
+    if len(leaf.field) > MAX_NAME_CHARS:
+        name = leaf.field[:16]
+        raise InvalidFilterError.of(place.field, f"names a field of more than {MAX_NAME_CHARS} characters: {name!r}…")
+    if isinstance(leaf, Like) and len(leaf.pattern) > MAX_PATTERN_CHARS:
+        raise InvalidFilterError.of(place.values, f"must be at most {MAX_PATTERN_CHARS} characters")
+    for value in _condition_of(leaf)[1]:
+        if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
+            raise InvalidFilterError.of(place.values, f"must be at most {MAX_TEXT_CHARS} characters")
+        if isinstance(value, str) and "\x00" in value:
+            raise InvalidFilterError.of(place.values, "must not contain NUL")

@@ -7,8 +7,8 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from groundwire.api.common.v1 import filter_pb2 as _filter_pb2
 from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
-from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
 from groundwire.api.common.v1 import search_mode_pb2 as _search_mode_pb2
 import builtins as _builtins
 import sys
@@ -99,7 +99,7 @@ class RetrievalOptions(_message.Message):
     include_report: _builtins.bool
     """Optional. Adds the report to the response; has no effect on questions."""
     @_builtins.property
-    def filter(self) -> _metadata_filter_pb2.MetadataFilter:
+    def filter(self) -> _filter_pb2.Filter:
         """Optional. Only chunks that satisfy it are searched; applied before ranking, to vectors and words."""
 
     @_builtins.property
@@ -113,7 +113,7 @@ class RetrievalOptions(_message.Message):
         *,
         top_k: _builtins.int | None = ...,
         min_relevance: _builtins.float | None = ...,
-        filter: _metadata_filter_pb2.MetadataFilter | None = ...,
+        filter: _filter_pb2.Filter | None = ...,
         mode: _search_mode_pb2.SearchMode.ValueType = ...,
         order_by: _search_mode_pb2.OrderBy.ValueType = ...,
         dense_weight: _builtins.float | None = ...,

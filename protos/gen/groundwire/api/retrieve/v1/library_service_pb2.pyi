@@ -11,7 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import document_pb2 as _document_pb2
-from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
+from groundwire.api.common.v1 import filter_pb2 as _filter_pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as _metadata_value_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
 from groundwire.api.retrieve.v1 import query_log_pb2 as _query_log_pb2
@@ -127,14 +127,14 @@ class ListDocumentsRequest(_message.Message):
     request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
     """
     @_builtins.property
-    def filter(self) -> _metadata_filter_pb2.MetadataFilter:
+    def filter(self) -> _filter_pb2.Filter:
         """Optional. Only documents with a chunk that satisfies it."""
 
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
-        filter: _metadata_filter_pb2.MetadataFilter | None = ...,
+        filter: _filter_pb2.Filter | None = ...,
         source_prefix: _builtins.str = ...,
         include_deleted: _builtins.bool = ...,
         page_size: _builtins.int = ...,
@@ -359,7 +359,7 @@ class ListChunksRequest(_message.Message):
         """Optional. Only chunks of this document; unset means of all."""
 
     @_builtins.property
-    def filter(self) -> _metadata_filter_pb2.MetadataFilter:
+    def filter(self) -> _filter_pb2.Filter:
         """Optional. Only chunks that satisfy it."""
 
     def __init__(
@@ -368,7 +368,7 @@ class ListChunksRequest(_message.Message):
         collection: _builtins.str = ...,
         reference: _document_pb2.DocumentReference | None = ...,
         chunk_id_prefix: _builtins.str = ...,
-        filter: _metadata_filter_pb2.MetadataFilter | None = ...,
+        filter: _filter_pb2.Filter | None = ...,
         include_embedding: _builtins.bool = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,

@@ -10,7 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
-from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
+from groundwire.api.common.v1 import filter_pb2 as _filter_pb2
 from groundwire.api.common.v1 import search_mode_pb2 as _search_mode_pb2
 import builtins as _builtins
 import sys
@@ -135,7 +135,7 @@ class RetrieveReport(_message.Message):
         """How good the result is."""
 
     @_builtins.property
-    def applied_filter(self) -> _metadata_filter_pb2.MetadataFilter:
+    def applied_filter(self) -> _filter_pb2.Filter:
         """Filter that was applied, given and derived ones together; unset when there was none."""
 
     @_builtins.property
@@ -158,7 +158,7 @@ class RetrieveReport(_message.Message):
         order_by: _search_mode_pb2.OrderBy.ValueType = ...,
         query_type: _search_mode_pb2.QueryType.ValueType = ...,
         applied_query_type: _search_mode_pb2.QueryType.ValueType = ...,
-        applied_filter: _metadata_filter_pb2.MetadataFilter | None = ...,
+        applied_filter: _filter_pb2.Filter | None = ...,
         chosen_sections: _abc.Iterable[Global___ChosenSection] | None = ...,
         embedding_model: _builtins.str = ...,
         from_cache: _builtins.bool = ...,

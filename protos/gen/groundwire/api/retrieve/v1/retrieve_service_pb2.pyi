@@ -14,8 +14,8 @@ from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import degraded_stage_pb2 as _degraded_stage_pb2
 from groundwire.api.common.v1 import document_pb2 as _document_pb2
 from groundwire.api.common.v1 import explain_plan_pb2 as _explain_plan_pb2
+from groundwire.api.common.v1 import filter_pb2 as _filter_pb2
 from groundwire.api.common.v1 import hit_pb2 as _hit_pb2
-from groundwire.api.common.v1 import metadata_filter_pb2 as _metadata_filter_pb2
 from groundwire.api.common.v1 import retrieval_options_pb2 as _retrieval_options_pb2
 from groundwire.api.common.v1 import search_mode_pb2 as _search_mode_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
@@ -486,7 +486,7 @@ class ParseQueryResponse(_message.Message):
     fell_back: _builtins.bool
     """The configured extractor failed or gave nothing valid, so there is no filter."""
     @_builtins.property
-    def filter(self) -> _metadata_filter_pb2.MetadataFilter:
+    def filter(self) -> _filter_pb2.Filter:
         """The filter; unset when none was found."""
 
     @_builtins.property
@@ -497,7 +497,7 @@ class ParseQueryResponse(_message.Message):
         self,
         *,
         semantic_query: _builtins.str = ...,
-        filter: _metadata_filter_pb2.MetadataFilter | None = ...,
+        filter: _filter_pb2.Filter | None = ...,
         field_names: _abc.Iterable[_builtins.str] | None = ...,
         query_type: _search_mode_pb2.QueryType.ValueType = ...,
         extractor: _builtins.str = ...,

@@ -15,8 +15,8 @@ from groundwire.api.common.v1 import (
     chunk_pb2,
     document_format_pb2,
     document_pb2,
+    filter_pb2,
     hit_pb2,
-    metadata_filter_pb2,
     retrieval_options_pb2,
     search_mode_pb2,
 )
@@ -123,13 +123,13 @@ def _at(document_id: str, chapter: str) -> Filter:
 
 def _restrict(options: retrieval_options_pb2.RetrievalOptions, where: Filter) -> None:
     """Add a condition to the filter of the options, beside its clauses: it may be as deep as a filter may be."""
-    combined = metadata_filter_pb2.FilterClauses()
+    combined = filter_pb2.FilterList()
     if options.filter.HasField("all_of"):
         combined.CopyFrom(options.filter.all_of)
     elif options.HasField("filter"):
-        combined.clauses.add().CopyFrom(options.filter)
-    combined.clauses.append(to_filter_message(where))
-    options.filter.CopyFrom(metadata_filter_pb2.MetadataFilter(all_of=combined))
+        combined.filters.add().CopyFrom(options.filter)
+    combined.filters.append(to_filter_message(where))
+    options.filter.CopyFrom(filter_pb2.Filter(all_of=combined))
 
 
 def _refuse_missing(chunk_ids: Sequence[str], hits: Iterable[hit_pb2.Hit]) -> None:

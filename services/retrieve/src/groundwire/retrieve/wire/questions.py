@@ -4,6 +4,7 @@ from datetime import datetime
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.filter_fields import contract_name
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.domain.self_query.question import ParsedQuestion
 from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
@@ -43,7 +44,7 @@ def to_parse_response(parsed: ParsedQuestion) -> pb.ParseQueryResponse:
     """Return the response."""
     response = pb.ParseQueryResponse(
         semantic_query=parsed.extraction.semantic_query,
-        field_names=parsed.extraction.field_names,
+        field_names=map(contract_name, parsed.extraction.field_names),
         query_type=QUERY_TYPE_VALUES[parsed.query_type],
         extractor=parsed.extractor,
         fell_back=parsed.fell_back,
