@@ -33,6 +33,11 @@ ORDERS = {
     search_mode_pb2.ORDER_BY_TIMESTAMP_DESC: ResultOrder.TIMESTAMP_DESC,
     search_mode_pb2.ORDER_BY_TIMESTAMP_ASC: ResultOrder.TIMESTAMP_ASC,
 }
+_IS_TOP_DOWN = {
+    search_mode_pb2.RETRIEVAL_STRATEGY_UNSPECIFIED: False,
+    search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT: False,
+    search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN: True,
+}
 _ALLOWED_CONTROLS = "\t\n\r"
 _CLOCK_SKEW = timedelta(minutes=1)
 
@@ -86,7 +91,7 @@ def _to_request(message: pb.RetrieveRequest, tenant: str, where: Filter | None) 
         vector=_vector(message),
         query_types=tuple(QUERY_TYPES[kind] for kind in options.query_types),
         self_query=options.self_query,
-        top_down=options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN,
+        top_down=_IS_TOP_DOWN[options.strategy],
         asked=parse_timestamp(message.query_time, "query_time") if message.HasField("query_time") else None,
         exact=options.exact,
         snapshot=options.snapshot if options.HasField("snapshot") else None,
@@ -152,7 +157,7 @@ def _check_lists(options: RetrievalOptions) -> list[FieldViolation]:
         for position, kind in enumerate(options.query_types)
         if kind not in QUERY_TYPES
     ]
-    if options.strategy not in search_mode_pb2.RetrievalStrategy.values():
+    if options.strategy not in _IS_TOP_DOWN:
         violations.append(FieldViolation("options.strategy", f"unknown value {options.strategy}"))
     if options.strategy == search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN and options.HasField("snapshot"):
         violations.append(FieldViolation("options.strategy", "TOP_DOWN reads the present, not a snapshot"))

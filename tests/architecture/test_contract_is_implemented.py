@@ -1,0 +1,68 @@
+"""Nothing is in the contract that does not work: every call has a servicer, and every enum value a use."""
+
+import re
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor import EnumDescriptor, FileDescriptor
+
+from groundwire.answer.servicer import AnswerServicer
+from groundwire.ingest.servicer import CollectionServicer, IngestServicer, MaintenanceServicer
+from groundwire.retrieve.servicer import LibraryServicer, RetrieveServicer
+from groundwire.standalone.server_info import ServerServicer
+from tests.stubs import SERVICES
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVICERS = {
+    "IngestService": IngestServicer,
+    "CollectionService": CollectionServicer,
+    "MaintenanceService": MaintenanceServicer,
+    "RetrieveService": RetrieveServicer,
+    "LibraryService": LibraryServicer,
+    "AnswerService": AnswerServicer,
+    "ServerService": ServerServicer,
+}
+
+
+def enums() -> list[EnumDescriptor]:
+    """Return the enums of every file that a service reaches."""
+    files: set[FileDescriptor] = set()
+    waiting = [service.file for service in SERVICES.values()]
+    while waiting:
+        file = waiting.pop()
+        if file not in files:
+            files.add(file)
+            waiting += file.dependencies
+    ours = [file for file in files if file.package.startswith("groundwire.")]
+    return [enum for file in ours for enum in file.enum_types_by_name.values()]
+
+
+ENUMS = {enum.name: enum for enum in enums()}
+
+
+@pytest.fixture(scope="module")
+def code() -> str:
+    """Return all code of ours, as one text."""
+    roots = (ROOT / "shared/src", *(ROOT / "services").glob("*/src"))
+    return "\n".join(path.read_text("utf-8") for root in roots for path in root.rglob("*.py"))
+
+
+@pytest.mark.parametrize("name", SERVICERS)
+def test_every_call_has_a_method_of_ours(name: str) -> None:
+    assert set(SERVICERS) == set(SERVICES)
+    inherited = [method.name for method in SERVICES[name].methods if method.name not in vars(SERVICERS[name])]
+    assert inherited == []
+
+
+@pytest.mark.parametrize("name", sorted(set(ENUMS) - {"ErrorReason"}))
+def test_every_enum_value_is_sent_or_understood(name: str, code: str) -> None:
+    """A value is named as it is, or is made of the member of a domain enum that the code uses."""
+    prefix = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper() + "_"
+    unused = []
+    for value in ENUMS[name].values:
+        member = value.name.removeprefix(prefix)
+        is_made = re.search(rf"^ +{member} = ", code, re.MULTILINE) or f'"{member}"' in code
+        is_used = re.search(rf"\.{member}\b", code) or f'"{member}": ' in code
+        if member != "UNSPECIFIED" and value.name not in code and not (is_made and is_used):
+            unused.append(value.name)
+    assert unused == []
