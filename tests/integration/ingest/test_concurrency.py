@@ -51,7 +51,9 @@ def test_ingests_of_one_source_wait_for_each_other(harness: Harness, collection:
 
 def test_equal_bytes_under_new_sources_at_once_make_one_document(harness: Harness, collection: str) -> None:
     text = long_text(1, 10)
-    results = in_threads(*(partial(harness.ingest, collection, f"{name}.txt", text) for name in "abcd"))
+    reuse = ingest_result_pb2.DUPLICATE_POLICY_REUSE
+    ingest = partial(harness.ingest, collection, duplicate_policy=reuse)
+    results = in_threads(*(partial(ingest, f"{name}.txt", text) for name in "abcd"))
     outcomes = sorted(result.outcome for result in results)
     assert outcomes == [ingest_result_pb2.INGEST_OUTCOME_CREATED] + [ingest_result_pb2.INGEST_OUTCOME_REUSED] * 3
     assert len({result.document.document_id for result in results}) == 1

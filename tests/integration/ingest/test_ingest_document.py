@@ -214,10 +214,10 @@ def test_the_same_bytes_under_another_source(harness: Harness, collection: str) 
         harness.ingest(collection, "b.txt", text, duplicate_policy=ingest_result_pb2.DUPLICATE_POLICY_REJECT)
     assert caught.value.metadata == {"document_id": first.document_id, "source_uri": "a.txt"}
     for _ in range(2):
-        reused = harness.ingest(collection, "b.txt", text)
+        reused = harness.ingest(collection, "b.txt", text, duplicate_policy=ingest_result_pb2.DUPLICATE_POLICY_REUSE)
         assert reused.outcome == ingest_result_pb2.INGEST_OUTCOME_REUSED
         assert reused.document.document_id == first.document_id
-    allowed = harness.ingest(collection, "c.txt", text, duplicate_policy=ingest_result_pb2.DUPLICATE_POLICY_ALLOW)
+    allowed = harness.ingest(collection, "c.txt", text)
     assert allowed.outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
     assert harness.sources(collection) == ["a.txt", "c.txt"]
     own = harness.ingest(collection, "b.txt", "Now bytes of its own.")

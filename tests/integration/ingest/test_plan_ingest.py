@@ -135,7 +135,10 @@ def test_other_fields_and_other_rules_are_planned(harness: Harness, collection: 
 
 def test_the_same_bytes_elsewhere_are_planned_as_an_alias(harness: Harness, collection: str) -> None:
     document = harness.ingest(collection, "a.md", "# One\n\nThe same text.\n").document
-    planned = plan(harness, collection, "b.md", "# One\n\nThe same text.\n")
+    kept = plan(harness, collection, "b.md", "# One\n\nThe same text.\n")
+    assert (kept.outcome, kept.embedded_count) == (ingest_result_pb2.INGEST_OUTCOME_CREATED, 0)
+    reuse = ingest_result_pb2.DUPLICATE_POLICY_REUSE
+    planned = plan(harness, collection, "b.md", "# One\n\nThe same text.\n", duplicate_policy=reuse)
     assert (planned.outcome, planned.current) == (ingest_result_pb2.INGEST_OUTCOME_REUSED, document)
     with pytest.raises(DuplicateDocumentError):
         plan(

@@ -23,7 +23,12 @@ from groundwire.catalog.tables import (
     tombstones,
 )
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, DocumentChangedError
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    CollectionNotFoundError,
+    DocumentChangedError,
+    StaleSourceVersionError,
+)
 
 CHUNKS_PER_TRANSACTION = 4096
 """More chunks are written in further transactions, so that other writers do not wait for a whole large document."""
@@ -50,6 +55,7 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
     draft, pending = prepared.draft, prepared.pending
     collection_key = _collection_key(connection, pending.collection)
     row = _document_row(connection, pending, collection_key, draft.source_uri)
+    refuse_stale_version(pending.document_id, draft.source_version, None if row is None else row["source_version"])
     if draft.expected_generation != (0 if row is None else row["live_generation"]):
         raise changed(pending.document_id)
     if draft.expected_generation == 0:
@@ -99,6 +105,17 @@ def changed(document_id: str) -> DocumentChangedError:
     return DocumentChangedError("the document was changed or deleted meanwhile", document_id=document_id)
 
 
+def refuse_stale_version(document_id: str, source_version: int | None, stored: int | None) -> None:
+    """Raise StaleSourceVersionError when a document of a later version is stored than the one that comes."""
+    if source_version is not None and stored is not None and source_version < stored:
+        raise StaleSourceVersionError(
+            f"version {stored} is stored, {source_version} comes late",
+            document_id=document_id,
+            source_version=source_version,
+            stored_source_version=stored,
+        )
+
+
 def refuse_taken_source(connection: Connection, collection_key: int, source_uri: str, document_id: str) -> None:
     """Raise DocumentChangedError when another visible document has the source."""
     statement = select(documents.c.document_id).where(
@@ -138,7 +155,14 @@ def _document_row(
     connection: Connection, pending: PendingGeneration, collection_key: int, source_uri: str
 ) -> Mapping[str, Any] | None:
     of_this = documents.c.tenant == pending.tenant, documents.c.document_id == pending.document_id
-    columns = ("document_key", "collection_key", "live_generation", "deleted_generation", "source_path")
+    columns = (
+        "document_key",
+        "collection_key",
+        "live_generation",
+        "deleted_generation",
+        "source_path",
+        "source_version",
+    )
     statement = select(*(documents.c[name] for name in columns)).where(*of_this)
     row = connection.execute(statement).first()
     if row is not None and row.collection_key != collection_key:

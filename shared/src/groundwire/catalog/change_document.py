@@ -45,7 +45,8 @@ def change_fields(
     connection.execute(delete(document_tags).where(document_tags.c.document_key == key))
     if after.tags:
         connection.execute(insert(document_tags), [{"document_key": key, "tag": tag} for tag in after.tags])
-    _rename_chapter(connection, row, before, after)
+    source = row["source_path"]
+    rename_chapter(connection, row, (source, before), (source, after))
     return rewrite_payloads(connection, row, chunks.c.document_key == key)
 
 
@@ -85,9 +86,11 @@ def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()}
 
 
-def _rename_chapter(connection: Connection, row: RowMapping, before: DocumentFields, after: DocumentFields) -> None:
-    """Let the title that stands in for a chapter follow the title, in documents that have no heading at all."""
-    old, new = (fields.title or file_name(row["source_path"]) for fields in (before, after))
+def rename_chapter(
+    connection: Connection, row: RowMapping, before: tuple[str, DocumentFields], after: tuple[str, DocumentFields]
+) -> None:
+    """Let what stands in for a chapter in documents without any heading follow their title or else their source."""
+    old, new = (fields.title or file_name(source) for source, fields in (before, after))
     live = select(generations.c.generation_key).where(generations.c.document_key == row["document_key"], IS_LIVE)
     of_live = chunks.c.generation_key.in_(live)
     has_headings = exists().where(of_live, chunks.c.hierarchy_path != [])

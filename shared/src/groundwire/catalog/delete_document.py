@@ -82,6 +82,7 @@ def _hide(connection: Connection, key: int) -> None:
             chunk_count=0,
             total_chars=0,
             total_bytes=0,
+            source_version=None,
             **field_values(DocumentFields()),
         )
     )

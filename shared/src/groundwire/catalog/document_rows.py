@@ -50,6 +50,7 @@ DOCUMENT_COLUMNS = (
     _d.last_modified,
     _d.delete_time,
     _ALIASES.label("aliases"),
+    _d.source_version,
     *FIELD_COLUMNS,
 )
 """The key of the document, then what `to_document` reads, in its order."""
@@ -77,16 +78,16 @@ SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id ==
 
 def to_document(row: Sequence[Any]) -> Document:
     """Make a document of the values of `DOCUMENT_COLUMNS`."""
-    _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:19]
+    _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:20]
     chunk_count, total_chars, total_bytes, model, rules_digest, tokenizer, encoding, *times = figures
-    ingested, modified, deleted, aliases = times
+    ingested, modified, deleted, aliases, source_version = times
     return Document(
         document_id=document_id,
         collection=collection,
         source_uri=source,
         format=DocumentFormat(doc_type),
         source_hash=source_hash,
-        fields=_to_fields(row[19:29]),
+        fields=_to_fields(row[20:30]),
         generation=live + hidden,  # one of the two is 0
         chunk_count=chunk_count,
         total_chars=total_chars,
@@ -99,6 +100,7 @@ def to_document(row: Sequence[Any]) -> Document:
         update_time=from_epoch_ms(modified),
         delete_time=_moment(deleted),
         alias_uris=tuple(sorted(aliases)),
+        source_version=source_version,
     )
 
 

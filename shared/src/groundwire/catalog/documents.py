@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, or_, select, tuple_
+from sqlalchemy import Connection, Select, bindparam, delete, or_, select, tuple_, update
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.audit import append_audit
@@ -17,6 +17,7 @@ from groundwire.catalog.begin_generation import (
     changed,
     insert_chunks,
     insert_generation,
+    refuse_stale_version,
     refuse_taken_source,
 )
 from groundwire.catalog.collection_rows import collection_key
@@ -197,6 +198,22 @@ class Documents:
         """
         self._database.write(lambda connection: _add_alias(connection, tenant, collection, document_id, source_uri))
 
+    def raise_source_version(self, document: Document, tenant: str, source_version: int) -> Document:
+        """Note that a document is unchanged in a later version; return it as it is then.
+
+        Raises:
+            StaleSourceVersionError: it is of a still later version by now.
+        """
+
+        def work(connection: Connection) -> None:
+            of_this = (documents.c.tenant == tenant, documents.c.document_id == document.document_id)
+            stored = connection.execute(select(documents.c.source_version).where(*of_this)).scalar()
+            refuse_stale_version(document.document_id, source_version, stored)
+            connection.execute(update(documents).where(*of_this).values(source_version=source_version))
+
+        self._database.write(work)
+        return replace(document, source_version=source_version)
+
     def begin(self, tenant: str, collection: Collection, draft: GenerationDraft) -> PendingGeneration:
         """Write a generation that nobody sees yet: text, chunks, filter keys and chunk numbers.
 
@@ -205,6 +222,7 @@ class Documents:
         Raises:
             CollectionNotFoundError: the collection was deleted.
             DocumentChangedError: the live generation is not the expected one, or a visible document has the source.
+            StaleSourceVersionError: the document, perhaps softly deleted, is of a later version.
             AlreadyExistsError: the document id is in use in another collection, or a chunk id in another document.
             ValueError: a chunk is not exactly the text of its span (a bug of ours).
         """
@@ -340,6 +358,7 @@ class Documents:
             numbers=numbers,
             chunk_ids=chunk_ids,
             payloads=draft.payloads(document_id, numbers, chunk_ids, now),
+            source_version=draft.source_version,
         )
 
 

@@ -37,7 +37,8 @@ class GenerationDraft:
     `pages` are those of the source in order, `properties` what the source says about itself. `rules_digest`
     identifies the rules that the chunks were made by, `tokenizer` is the name of the counter of their tokens,
     `encoding` that of the encoding of the bytes, empty where they are no text.
-    `chunk_ids` are those the caller made, None for ids in the scheme of the server.
+    `chunk_ids` are those the caller made, None for ids in the scheme of the server. `source_version` None keeps that of
+    the document.
     """
 
     document_id: str | None
@@ -54,6 +55,7 @@ class GenerationDraft:
     tokenizer: str = ""
     encoding: str = ""
     chunk_ids: Sequence[str] | None = None
+    source_version: int | None = None
 
     def payloads(
         self, document_id: str, numbers: Sequence[int], chunk_ids: Sequence[str], ingested: datetime
@@ -90,6 +92,7 @@ class PendingGeneration:
     numbers: Sequence[int]
     chunk_ids: Sequence[str]
     payloads: Sequence[Payload]
+    source_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

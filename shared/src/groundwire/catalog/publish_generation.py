@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
 
-from groundwire.catalog.begin_generation import changed, refuse_taken_source
+from groundwire.catalog.begin_generation import changed, refuse_stale_version, refuse_taken_source
 from groundwire.catalog.collection_rows import find_collection
 from groundwire.catalog.generation_keys import numbers_of
 from groundwire.catalog.generations import GenerationState, PendingGeneration
@@ -36,6 +36,9 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
     document = _document_row(connection, pending, row)
     if row is None or document is None or document["live_generation"] != pending.expected_generation:
         raise changed(pending.document_id)
+    if document["live_generation"] and document["source_path"] != row["source_path"]:
+        raise changed(pending.document_id)  # the source was deleted meanwhile, and the document stays with another
+    refuse_stale_version(pending.document_id, pending.source_version, document["source_version"])
     refuse_taken_source(connection, row["collection_key"], row["source_path"], pending.document_id)
     is_kept = pending.collection.settings.generation_retention > timedelta(0)
     keeps_history = is_kept or pending.expected_generation == 0
@@ -46,7 +49,7 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
         .where(generations.c.generation_key == pending.key)
         .values(state=GenerationState.LIVE.value, live_from=position)
     )
-    _update_document(connection, row, None if _is_known(document) else now, now)
+    _update_document(connection, pending, row, None if _is_known(document) else now, now)
 
 
 def take_back_generation(connection: Connection, pending: PendingGeneration) -> None:
@@ -94,7 +97,8 @@ def _exists(connection: Connection, key: int) -> bool:
 def _document_row(connection: Connection, pending: PendingGeneration, row: RowMapping | None) -> RowMapping | None:
     if row is None:
         return None
-    statement = select(documents.c.live_generation, documents.c.deleted_generation).where(
+    columns = ("live_generation", "deleted_generation", "source_path", "source_version")
+    statement = select(*(documents.c[name] for name in columns)).where(
         documents.c.document_key == row["document_key"], documents.c.tenant == pending.tenant
     )
     return connection.execute(statement).mappings().first()
@@ -129,7 +133,9 @@ def _is_known(document: RowMapping) -> bool:
     return bool(document["live_generation"] or document["deleted_generation"])
 
 
-def _update_document(connection: Connection, row: RowMapping, ingested: int | None, now: int) -> None:
+def _update_document(
+    connection: Connection, pending: PendingGeneration, row: RowMapping, ingested: int | None, now: int
+) -> None:
     key = row["document_key"]
     values: dict[str, Any] = {
         **row["fields"],
@@ -140,6 +146,8 @@ def _update_document(connection: Connection, row: RowMapping, ingested: int | No
     }
     figures = ("chunk_count", "total_chars", "total_bytes", "rules_digest", "tokenizer", "encoding")
     values |= {name: row[name] for name in ("source_path", "source_hash", "doc_type", *figures)}
+    if pending.source_version is not None:
+        values["source_version"] = pending.source_version
     if ingested is not None:
         values["ingestion_date"] = ingested
     connection.execute(

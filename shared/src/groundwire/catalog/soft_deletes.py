@@ -16,7 +16,8 @@ from groundwire.catalog.ledger import settle
 from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.publish_generation import IndexMovedError
 from groundwire.catalog.soft_delete import bring_back_document, hidden_chunks, hidden_numbers, hide_document
-from groundwire.catalog.visible_rows import hidden_row
+from groundwire.catalog.sources_of_documents import drop_source, has_aliases, row_of_source
+from groundwire.catalog.visible_rows import hidden_row, refuse_other_etag
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
@@ -58,6 +59,40 @@ class SoftDeletes:
             request_id = settle(connection, self._database.steady, tenant, receipt, deleted)
             append_audit(
                 connection, self._clock, self._database.steady, tenant, "hide_document", document_id, request_id
+            )
+            return deleted
+
+        return self._database.write(work)
+
+    def drop_source(
+        self,
+        tenant: str,
+        collection: str,
+        source_uri: str,
+        receipt: Receipted[Deleted] = None,
+        *,
+        permanent: bool,
+        etag: str = "",
+    ) -> Deleted | None:
+        """Take one of several sources from a live document, which stays; None when it has no other, or is not there.
+
+        Raises:
+            DocumentChangedError: its etag is not the given one, if one is given.
+            ConflictError: the same request was completed meanwhile; ask the ledger.
+            RequestIdReusedError: the request id was used with another body.
+        """
+
+        def work(connection: Connection) -> Deleted | None:
+            row = row_of_source(connection, tenant, collection, source_uri)
+            if row is None or not has_aliases(connection, row):
+                return None
+            refuse_other_etag(connection, row, etag)
+            now = epoch_ms(self._clock.now())
+            deleted = drop_source(connection, row, source_uri, now, permanent=permanent)
+            record_deletion(connection, deleted, self._database.steady.now_ms())
+            request_id = settle(connection, self._database.steady, tenant, receipt, deleted)
+            append_audit(
+                connection, self._clock, self._database.steady, tenant, "drop_source", row["document_id"], request_id
             )
             return deleted
 

@@ -63,6 +63,7 @@ documents = Table(
     number("last_modified"),
     number("delete_time", nullable=True),
     number("deleted_generation", default=0),
+    number("source_version", nullable=True),
     UniqueConstraint("tenant", "document_id"),
     CheckConstraint("live_generation >= 0 AND deleted_generation >= 0"),
     CheckConstraint("live_generation = 0 OR deleted_generation = 0"),

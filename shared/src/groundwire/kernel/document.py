@@ -68,7 +68,8 @@ class Document:
     made by, `tokenizer` the counter of their tokens. `encoding` is that of the original bytes, empty where they
     are no text.
     `delete_time` is set while it is deleted softly; its generation is then the one that a restoration brings back.
-    `alias_uris` are other sources that stand for it, in rising order.
+    `alias_uris` are other sources that stand for it, in rising order. `source_version` is the highest that it was
+    ingested with.
     """
 
     document_id: str
@@ -89,6 +90,7 @@ class Document:
     encoding: str = ""
     delete_time: datetime | None = None
     alias_uris: tuple[str, ...] = ()
+    source_version: int | None = None
 
     @property
     def etag(self) -> str:

@@ -43,6 +43,7 @@ def to_document_message(document: Document) -> document_pb2.Document:
         update_time=to_timestamp(document.update_time),
         display_title=document.display_title,
         alias_uris=document.alias_uris,
+        source_version=document.source_version,
         delete_time=None if document.delete_time is None else to_timestamp(document.delete_time),
         etag=document.etag,
     )

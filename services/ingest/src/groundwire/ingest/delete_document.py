@@ -36,7 +36,8 @@ class DeleteDocument:
     ) -> Deletion:
         """Return what was deleted; no reader finds any part of it afterwards.
 
-        With `purge` it goes for good, also if it was deleted softly before.
+        With `purge` it goes for good, also if it was deleted softly before. By one of several sources only that source
+        goes, and the document stays with the others.
 
         Raises:
             CollectionNotFoundError: no such collection.
@@ -46,7 +47,14 @@ class DeleteDocument:
         """
         self.collections.get(tenant, collection)
         receipt = None if remember is None else lambda deleted: remember(deleted.deletion)
-        if purge:
+        dropped = None
+        if reference.source_uri:
+            dropped = self.soft_deletes.drop_source(
+                tenant, collection, reference.source_uri, receipt, permanent=purge, etag=etag
+            )
+        if dropped is not None:
+            deleted = dropped
+        elif purge:
             document_id = self.documents.id_with_deleted(tenant, collection, reference)
             deleted = self.documents.delete(tenant, collection, document_id, receipt, etag=etag)
         else:

@@ -54,9 +54,9 @@ class IngestDocument:
             settled = self.prepare.settled(under_way)
             if settled is None:
                 return self._ingest(under_way, budget, report, remember)
-            if settled.outcome is IngestOutcome.REUSED and under_way.existing is None:
+            if settled.outcome is IngestOutcome.REUSED:
                 return self.prepare.known.reuse(request, settled.document)
-            return settled
+            return self.prepare.known.unchanged(request, settled.document)
 
     def _ingest(self, under_way: Preparation, budget: Budget, report: Report, remember: Remember) -> IngestResult:
         report(Progress(Stage.PARSING, 0, 1))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from groundwire.catalog.begin_generation import refuse_stale_version
 from groundwire.catalog.documents import Documents
 from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult
 from groundwire.kernel.document import Document
@@ -19,12 +20,18 @@ class KnownSources:
 
         Raises:
             InvalidRequestError: it has another id than the request wants.
+            StaleSourceVersionError: it is of a later version.
         """
         existing = self.of_source(request)
-        if existing is not None and existing.source_uri != request.source_uri and existing.source_hash != source_hash:
-            return None  # the alias got bytes of its own and becomes a document of its own
-        if existing is not None and request.document_id not in {None, existing.document_id}:
+        if existing is None:
+            return None
+        if existing.source_uri != request.source_uri:
+            # An alias that has bytes of its own, or is to be one no more, becomes a document of its own.
+            stays = request.duplicate_policy is DuplicatePolicy.REUSE and existing.source_hash == source_hash
+            return existing if stays else None
+        if request.document_id not in {None, existing.document_id}:
             raise InvalidRequestError.of("document_id", f"the source has the id {existing.document_id!r}")
+        refuse_stale_version(existing.document_id, request.source_version, existing.source_version)
         return existing
 
     def of_source(self, request: IngestRequest) -> Document | None:
@@ -48,4 +55,11 @@ class KnownSources:
     def reuse(self, request: IngestRequest, twin: Document) -> IngestResult:
         """Make the source an alias of the other document."""
         self.documents.add_alias(request.tenant, request.collection, twin.document_id, request.source_uri)
-        return IngestResult(twin, IngestOutcome.REUSED)
+        found = self.documents.get(request.tenant, request.collection, twin.document_id)
+        return IngestResult(found, IngestOutcome.REUSED, ignored=request.without_effect(found))
+
+    def unchanged(self, request: IngestRequest, existing: Document) -> IngestResult:
+        """Leave the document as it is, but for a later version."""
+        if request.source_version is not None and request.source_version != existing.source_version:
+            existing = self.documents.raise_source_version(existing, request.tenant, request.source_version)
+        return IngestResult(existing, IngestOutcome.UNCHANGED)

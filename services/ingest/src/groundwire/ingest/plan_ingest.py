@@ -38,7 +38,7 @@ class PlanIngest:
         settled = self.prepare.settled(under_way)
         if settled is not None:
             old = self._stored(request, settled.document)
-            return IngestPlan(settled.outcome, settled.document, compare(old, old))
+            return IngestPlan(settled.outcome, settled.document, compare(old, old), ignored=settled.ignored)
         return self._changed(under_way, budget)
 
     def _changed(self, under_way: Preparation, budget: Budget) -> IngestPlan:

@@ -107,12 +107,12 @@ class PrepareDocument:
         request, existing = under_way.request, under_way.existing
         if existing is not None and existing.source_hash == under_way.source_hash:
             if existing.source_uri != request.source_uri:
-                return IngestResult(existing, IngestOutcome.REUSED)
+                return _reused(request, existing)
             is_same = existing.fields == under_way.fields(under_way.properties)
             is_same = is_same and _same_rules(request, under_way.policy, existing)
             return IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
         twin = self.known.twin(request, existing, under_way.source_hash)
-        return None if twin is None else IngestResult(twin, IngestOutcome.REUSED)
+        return None if twin is None else _reused(request, twin)
 
     def unchanged(self, request: IngestRequest) -> IngestResult | None:
         """Return the result if the hash that the caller gives shows that there is nothing to do, without the bytes.
@@ -124,6 +124,8 @@ class PrepareDocument:
         collection = self.admit(request, None)
         existing = self.known.of_source(request)
         if existing is None or existing.source_uri != request.source_uri or existing.source_hash != request.source_hash:
+            return None
+        if request.source_version not in {None, existing.source_version}:
             return None
         policy = request.chunking.over(collection.settings.chunking, "chunking")
         same_id = request.document_id in {None, existing.document_id}
@@ -155,6 +157,7 @@ class PrepareDocument:
             properties=parsed.properties,
             rules_digest=under_way.policy.digest,
             encoding=parsed.encoding,
+            source_version=under_way.request.source_version,
         )
         return Prepared(draft, parsed.warnings)
 
@@ -165,6 +168,10 @@ class PrepareDocument:
 
     def _properties(self, request: IngestRequest, existing: Document) -> DocumentFields:
         return self.sources.properties(request.tenant, existing.document_id, existing.generation)
+
+
+def _reused(request: IngestRequest, document: Document) -> IngestResult:
+    return IngestResult(document, IngestOutcome.REUSED, ignored=request.without_effect(document))
 
 
 def _same_rules(request: IngestRequest, policy: ChunkingPolicy, existing: Document) -> bool:

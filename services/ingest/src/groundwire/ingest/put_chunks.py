@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from groundwire.catalog.generations import GenerationDraft
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.admit_document import AdmitDocument
-from groundwire.ingest.domain.ingesting import IngestOutcome, IngestRequest, IngestResult, Report
+from groundwire.ingest.domain.ingesting import IngestRequest, IngestResult, Report
 from groundwire.ingest.domain.making_ready import check_vectors, make_chunks, rules_digest, unit_vectors
 from groundwire.ingest.domain.ready_chunks import PlacedText, ReadyDocument, placed
 from groundwire.ingest.ingest_document import Remember
@@ -86,6 +86,7 @@ class PutChunks:
             expected_generation=existing.generation if existing else 0,
             rules_digest=rules_digest(chunks, ids),
             chunk_ids=ids,
+            source_version=request.source_version,
         )
 
     def _settled(
@@ -94,10 +95,10 @@ class PutChunks:
         """Return the result if nothing has to be written but perhaps an alias."""
         if existing is not None and existing.source_hash == draft.source_hash:
             if existing.source_uri != request.source_uri:
-                return IngestResult(existing, IngestOutcome.REUSED)
+                return self.known.reuse(request, existing)
             before = (existing.rules_digest, existing.fields, existing.format)
             is_same = before == (draft.rules_digest, draft.fields, draft.format)
-            return IngestResult(existing, IngestOutcome.UNCHANGED) if is_same else None
+            return self.known.unchanged(request, existing) if is_same else None
         twin = self.known.twin(request, existing, draft.source_hash)
         return None if twin is None else self.known.reuse(request, twin)
 

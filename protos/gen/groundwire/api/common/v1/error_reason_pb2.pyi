@@ -234,6 +234,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
     Metadata: `resource`, as in `{"resource": "operations/6f0f…"}`.
     """
+    ERROR_REASON_SOURCE_VERSION_STALE: _ErrorReason.ValueType  # 50
+    """ABORTED. The stored document has a higher `source_version`: the event is late. Drop it; repeating it is no use.
+
+    Metadata: `document_id`, `source_version`, `stored_source_version`, as in `{"document_id": "doc_6f1c…",
+    "source_version": "6", "stored_source_version": "7"}`.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed, for programs.
@@ -457,5 +463,11 @@ ERROR_REASON_OPERATION_NOT_FOUND: ErrorReason.ValueType  # 49
 """NOT_FOUND. There is no such operation, or it ended more than 7 days ago.
 
 Metadata: `resource`, as in `{"resource": "operations/6f0f…"}`.
+"""
+ERROR_REASON_SOURCE_VERSION_STALE: ErrorReason.ValueType  # 50
+"""ABORTED. The stored document has a higher `source_version`: the event is late. Drop it; repeating it is no use.
+
+Metadata: `document_id`, `source_version`, `stored_source_version`, as in `{"document_id": "doc_6f1c…",
+"source_version": "6", "stored_source_version": "7"}`.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -27,25 +27,29 @@ class _DuplicatePolicy:
 class _DuplicatePolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DuplicatePolicy.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     DUPLICATE_POLICY_UNSPECIFIED: _DuplicatePolicy.ValueType  # 0
-    """Not given: `REUSE`."""
+    """Not given: `ALLOW`."""
     DUPLICATE_POLICY_REJECT: _DuplicatePolicy.ValueType  # 1
     """ALREADY_EXISTS with DOCUMENT_DUPLICATE."""
     DUPLICATE_POLICY_REUSE: _DuplicatePolicy.ValueType  # 2
-    """Returns the first document and remembers the source as an alias of it."""
+    """Returns the oldest document of these bytes and remembers the source as an alias of it, until the source is ingested
+    with other bytes. Fields, id, format, chunking and version of the request have no effect; a warning names those.
+    """
     DUPLICATE_POLICY_ALLOW: _DuplicatePolicy.ValueType  # 3
-    """Stores another document."""
+    """Stores another document, which has fields and an identity of its own. Equal texts are embedded once all the same."""
 
 class DuplicatePolicy(_DuplicatePolicy, metaclass=_DuplicatePolicyEnumTypeWrapper):
     """What to do with bytes that are already stored under another source."""
 
 DUPLICATE_POLICY_UNSPECIFIED: DuplicatePolicy.ValueType  # 0
-"""Not given: `REUSE`."""
+"""Not given: `ALLOW`."""
 DUPLICATE_POLICY_REJECT: DuplicatePolicy.ValueType  # 1
 """ALREADY_EXISTS with DOCUMENT_DUPLICATE."""
 DUPLICATE_POLICY_REUSE: DuplicatePolicy.ValueType  # 2
-"""Returns the first document and remembers the source as an alias of it."""
+"""Returns the oldest document of these bytes and remembers the source as an alias of it, until the source is ingested
+with other bytes. Fields, id, format, chunking and version of the request have no effect; a warning names those.
+"""
 DUPLICATE_POLICY_ALLOW: DuplicatePolicy.ValueType  # 3
-"""Stores another document."""
+"""Stores another document, which has fields and an identity of its own. Equal texts are embedded once all the same."""
 Global___DuplicatePolicy: _TypeAlias = DuplicatePolicy  # noqa: Y015
 
 class _IngestOutcome:
@@ -98,6 +102,8 @@ class _IngestWarningKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ing
     """Values that the source says about itself, such as its front matter, break a rule for such values: they were
     left out, or cut to their greatest length.
     """
+    INGEST_WARNING_KIND_FIELD_IGNORED: _IngestWarningKind.ValueType  # 5
+    """The source became an alias of a stored document, and these fields of the request had no effect."""
 
 class IngestWarningKind(_IngestWarningKind, metaclass=_IngestWarningKindEnumTypeWrapper):
     """What can be worth knowing about an ingest that worked."""
@@ -114,6 +120,8 @@ INGEST_WARNING_KIND_PROPERTY_IGNORED: IngestWarningKind.ValueType  # 4
 """Values that the source says about itself, such as its front matter, break a rule for such values: they were
 left out, or cut to their greatest length.
 """
+INGEST_WARNING_KIND_FIELD_IGNORED: IngestWarningKind.ValueType  # 5
+"""The source became an alias of a stored document, and these fields of the request had no effect."""
 Global___IngestWarningKind: _TypeAlias = IngestWarningKind  # noqa: Y015
 
 @_typing.final

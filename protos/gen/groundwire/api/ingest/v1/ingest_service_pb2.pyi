@@ -74,6 +74,7 @@ class IngestDocumentRequest(_message.Message):
     DUPLICATE_POLICY_FIELD_NUMBER: _builtins.int
     CHUNKING_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_VERSION_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
     source_uri: _builtins.str
@@ -95,9 +96,14 @@ class IngestDocumentRequest(_message.Message):
     source_hash: _builtins.str
     """Optional. SHA-256 of the bytes, 64 hex digits of either case. Must equal what the server computes."""
     duplicate_policy: _ingest_result_pb2.DuplicatePolicy.ValueType
-    """Optional. What to do with bytes that are stored under another source; unset means `REUSE`."""
+    """Optional. What to do with bytes that are stored under another source; unset means `ALLOW`."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
+    source_version: _builtins.int
+    """Optional. Version of the document in the system it comes from, such as a revision or a time: it must not fall. One
+    below that of the stored document, also of one that was deleted and not purged, is ABORTED with
+    SOURCE_VERSION_STALE, so that a late event never overwrites a newer one. Unset: no check, and the stored one stays.
+    """
     @_builtins.property
     def fields(self) -> _document_pb2.DocumentFields:
         """Optional. What the caller says about the document. On a known source they replace all earlier fields;
@@ -122,13 +128,19 @@ class IngestDocumentRequest(_message.Message):
         duplicate_policy: _ingest_result_pb2.DuplicatePolicy.ValueType = ...,
         chunking: _collection_pb2.ChunkingPolicy | None = ...,
         request_id: _builtins.str = ...,
+        source_version: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chunking", b"chunking", "content", b"content", "fields", b"fields", "text", b"text"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "body", b"body", "chunking", b"chunking", "content", b"content", "fields", b"fields", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chunking", b"chunking", "collection", b"collection", "content", b"content", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "request_id", b"request_id", "source_hash", b"source_hash", "source_uri", b"source_uri", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "body", b"body", "chunking", b"chunking", "collection", b"collection", "content", b"content", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "request_id", b"request_id", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__source_version: _TypeAlias = _typing.Literal["source_version"]  # noqa: Y015
+    _WhichOneofArgType__source_version: _TypeAlias = _typing.Literal["_source_version", b"_source_version"]  # noqa: Y015
     _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["text", "content"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__source_version) -> _WhichOneofReturnType__source_version | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
 Global___IngestDocumentRequest: _TypeAlias = IngestDocumentRequest  # noqa: Y015
@@ -206,6 +218,7 @@ class UploadHeader(_message.Message):
     DUPLICATE_POLICY_FIELD_NUMBER: _builtins.int
     CHUNKING_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_VERSION_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
     source_uri: _builtins.str
@@ -225,9 +238,14 @@ class UploadHeader(_message.Message):
     nothing else changed, the result comes without any part being sent.
     """
     duplicate_policy: _ingest_result_pb2.DuplicatePolicy.ValueType
-    """Optional. What to do with bytes that are stored under another source; unset means `REUSE`."""
+    """Optional. What to do with bytes that are stored under another source; unset means `ALLOW`."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
+    source_version: _builtins.int
+    """Optional. Version of the document in the system it comes from, such as a revision or a time: it must not fall. One
+    below that of the stored document, also of one that was deleted and not purged, is ABORTED with
+    SOURCE_VERSION_STALE, so that a late event never overwrites a newer one. Unset: no check, and the stored one stays.
+    """
     @_builtins.property
     def fields(self) -> _document_pb2.DocumentFields:
         """Optional. What the caller says about the document; rules as in `IngestDocumentRequest`."""
@@ -250,12 +268,15 @@ class UploadHeader(_message.Message):
         duplicate_policy: _ingest_result_pb2.DuplicatePolicy.ValueType = ...,
         chunking: _collection_pb2.ChunkingPolicy | None = ...,
         request_id: _builtins.str = ...,
+        source_version: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chunking", b"chunking", "fields", b"fields"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "chunking", b"chunking", "fields", b"fields", "source_version", b"source_version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunking", b"chunking", "collection", b"collection", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "request_id", b"request_id", "source_hash", b"source_hash", "source_uri", b"source_uri", "total_bytes", b"total_bytes", "upload_id", b"upload_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "chunking", b"chunking", "collection", b"collection", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "request_id", b"request_id", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version", "total_bytes", b"total_bytes", "upload_id", b"upload_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__source_version: _TypeAlias = _typing.Literal["source_version"]  # noqa: Y015
+    _WhichOneofArgType__source_version: _TypeAlias = _typing.Literal["_source_version", b"_source_version"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__source_version) -> _WhichOneofReturnType__source_version | None: ...
 
 Global___UploadHeader: _TypeAlias = UploadHeader  # noqa: Y015
 
@@ -393,6 +414,7 @@ class PlanIngestRequest(_message.Message):
     FIELDS_FIELD_NUMBER: _builtins.int
     DUPLICATE_POLICY_FIELD_NUMBER: _builtins.int
     CHUNKING_FIELD_NUMBER: _builtins.int
+    SOURCE_VERSION_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
     source_uri: _builtins.str
@@ -404,7 +426,12 @@ class PlanIngestRequest(_message.Message):
     format: _document_format_pb2.DocumentFormat.ValueType
     """Optional. Declared format; unset means recognised from name and content."""
     duplicate_policy: _ingest_result_pb2.DuplicatePolicy.ValueType
-    """Optional. What to do with bytes that are stored under another source; unset means `REUSE`."""
+    """Optional. What to do with bytes that are stored under another source; unset means `ALLOW`."""
+    source_version: _builtins.int
+    """Optional. Version of the document in the system it comes from, such as a revision or a time: it must not fall. One
+    below that of the stored document, also of one that was deleted and not purged, is ABORTED with
+    SOURCE_VERSION_STALE, so that a late event never overwrites a newer one. Unset: no check, and the stored one stays.
+    """
     @_builtins.property
     def fields(self) -> _document_pb2.DocumentFields:
         """Optional. What the caller would say about the document."""
@@ -424,13 +451,19 @@ class PlanIngestRequest(_message.Message):
         fields: _document_pb2.DocumentFields | None = ...,
         duplicate_policy: _ingest_result_pb2.DuplicatePolicy.ValueType = ...,
         chunking: _collection_pb2.ChunkingPolicy | None = ...,
+        source_version: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chunking", b"chunking", "content", b"content", "fields", b"fields", "text", b"text"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "body", b"body", "chunking", b"chunking", "content", b"content", "fields", b"fields", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chunking", b"chunking", "collection", b"collection", "content", b"content", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "source_uri", b"source_uri", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "body", b"body", "chunking", b"chunking", "collection", b"collection", "content", b"content", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "source_uri", b"source_uri", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__source_version: _TypeAlias = _typing.Literal["source_version"]  # noqa: Y015
+    _WhichOneofArgType__source_version: _TypeAlias = _typing.Literal["_source_version", b"_source_version"]  # noqa: Y015
     _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["text", "content"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__source_version) -> _WhichOneofReturnType__source_version | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
 Global___PlanIngestRequest: _TypeAlias = PlanIngestRequest  # noqa: Y015
@@ -669,7 +702,9 @@ class DeleteDocumentRequest(_message.Message):
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
     def reference(self) -> _document_pb2.DocumentReference:
-        """Required. Which document."""
+        """Required. Which document. By id it goes with all its sources. By source that source goes: while the document has
+        others it stays with these, under the first of them, and the receipt counts no document.
+        """
 
     def __init__(
         self,
@@ -904,6 +939,7 @@ class PutChunksRequest(_message.Message):
     DUPLICATE_POLICY_FIELD_NUMBER: _builtins.int
     EMBEDDING_PROBE_DIGEST_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_VERSION_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
     source_uri: _builtins.str
@@ -920,13 +956,18 @@ class PutChunksRequest(_message.Message):
     source_hash: _builtins.str
     """Optional. SHA-256 of the original bytes, 64 hex digits; unset means of the canonical text."""
     duplicate_policy: _ingest_result_pb2.DuplicatePolicy.ValueType
-    """Optional. What to do with bytes that are stored under another source; unset means `REUSE`."""
+    """Optional. What to do with bytes that are stored under another source; unset means `ALLOW`."""
     embedding_probe_digest: _builtins.str
     """Optional. Identity of the model that made the vectors; required with vectors, and must equal that of the
     collection.
     """
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
+    source_version: _builtins.int
+    """Optional. Version of the document in the system it comes from, such as a revision or a time: it must not fall. One
+    below that of the stored document, also of one that was deleted and not purged, is ABORTED with
+    SOURCE_VERSION_STALE, so that a late event never overwrites a newer one. Unset: no check, and the stored one stays.
+    """
     @_builtins.property
     def chunks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReadyChunk]:
         """Required. The chunks, 1 to 10,000, in rising order of `sequence_num` without gaps."""
@@ -949,12 +990,15 @@ class PutChunksRequest(_message.Message):
         duplicate_policy: _ingest_result_pb2.DuplicatePolicy.ValueType = ...,
         embedding_probe_digest: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        source_version: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["fields", b"fields"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "fields", b"fields", "source_version", b"source_version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "collection", b"collection", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "embedding_probe_digest", b"embedding_probe_digest", "fields", b"fields", "format", b"format", "request_id", b"request_id", "source_hash", b"source_hash", "source_uri", b"source_uri", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "chunks", b"chunks", "collection", b"collection", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "embedding_probe_digest", b"embedding_probe_digest", "fields", b"fields", "format", b"format", "request_id", b"request_id", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__source_version: _TypeAlias = _typing.Literal["source_version"]  # noqa: Y015
+    _WhichOneofArgType__source_version: _TypeAlias = _typing.Literal["_source_version", b"_source_version"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__source_version) -> _WhichOneofReturnType__source_version | None: ...
 
 Global___PutChunksRequest: _TypeAlias = PutChunksRequest  # noqa: Y015
 

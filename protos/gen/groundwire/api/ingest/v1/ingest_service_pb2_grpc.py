@@ -108,7 +108,7 @@ class IngestServiceServicer:
 
         Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
         ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
-        document meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+        document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

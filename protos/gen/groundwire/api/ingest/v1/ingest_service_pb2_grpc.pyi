@@ -52,7 +52,7 @@ class IngestServiceStub:
 
     Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
     ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
-    document meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+    document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
     """
     UploadDocument: _grpc.StreamStreamMultiCallable[_ingest_service_pb2.UploadDocumentRequest, _ingest_service_pb2.UploadDocumentResponse]
     """Ingests a document of any size in parts, telling how far it is.
@@ -121,7 +121,7 @@ class IngestServiceAsyncStub(IngestServiceStub):
 
     Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
     ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
-    document meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+    document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
     """
     UploadDocument: _aio.StreamStreamMultiCallable[_ingest_service_pb2.UploadDocumentRequest, _ingest_service_pb2.UploadDocumentResponse]  # type: ignore[assignment]
     """Ingests a document of any size in parts, telling how far it is.
@@ -193,7 +193,7 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
         ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
-        document meanwhile; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+        document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
         """
 
     @_abc_1.abstractmethod

@@ -1,6 +1,6 @@
 """What is asked of an ingest and what it answers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -70,6 +70,18 @@ class IngestRequest:
     duplicate_policy: DuplicatePolicy
     content_field: str
     chunking: ChunkingOverrides = field(default_factory=ChunkingOverrides)
+    source_version: int | None = None
+
+    def without_effect(self, document: Document) -> tuple[str, ...]:
+        """Return the names of what the request says otherwise than the document that it becomes an alias of."""
+        said = {
+            "fields": self.fields is not None and self.fields != document.fields,
+            "document_id": self.document_id not in {None, document.document_id},
+            "format": self.format not in {None, document.format},
+            "chunking": self.chunking != ChunkingOverrides(),
+            "source_version": self.source_version is not None,
+        }
+        return tuple(name for name, is_said in said.items() if is_said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +90,7 @@ class IngestResult:
 
     `undersized` chunks are shorter than the minimum; of those `beyond_model` the vector ignores the end.
     `skipped` chunks are not indexed because others have the same content. `warnings` counts what the source gave
-    reason to.
+    reason to. `ignored` names the fields of the request that had no effect.
     """
 
     document: Document
@@ -89,3 +101,4 @@ class IngestResult:
     beyond_model: int = 0
     skipped: int = 0
     warnings: Mapping[SourceWarning, int] = field(default_factory=dict)
+    ignored: Sequence[str] = ()

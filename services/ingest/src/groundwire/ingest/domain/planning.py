@@ -44,6 +44,7 @@ class IngestPlan:
     undersized: int = 0
     beyond_model: int = 0
     warnings: Mapping[SourceWarning, int] = field(default_factory=dict)
+    ignored: Sequence[str] = ()
 
     def count(self, change: PlannedChange) -> int:
         """Return the number of chunks with which this would happen."""

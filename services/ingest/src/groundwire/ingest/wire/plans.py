@@ -29,6 +29,8 @@ def parse_plan_ingest(request: pb.PlanIngestRequest, tenant: str) -> tuple[Inges
     for name in ("fields", "chunking"):
         if request.HasField(name):
             getattr(same, name).CopyFrom(getattr(request, name))
+    if request.HasField("source_version"):
+        same.source_version = request.source_version
     if (body := request.WhichOneof("body")) is not None:
         setattr(same, body, getattr(request, body))
     return parse_ingest_document(same, tenant)
@@ -45,7 +47,7 @@ def to_plan_response(plan: IngestPlan) -> pb.PlanIngestResponse:
         embedded_token_count=plan.embedded_tokens,
         chunks=[_to_planned(planned) for planned in plan.chunks[:MAX_PLANNED_CHUNKS]],
         current=None if plan.current is None else to_document_message(plan.current),
-        warnings=to_warnings(plan.undersized, plan.beyond_model, plan.warnings),
+        warnings=to_warnings(plan.undersized, plan.beyond_model, plan.warnings, plan.ignored),
     )
 
 

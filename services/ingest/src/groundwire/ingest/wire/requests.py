@@ -27,7 +27,7 @@ FORMATS: dict[int, DocumentFormat | None] = {
     document_format_pb2.DOCUMENT_FORMAT_JSONL: DocumentFormat.JSONL,
 }
 _POLICIES = {
-    ingest_result_pb2.DUPLICATE_POLICY_UNSPECIFIED: DuplicatePolicy.REUSE,
+    ingest_result_pb2.DUPLICATE_POLICY_UNSPECIFIED: DuplicatePolicy.ALLOW,
     ingest_result_pb2.DUPLICATE_POLICY_REJECT: DuplicatePolicy.REJECT,
     ingest_result_pb2.DUPLICATE_POLICY_REUSE: DuplicatePolicy.REUSE,
     ingest_result_pb2.DUPLICATE_POLICY_ALLOW: DuplicatePolicy.ALLOW,
@@ -90,6 +90,7 @@ def parse_described(
         fields=parse_fields(message.fields) if message.HasField("fields") else None,
         duplicate_policy=_POLICIES[message.duplicate_policy],
         content_field=content_field,
+        source_version=message.source_version if message.HasField("source_version") else None,
     )
 
 

@@ -1,6 +1,6 @@
 """Translate what the use cases return into the messages of the contract."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from groundwire.api.ingest.v1 import deletion_pb2, ingest_result_pb2, progress_pb2
 from groundwire.catalog.deletions import Deletion
@@ -29,23 +29,25 @@ def to_ingest_result(result: IngestResult) -> ingest_result_pb2.IngestResult:
             reused_embedding_count=result.reused if wrote else result.document.chunk_count,
             skipped_duplicate_count=result.skipped,
         ),
-        warnings=to_warnings(result.undersized, result.beyond_model, result.warnings),
+        warnings=to_warnings(result.undersized, result.beyond_model, result.warnings, result.ignored),
     )
 
 
 def to_warnings(
-    undersized: int, beyond_model: int, of_source: Mapping[SourceWarning, int]
+    undersized: int, beyond_model: int, of_source: Mapping[SourceWarning, int], ignored: Sequence[str]
 ) -> list[ingest_result_pb2.IngestWarning]:
     """Return the messages of what the caller should know; the counts are those of an `IngestResult`."""
     counts = {
         "CHUNK_UNDERSIZED": undersized,
         "CHUNK_BEYOND_MODEL": beyond_model,
         **{warning.value: count for warning, count in of_source.items()},
+        "FIELD_IGNORED": len(ignored),
     }
+    said = _WARNINGS | {"FIELD_IGNORED": f"the source is an alias now, so these have no effect: {', '.join(ignored)}"}
     return [
         ingest_result_pb2.IngestWarning(
             kind=ingest_result_pb2.IngestWarningKind.Value(f"INGEST_WARNING_KIND_{kind}"),
-            message=_WARNINGS[kind],
+            message=said[kind],
             occurrence_count=count,
         )
         for kind, count in counts.items()

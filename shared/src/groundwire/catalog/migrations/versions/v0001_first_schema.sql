@@ -227,6 +227,7 @@ CREATE TABLE documents (
     last_modified INTEGER NOT NULL,
     delete_time INTEGER,
     deleted_generation INTEGER DEFAULT 0 NOT NULL,
+    source_version INTEGER,
     UNIQUE (tenant, document_id),
     CHECK (live_generation >= 0 AND deleted_generation >= 0),
     CHECK (live_generation = 0 OR deleted_generation = 0),
