@@ -138,6 +138,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.docs: dict[str, dict[str, Doc]] = {kind: {} for kind in KINDS}
         self.purged: set[str] = set()
+        self.purges: list[pb.DeleteDocumentRequest] = []
         self.steps = self.restarts = 0
         self.sent: dict[str, list[Sent]] = {kind: [] for kind in KINDS}
         self.talks: list[Talk] = []
@@ -240,11 +241,15 @@ class Machine(RuleBasedStateMachine):
         doc = self.docs[kind].get(source)
         if doc is None or (doc.is_hidden and not permanent):
             return
-        deleted = self.product.client.delete_document(
-            collection=self.names[kind], reference=by_id(doc.document_id), purge=permanent
+        request = pb.DeleteDocumentRequest(
+            collection=self.names[kind],
+            reference=by_id(doc.document_id),
+            purge=permanent,
+            request_id=str(uuid.uuid4()),
         )
+        self.product.client.delete_document.send(request)
         if permanent:
-            assert deleted.receipt.state == deletion_pb2.DELETION_STATE_COMPLETE
+            self.purges.append(request)
             del self.docs[kind][source]
             self.purged.add(doc.document_id)
         else:
@@ -280,11 +285,16 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def sweep(self) -> None:
+        """Once all was done that is done behind the calls, nothing is left anywhere of what was deleted for good."""
         self.product.sweep()
+        for request in self.purges:
+            receipt = self.product.client.delete_document.send(request).receipt
+            assert receipt.state == deletion_pb2.DELETION_STATE_COMPLETE
+        self.purges.clear()
 
     @rule()
     def check_store(self) -> None:
-        self.product.sweep()
+        self.sweep()
         client = self.product.client
         report = wait_for(client, client.check_store(), StoreReport)
         assert list(report.findings) == []
@@ -455,7 +465,7 @@ class Machine(RuleBasedStateMachine):
     def _settle(self, kind: str) -> None:
         """Of equal chunks another takes the place of one that went, shortly afterwards: now."""
         if kind == "unique":
-            self.product.sweep()
+            self.sweep()
 
     def _search(
         self,
