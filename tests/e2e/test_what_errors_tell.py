@@ -137,8 +137,9 @@ def refuse_requests(caller: Caller) -> None:
     """Call everything with nothing, with a collection that is not there, and with one that is."""
     for text in ("", 'collection: "missing"', 'collection: "c"'):
         for name, method in caller.methods.items():
-            fields = method.input_type.fields_by_name
-            if (not text or "collection" in fields) and name not in {"DeleteCollection", "CreateCollection"}:
+            collection = method.input_type.fields_by_name.get("collection")
+            is_name = collection is not None and collection.message_type is None
+            if (not text or is_name) and name not in {"DeleteCollection", "CreateCollection"}:
                 caller.call(name, text)
 
 
