@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from groundwire.kernel.chunk import Chunk
-from groundwire.kernel.document import DocumentFields
+from groundwire.kernel.document import MAX_METADATA_BYTES, DocumentFields
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filters import Value
 
@@ -25,13 +25,19 @@ class MetadataChange:
         """Return the keys as they are afterwards.
 
         Raises:
-            InvalidRequestError: there would be too many.
+            InvalidRequestError: there would be too many, or too much in them.
         """
         kept = {} if self.clears else {key: value for key, value in before.items() if key not in self.removed}
         after = {**kept, **self.values}
         if len(after) > MAX_KEYS:
             raise InvalidRequestError.of(
                 "set_metadata", f"would make {len(after)} keys, at most {MAX_KEYS} are allowed"
+            )
+        # Each request is small enough; many of them together must be, too, so that a document fits into a page.
+        size = sum(len(key) + len(str(value).encode()) for key, value in after.items())
+        if size > MAX_METADATA_BYTES:
+            raise InvalidRequestError.of(
+                "set_metadata", f"would make {size} bytes, at most {MAX_METADATA_BYTES} are allowed"
             )
         return after
 
