@@ -362,7 +362,6 @@ async def test_metadata_of_the_document_is_on_the_citation(rig: Rig) -> None:
         ({"session_id": _UUID, "message_id": "abc"}, "message_id"),
         ({"collection": ""}, "collection"),
         ({"collection": "No Name"}, "collection"),
-        ({"request_id": "abc"}, "request_id"),
         ({"expected_head": ""}, "expected_head"),
         ({"max_answer_chars": 99}, "max_answer_chars"),
         ({"max_answer_chars": 2001}, "max_answer_chars"),
