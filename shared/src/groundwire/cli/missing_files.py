@@ -76,10 +76,13 @@ def is_below_a_root(source: str) -> bool:
 
 
 def delete_missing(client: GroundwireClient, collection: str, missing: Sequence[MissingFile]) -> None:
-    """Delete documents; one that is gone already is fine."""
+    """Delete what was ingested from these files; what is gone already is fine.
+
+    By source, so that a document with other sources stays with those. It can be restored.
+    """
     for each in missing:
         try:
-            reference = DocumentReference(document_id=each.document_id)
+            reference = DocumentReference(source_uri=each.source)
             client.delete_document(collection=collection, reference=reference)
         except DocumentNotFoundError:
             continue
