@@ -18,6 +18,10 @@ TEXT = (
     "## Spring tides\n\nA spring tide happens when sun and moon stand in line.\n"
 )
 SERVICE_CONFIG = resources.files("groundwire.api").joinpath("service_config", "all.json")
+LONGRUNNING = (
+    "cloud.google.com/go/longrunning/autogen/longrunningpb",
+    "google.golang.org/genproto/googleapis/longrunning",
+)
 SOURCES = {
     "go": HERE / "go" / "main.go",
     "java": HERE / "java" / "Client.java",
@@ -39,6 +43,8 @@ def go_client(folder: Path) -> list[str]:
     module = folder / "src" / "example.com" / "client"
     generate("go", module, root / "usr/bin")
     shutil.copy(SOURCES["go"], module)
+    for source in module.rglob("*.pb.go"):  # Debian has genproto of before this package of it moved
+        source.write_text(source.read_text().replace(*LONGRUNNING))
     go_path = f"{folder}:{root / 'usr/share/gocode'}"
     # Debian's packages are folders of sources, not modules.
     variables = {"GO111MODULE": "off", "GOPATH": go_path, "GOFLAGS": ""}
