@@ -117,6 +117,17 @@ def test_a_purged_document_cannot(address: str, tmp_path: Path) -> None:
     assert (done.returncode, "DOCUMENT_NOT_FOUND" in done.stderr) == (1, True)
 
 
+def test_a_version_that_comes_late_is_refused(address: str, tmp_path: Path) -> None:
+    file = tmp_path / "versioned.md"
+    file.write_text("# Versioned\n\nThe seventh version.\n", encoding="utf-8")
+    run = ("ingest", str(file), "-c", "versions")
+    assert groundwire(*run, "--source-version", "7", address=address).returncode == 0
+    file.write_text("# Versioned\n\nThe sixth version.\n", encoding="utf-8")
+    late = groundwire(*run, "--source-version", "6", address=address)
+    assert (late.returncode, "SOURCE_VERSION_STALE" in late.stdout + late.stderr) == (1, True)
+    assert "seventh" in groundwire("docs", "text", "versioned.md", "-c", "versions", address=address).stdout
+
+
 def test_a_chunk_has_tags_and_metadata_of_its_own(address: str) -> None:
     chunk_id = _json(address, "chunks", "list", "tides.md", "-c", "notes")[0]["chunk_id"]
     given = ("--set", "tags=checked", "--set", "metadata.reviewed_by=Jane")
@@ -153,6 +164,7 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
     ("arguments", "code", "said"),
     [
         (("docs", "update", "tides.md", "-c", "notes"), 2, "--set NAME=VALUE"),
+        (("ingest", ".", "-c", "notes", "--source-version", "x"), 2, "--source-version"),
         (("docs", "update", "tides.md", "-c", "notes", "--set", "titel=x"), 2, "there are title, creators"),
         (("docs", "update", "tides.md", "-c", "notes", "--set", "language=x"), 2, "ISO 639-1"),
         (("docs", "update", "tides.md", "-c", "notes", "--set", "title=x", "--etag", "old"), 1, "DOCUMENT_CHANGED"),

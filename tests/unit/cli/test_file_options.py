@@ -1,5 +1,6 @@
 """What a metadata file and `--set` say about the files of an ingest."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,8 @@ def test_json_says_the_same(tmp_path: Path) -> None:
 def test_without_anything_to_say_the_server_keeps_what_it_has() -> None:
     chunking = ChunkingOverrides(chunker="fixed").message()
     assert read_file_options(None, None, ()).said_of("a.md") == {"source_uri": "a.md", "chunking": None}
+    versioned = replace(read_file_options(None, None, ()), source_version=0).said_of("a.md")
+    assert versioned == {"source_uri": "a.md", "chunking": None, "source_version": 0}
     assert read_file_options(chunking, None, ()).said_of("a.md") == {"source_uri": "a.md", "chunking": chunking}
 
 

@@ -98,8 +98,10 @@ def assign_fields(
 
 
 def changed_names(request: Any) -> str:
-    """Return what an update changes, for people."""
-    return ", ".join([*request.update_mask.paths, *request.set_metadata, *request.remove_metadata])
+    """Return what an update of a document or chunk changes, under the names that `--set` and `--unset` take."""
+    fields = [path.removeprefix("fields.") for path in request.update_mask.paths]
+    keys = [*request.set_metadata, *request.remove_metadata]
+    return ", ".join([*fields, *(f"{_METADATA}.{key}" for key in keys)])
 
 
 def field_paths(message: "Message") -> list[str]:

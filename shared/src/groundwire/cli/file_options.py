@@ -58,10 +58,13 @@ class FileOptions:
     of_all: DocumentFields = field(default_factory=DocumentFields)
     by_source: Mapping[str, DocumentFields] = field(default_factory=dict)
     assigned: DocumentFields = field(default_factory=DocumentFields)
+    source_version: int | None = None
 
     def said_of(self, source: str) -> dict[str, Any]:
         """Return the fields of a request for a source; what is not said leaves what the server has."""
         said: dict[str, Any] = {"source_uri": source, "chunking": self.chunking}
+        if self.source_version is not None:
+            said["source_version"] = self.source_version
         fields = DocumentFields()
         for layer in (self.of_all, self.by_source.get(source, DocumentFields()), self.assigned):
             for name in _LISTS & {each.name for each, _ in layer.ListFields()}:

@@ -1,5 +1,6 @@
 """`groundwire ingest`: put files and folders into a collection."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -53,6 +54,9 @@ PROFILES = ("documents", "conversations", "memory", "web", "book")
 @click.option(
     "--exclude", metavar="GLOB", multiple=True, help="No files or folders of this name; may be given several times."
 )
+@click.option(
+    "--source-version", type=int, help="Version of all these files; one below that of a stored document is refused."
+)
 @click.option("--jobs", type=click.IntRange(min=1, max=32), default=DEFAULT_JOBS, help="Files in flight at a time.")
 @click.option("--plan", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--delete-missing", is_flag=True, help="Delete documents of these folders whose files are gone.")
@@ -74,6 +78,7 @@ def ingest(
     metadata: Path | None,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
+    source_version: int | None,
     jobs: int,
     plan: bool,
     delete_missing: bool,
@@ -100,7 +105,7 @@ def ingest(
     found = Selection(include, exclude).of(find_source_files(paths, follow_links=follow_links))
     roots = check_roots(paths) if delete_missing else []
     rules = ChunkingOverrides(chunker, target_size, minimum_size, maximum_size, overlap)
-    options = read_file_options(rules.message(), metadata, assignments)
+    options = replace(read_file_options(rules.message(), metadata, assignments), source_version=source_version)
     for source in options.unused({file.source_uri for file in found.files}):
         print_line(("warning", "yellow"), f" {metadata} names {source}, which is not among the files", err=True)
     try:
