@@ -164,7 +164,7 @@ def test_a_setting_out_of_range_is_named(
     assert created.value.violations[0].field == f"settings.{field}"
     with pytest.raises(InvalidRequestError) as updated:
         update(harness, collection, settings)
-    assert updated.value.violations[0].field == f"settings.{field}"
+    assert updated.value.violations[0].field == f"collection.settings.{field}"
     with pytest.raises(CollectionNotFoundError):
         get(harness, "never")
 
@@ -224,8 +224,8 @@ def test_a_named_path_that_is_unset_and_a_star_go_back_to_the_profile(harness: H
 def test_an_unknown_path_is_named(harness: Harness, collection: str, path: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         update(harness, collection, whole(), "retrieval", path)
-    assert caught.value.violations[0].field == "update_mask"
-    assert repr(path) in caught.value.violations[0].description
+    assert caught.value.violations[0].field == "update_mask.paths[1]"
+    assert repr(f"settings.{path}") in caught.value.violations[0].description
 
 
 def test_a_repeated_update_has_one_effect(harness: Harness, collection: str) -> None:
