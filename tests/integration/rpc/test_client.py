@@ -62,7 +62,7 @@ async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
 
 
 async def test_fields_are_keywords_and_responses_are_messages(subject: Subject) -> None:
-    response = await subject.call("get_document", collection="fine", document_id="doc_1")
+    response = await subject.call("get_document", collection="fine", reference=by_id("doc_1"))
 
     assert isinstance(response, library_pb.GetDocumentResponse)
     assert subject.servicer.requests == [library_pb.GetDocumentRequest(collection="fine", reference=by_id("doc_1"))]

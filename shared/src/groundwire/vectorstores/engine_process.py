@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import structlog
@@ -48,6 +49,7 @@ _FREE_BYTES = 64 * 1024 * 1024
 """With less space on the disk nothing is added. The libraries write to mapped files, which kills the process when
 the disk is full, and they need room to delete, and to open a folder again."""
 _GROWING = frozenset({"create", "create_indexed", "create_incomplete", "rewrite", "begin_rewrite", "copy", "upsert"})
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 _log = structlog.get_logger(__name__)
 
@@ -66,6 +68,7 @@ class EngineProcess:
         kept_open: descriptors that stay open in the engine as long as it runs (the owner lock).
         niceness: how much the engine gives way to others, 0 to 19.
         hung_after_s: seconds of silence after which the engine is killed.
+        environment: variables that the engine has beside ours.
         is_serving: whether others wait for its answers; an engine that builds may work for hours.
     """
 
@@ -78,6 +81,7 @@ class EngineProcess:
         kept_open: tuple[int, ...] = (),
         niceness: int = 0,
         hung_after_s: float = HUNG_AFTER_S,
+        environment: Mapping[str, str] = _NOTHING,
         is_serving: bool = True,
     ) -> None:
         self._name = name
@@ -91,7 +95,7 @@ class EngineProcess:
             [sys.executable, "-P", "-m", _MAIN, module, *map(str, [held, niceness, *theirs])],
             pass_fds=(held, *theirs, *kept_open),
             stdin=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         os.close(held)
         for _, far in pairs:

@@ -33,6 +33,9 @@ from groundwire.vectorstores.slicing import as_ints, batches, slices
 from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
 
 _ENGINE = "chroma"
+# The library of the graph writes all the memory it has reserved to its file, used or not. The C library fills what is
+# given back with this byte, so that a vector which was deleted does not come to a file that way.
+_ENVIRONMENT = {"MALLOC_PERTURB_": "165"}
 _START_S = 120.0
 """What opening a folder may take: the library loads in 2 to 5 s, on a busy machine in 20."""
 _SCRUB_WAIT_S = 2.0
@@ -279,6 +282,7 @@ class ChromaVectorStore(EngineStore):
             self._folder,
             kept_open=(self._owner.descriptor,),
             hung_after_s=self._hung_after_s,
+            environment=_ENVIRONMENT,
         )
         try:
             found, was_closed = engine.write(Budget(_START_S), method, str(self._folder))
