@@ -71,7 +71,7 @@ def stored(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> d
         ).result
         words["document"] = result.document.document_id
         words["chunk"] = client.list_chunks(collection=NAME, page_size=1).chunks[0].chunk_id
-        session = client.create_session(collection=NAME).session.session_id
+        session = client.create_session(collection=NAME, user_id=QUIET, labels={"team": QUIET}).session.session_id
         words["session"] = session
         client.retrieve(collection=NAME, query=f"tides {QUIET}")  # for the log
         client.ask.send(
@@ -133,6 +133,14 @@ RUNS: dict[str, list[list[str]]] = {
     "fsck": [[], ["-c", ATTACK]],
     "reindex": [["-c", NAME], ["-c", ATTACK]],
     "reembed": [["-c", NAME]],
+    "operations list": [[]],
+    "operations get": [[ATTACK]],
+    "operations cancel": [[ATTACK]],
+    "sessions list": [[], ["-c", ATTACK]],
+    "sessions get": [["{session}"], [ATTACK]],
+    "sessions messages": [["{session}"]],
+    "sessions end": [["{session}"], [ATTACK]],
+    "sessions delete": [[ATTACK], ["--user", ATTACK]],
     "logs": [[], ["-c", ATTACK]],
     "pipeline": [["-c", ATTACK]],
     "health": [["--service", ATTACK]],
@@ -141,7 +149,8 @@ RUNS: dict[str, list[list[str]]] = {
 }
 """Arguments of each command; together they print everything that is stored, and errors that repeat what was sent."""
 
-QUOTED = ["search", "ask", "docs list", "docs get", "chunks list", "chunks get", "collections get", "logs", "validate"]
+QUOTED = ["search", "ask", "docs list", "docs get", "chunks list", "chunks get", "collections get", "logs"]
+QUOTED += ["validate", "sessions list", "sessions messages"]
 """Commands of which some run must show the attack, as escapes: else the test would be of nothing."""
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from groundwire.client import AsyncGroundwireClient
 from tests.limits.attacked_server import COLLECTION, ENGINES
+from tests.stubs import METHOD_PATHS
 
 pytestmark = pytest.mark.limits
 
@@ -52,7 +53,7 @@ async def test_a_server_whose_log_nobody_reads_serves_and_stops(deaf_server: "su
     address = deaf_server.stdout.readline().strip().removeprefix("listening on ")
     async with grpc.aio.insecure_channel(address) as channel, AsyncGroundwireClient(address) as client:
         await client.create_collection(collection=COLLECTION)
-        malformed = cast("Any", channel).unary_unary("/groundwire.api.ingest.v1.IngestService/GetDocument")
+        malformed = cast("Any", channel).unary_unary(METHOD_PATHS["GetDocument"])
 
         async def send() -> grpc.StatusCode:
             with pytest.raises(grpc.aio.AioRpcError) as caught:

@@ -14,7 +14,7 @@ from groundwire.kernel.errors import GroundwireError, OverloadedError, StreamIdl
 from groundwire.rpc.error_status import from_rpc_error
 from tests.e2e.server import ServerProcess
 from tests.limits.attacked_server import COLLECTION, channels, fill, start, use_every_service
-from tests.stubs import Stubs
+from tests.stubs import METHOD_PATHS, Stubs
 
 pytestmark = pytest.mark.limits
 
@@ -58,7 +58,7 @@ async def test_silent_streams_deny_nobody_and_end(server: ServerProcess) -> None
 async def test_calls_without_their_message_deny_nobody(server: ServerProcess) -> None:
     async with channels(server.address, SILENT) as opened:
         # As a stream, so that the client is free not to send the message that a unary call has.
-        method = "/groundwire.api.ingest.v1.IngestService/ListCollections"
+        method = METHOD_PATHS["ListCollections"]
         calls = [cast("Any", opened[n % len(opened)]).stream_unary(method)() for n in range(SILENT)]
         await asyncio.sleep(1.0)
 

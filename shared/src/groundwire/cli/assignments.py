@@ -100,7 +100,7 @@ def assign_fields(
 def changed_names(request: Any) -> str:
     """Return what an update of a document or chunk changes, under the names that `--set` and `--unset` take."""
     fields = [path.removeprefix("fields.") for path in request.update_mask.paths]
-    keys = [*request.set_metadata, *request.remove_metadata]
+    keys = [*sorted(request.set_metadata), *request.remove_metadata]  # a map has no order of its own
     return ", ".join([*fields, *(f"{_METADATA}.{key}" for key in keys)])
 
 
