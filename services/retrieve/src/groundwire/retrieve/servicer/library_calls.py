@@ -4,16 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
-from groundwire.kernel.errors import InvalidRequestError, NotFoundError
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.library import Library
 from groundwire.retrieve.wire.library import (
     parse_chunk_query,
     parse_chunk_reference,
     parse_document_query,
-    parse_flat_metadata,
-    to_flat_metadata,
-    to_schema_entry,
     to_stats_message,
     to_text_message,
 )
@@ -21,7 +17,6 @@ from groundwire.rpc import request_context
 from groundwire.rpc.chunk_messages import to_chunk_message
 from groundwire.rpc.document_messages import parse_reference, to_document_message
 from groundwire.rpc.pagination import PageTokens, page_size
-from groundwire.schemas import MODELS, check_metadata, schema_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +82,15 @@ class LibraryCalls:
 
     def get_schema(self, request: pb.GetSchemaRequest) -> pb.GetSchemaResponse:
         """Return one schema, or all."""
-        kinds = [request.document_type] if request.document_type else list(MODELS)
-        return pb.GetSchemaResponse(schemas=[to_schema_entry(schema_of(kind)) for kind in kinds])
+        from groundwire.retrieve.wire.schemas import schema_entries  # noqa: PLC0415 - see there
+
+        return pb.GetSchemaResponse(schemas=schema_entries(request.document_type))
 
     def validate_metadata(self, request: pb.ValidateMetadataRequest) -> pb.ValidateMetadataResponse:
         """Check metadata, say everything that is wrong at once, and fill in defaults."""
-        try:
-            found = check_metadata(request.document_type, parse_flat_metadata(request.metadata))
-        except NotFoundError as error:
-            raise InvalidRequestError.of("document_type", f"unknown kind {request.document_type!r}") from error
-        return pb.ValidateMetadataResponse(metadata=to_flat_metadata(found))
+        from groundwire.retrieve.wire.schemas import checked_metadata  # noqa: PLC0415 - see there
+
+        return pb.ValidateMetadataResponse(metadata=checked_metadata(request.document_type, request.metadata))
 
     def get_stats(self, request: pb.GetStatsRequest) -> pb.GetStatsResponse:
         """Return the figures of one collection, or of all."""
