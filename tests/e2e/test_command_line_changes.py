@@ -29,7 +29,7 @@ def test_what_is_said_about_a_document_is_changed_by_name(address: str) -> None:
     ]
     done = groundwire("docs", "update", "tides.md", "-c", "notes", *given, address=address)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "updated tides.md: title, creators, tags, date_created, metadata.year, metadata.code\n"
+    assert done.stdout == "updated tides.md: title, creators, tags, date_created, metadata.code, metadata.year\n"
     fields = _json(address, "docs", "get", "tides.md", "-c", "notes")["fields"]
     assert (fields["title"], fields["creators"], fields["tags"]) == ("The sea", ["Doe, Jane"], ["sea", "moon"])
     assert fields["date_created"] == "2024-05-01T00:00:00Z"
