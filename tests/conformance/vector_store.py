@@ -307,6 +307,19 @@ class VectorStoreContract:
         assert found(books, vectors[0], 7) == sorted(numbers)[:7]
         assert found(books, vectors[0], 200) == [*sorted(numbers), 600]
 
+    def test_all_of_many_equal_vectors_are_there(self, books: VectorStore) -> None:
+        """No walk through a graph reaches all of them."""
+        vectors = unit_vectors(2)
+        books.upsert(NAME, batch(range(1, 601), np.repeat(vectors[:1], 600, axis=0)), Budget())
+        books.upsert(NAME, batch([601], vectors[1:]), Budget())
+        everything = list(range(1, 602))
+        assert found(books, vectors[0], 700) == everything
+        assert found(books, vectors[0], 20) == everything[:20]
+        assert found(books, vectors[0], 700, within=everything) == everything
+        where = Comparison("level", Comparator.GTE, 300)
+        assert found(books, vectors[0], 700, where=where) == everything[299:]
+        assert found(books, vectors[0], 700, where=where, within=everything[:500]) == everything[299:500]
+
     def test_no_more_than_the_limit_and_no_more_than_there_are(self, books: VectorStore) -> None:
         vectors = unit_vectors(30)
         books.upsert(NAME, batch(range(1, 31), vectors), Budget())

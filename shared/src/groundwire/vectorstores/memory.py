@@ -178,4 +178,5 @@ def _cosines(units: Vectors, vector: Vectors) -> NDArray[np.float64]:
     """Return the cosine of every row: float64, so that equal vectors score equally whatever their row."""
     query = vector.astype(np.float64)
     norm = float(np.linalg.norm(query))
-    return np.asarray(units.astype(np.float64) @ (query / (norm or 1.0)))
+    # Not `@`, which rounds equal rows differently, depending on where they stand: they would not tie.
+    return np.asarray(np.einsum("ij,j->i", units.astype(np.float64), query / (norm or 1.0)))
