@@ -4,7 +4,7 @@
         [--engines memory,qdrant-edge,chroma,chroma-server,qdrant-server]
 
 Each pair is a `Retrieve` as the service answers it: the filter resolved, planned, evaluated by engine or catalog, both
-legs joined and ranked. The first engine is the reference, and what it returns is checked against the reference
+retrievers joined and ranked. The first engine is the reference, and what it returns is checked against the reference
 evaluator of filters. `qdrant-server` is the adapter of Qdrant servers over gRPC, answered by the local mode of Qdrant's
 client. Exits with 1 after any difference.
 """

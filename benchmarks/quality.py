@@ -3,9 +3,9 @@
     python benchmarks/quality.py book|chunking|squad|conversations [--data DIR] [--embedder URL]
 
 Each set is described in its module below `benchmarks/quality_sets`; `--help` after the name of a set shows its options.
-Every table has a row for each leg alone and for both together, and the differences between them. The data are looked
-for in GROUNDWIRE_TEST_DATA, else in `shared/data` beside the checkout. With `--data` the collections are kept there, so
-that a second run embeds nothing. Questions above the query limit are cut to it.
+Every table has a row for each retriever alone and for both together, and the differences between them. The data are
+looked for in GROUNDWIRE_TEST_DATA, else in `shared/data` beside the checkout. With `--data` the collections are kept
+there, so that a second run embeds nothing. Questions above the query limit are cut to it.
 
 Intervals are 95 % percentile bootstrap over questions; differences are paired.
 """

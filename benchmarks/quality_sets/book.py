@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality_sets.stack import AGAINST_LEGS, MODES, Stack, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
 from groundwire.kernel.collection import PROFILES, ProfileName, SearchMode
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
     with opened(options) as stack:
         collection = stack.fill("book", texts, PROFILES[options.profile].settings, options.profile)
         rows = {name: _ask_all(stack, collection, questions, mode) for name, mode in MODES.items()}
-    report(rows, ["hit@1", "hit@5"], AGAINST_LEGS)
+    report(rows, ["hit@1", "hit@5"], AGAINST_EACH)
 
 
 def _ask_all(stack: Stack, collection: str, questions: list[tuple[str, str]], mode: SearchMode) -> Scores:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality_sets.stack import AGAINST_LEGS, MODES, Stack, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
 from groundwire.kernel.collection import PROFILES, ChunkerKind, CollectionSettings, ProfileName
 from groundwire.retrieve.domain.searching import SearchHit
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
         collection = stack.fill("chunking", texts, _settings(options), options.profile)
         rows = {name: _ask_all(stack, collection, questions, mode=mode) for name, mode in MODES.items()}
     measures = [f"{name}@{budget}" for budget in _BUDGETS for name in ("recall", "IoU")]
-    report(rows, measures, AGAINST_LEGS)
+    report(rows, measures, AGAINST_EACH)
 
 
 def _settings(options: argparse.Namespace) -> CollectionSettings:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.quality_sets.ranked import documents_of, ndcg
-from benchmarks.quality_sets.stack import AGAINST_LEGS, MODES, Stack, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
 from groundwire.answer.domain.conversation import search_text
 from groundwire.answer.domain.session import WINDOW_MESSAGES, Message, Role
@@ -70,8 +70,8 @@ def _measure(stack: Stack, collection: str, turns: Sequence[_Turn]) -> None:
     rows["pasted, hybrid"] = ask(_pasted, SearchMode.HYBRID)
     if all(turn.resolved for turn in turns):
         rows["resolved, hybrid"] = ask(lambda turn: turn.resolved, SearchMode.HYBRID)
-    pairs = [*AGAINST_LEGS, ("conversation, hybrid", "hybrid"), ("pasted, hybrid", "hybrid")]
-    pairs += [(f"conversation, {first}", f"conversation, {second}") for first, second in AGAINST_LEGS]
+    pairs = [*AGAINST_EACH, ("conversation, hybrid", "hybrid"), ("pasted, hybrid", "hybrid")]
+    pairs += [(f"conversation, {first}", f"conversation, {second}") for first, second in AGAINST_EACH]
     report(rows, [f"nDCG@{_DEPTH}"], pairs)
 
 

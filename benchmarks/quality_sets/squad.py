@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.quality_sets.ranked import documents_of
-from benchmarks.quality_sets.stack import AGAINST_LEGS, MODES, Stack, data_folder, need, opened
+from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
 from groundwire.kernel.collection import PROFILES, ProfileName, SearchMode
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
     with opened(options) as stack:
         collection = stack.fill("squad", paragraphs, PROFILES[options.profile].settings, options.profile)
         rows = {name: _ask_all(stack, collection, asked, mode) for name, mode in MODES.items()}
-    report(rows, ["MRR@10", "hit@5"], AGAINST_LEGS)
+    report(rows, ["MRR@10", "hit@5"], AGAINST_EACH)
 
 
 def _read(path: Path) -> tuple[dict[str, bytes], list[tuple[str, str]]]:

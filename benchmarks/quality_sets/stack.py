@@ -30,8 +30,8 @@ from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.factory import open_vector_store
 
 MODES = {"dense": SearchMode.VECTOR, "lexical": SearchMode.LEXICAL, "hybrid": SearchMode.HYBRID}
-"""The rows of every table: each leg alone, and both."""
-AGAINST_LEGS = [("hybrid", "dense"), ("hybrid", "lexical")]
+"""The rows of every table: each retriever alone, and both."""
+AGAINST_EACH = [("hybrid", "dense"), ("hybrid", "lexical")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,46 @@ class SessionStoreContract:
         assert bob.session_id == made[1].session_id
         assert len(await store.page(TENANT, ANY, None, 10)) == 4
 
+    async def test_few_sessions_among_many_are_found_page_by_page(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        """Of 120, 6 have both labels: each page is as full as it can be, and nothing is skipped or repeated."""
+        made = []
+        for number in range(120):
+            labels = {"team": "red" if number % 10 == 0 else "blue", "shift": "early" if number % 20 == 0 else "late"}
+            made.append(await self._create(store, clock, NewSession("docs", user_id="ann", labels=labels)))
+            clock.advance(seconds=1)
+        wanted = SessionFilter("docs", "ann", labels={"team": "red", "shift": "early"})
+        pages, after = list[list[str]](), None
+        while page := await store.page(TENANT, wanted, after, 4):
+            pages.append([session.session_id for session in page])
+            after = page[-1].recency
+        early = [made[number].session_id for number in (100, 80, 60, 40, 20, 0)]
+        assert pages == [early[:4], early[4:]]
+        for labels in ({"team": "red", "shift": "noon"}, {"red": "team"}, {'"': "$"}, {"team": "RED"}):
+            assert await store.page(TENANT, SessionFilter(labels=labels), None, 10) == []
+
+    async def test_sessions_are_listed_by_the_state_that_they_are_read_in(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        old, ended_old = await self._create(store, clock), await self._create(store, clock)
+        await store.end(TENANT, ended_old.session_id)
+        clock.advance(minutes=31)
+        new, ended, used = [await self._create(store, clock) for _ in range(3)]
+        await store.end(TENANT, ended.session_id)
+        await self._talk(store, clock, used, 1)
+        listed = {
+            state: {each.session_id for each in await store.page(TENANT, SessionFilter(state=state), None, 10)}
+            for state in SessionState
+        }
+        assert listed == {
+            SessionState.CREATED: {new.session_id},
+            SessionState.ACTIVE: {used.session_id},
+            SessionState.PRUNING: set(),
+            SessionState.EXPIRED: {old.session_id},
+            SessionState.ENDED: {ended.session_id, ended_old.session_id},
+        }
+
     async def test_a_deleted_session_is_gone_with_its_messages(self, store: SessionStore, clock: SettableClock) -> None:
         made, other = await self._create(store, clock), await self._create(store, clock)
         await self._talk(store, clock, made, 7)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_json import parse_filter
@@ -114,8 +115,9 @@ class CountingReranker:
     def __init__(self) -> None:
         self.read: list[str] = []
 
-    def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
+    def score(self, query: str, passages: Sequence[str], budget: Budget) -> Sequence[float]:
         assert query
+        budget.check()
         self.read.extend(passages)
         return [10.0 * ("chosen" in passage) - len(passage) / 1000 for passage in passages]
 

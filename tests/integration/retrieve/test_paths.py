@@ -92,7 +92,7 @@ def test_filtered_searches_find_what_an_exact_one_finds(
 
 
 @pytest.mark.parametrize("shape", _SHAPES)
-def test_both_legs_obey_the_filter(large: Library, shape: str) -> None:
+def test_both_retrievers_obey_the_filter(large: Library, shape: str) -> None:
     allowed = {hit for seed in range(3) for hit in _numbers(_ask(large, seed, _SHAPES[shape], exact=True, top_k=20))}
     view = large.service.search_chunks.views.open("default", "docs")
     matching = set(view.matching(parse_filter(_SHAPES[shape])).tolist())

@@ -1,10 +1,14 @@
 """The reranker on a real cross-encoder, small and with random weights."""
 
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
 from groundwire.retrieve.adapters.cross_encoder_reranker import CrossEncoderReranker, open_reranker
 from tests.unit.embedders.tiny_model import save_tiny_model
 
@@ -20,15 +24,50 @@ def reranker(tmp_path_factory: pytest.TempPathFactory) -> CrossEncoderReranker:
 
 def test_each_passage_is_judged_with_the_query_for_itself(reranker: CrossEncoderReranker) -> None:
     assert reranker.name == "tiny"
-    scores = reranker.score("what is alpha", PASSAGES)
+    scores = reranker.score("what is alpha", PASSAGES, Budget())
     assert len(set(scores)) == len(PASSAGES)
-    alone = [reranker.score("what is alpha", [passage])[0] for passage in PASSAGES]
+    alone = [reranker.score("what is alpha", [passage], Budget())[0] for passage in PASSAGES]
     assert alone == pytest.approx(list(scores), abs=1e-5)
-    assert reranker.score("gamma, then", PASSAGES) != pytest.approx(list(scores), abs=1e-5)
+    assert reranker.score("gamma, then", PASSAGES, Budget()) != pytest.approx(list(scores), abs=1e-5)
 
 
 def test_no_passages_need_no_model(reranker: CrossEncoderReranker) -> None:
-    assert reranker.score("what is alpha", []) == []
+    assert reranker.score("what is alpha", [], Budget()) == []
+
+
+def test_callers_leave_a_model_that_hangs_and_it_serves_the_next_when_it_goes_on(
+    reranker: CrossEncoderReranker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, goes_on, read = reranker._model.predict, threading.Event(), list[str]()
+
+    def hangs(pairs: list[tuple[str, str]], **options: Any) -> Any:
+        read.extend(passage for _, passage in pairs)
+        goes_on.wait(60)
+        return whole(pairs, **options)
+
+    monkeypatch.setattr(reranker._model, "predict", hangs)
+    started = time.monotonic()
+    with pytest.raises(DeadlineError):  # the model has begun with it
+        reranker.score("what is alpha", ["first"], Budget(0.3))
+    with pytest.raises(DeadlineError):  # waits behind it
+        reranker.score("what is alpha", ["second"], Budget(0.3))
+    cancelled = Budget()
+    threading.Timer(0.3, cancelled.cancel).start()
+    with pytest.raises(CallCancelledError):
+        reranker.score("what is alpha", ["third"], cancelled)
+    assert time.monotonic() - started < 10
+
+    goes_on.set()
+    assert len(reranker.score("what is alpha", ["fourth"], Budget(60))) == 1
+    assert read == ["first", "fourth"], "the model reads nothing for those who left"
+
+
+def test_a_model_that_fails_fails_one_caller(reranker: CrossEncoderReranker, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(reranker._model, "predict", lambda: None)
+        with pytest.raises(TypeError):
+            reranker.score("what is alpha", PASSAGES, Budget(60))
+    assert len(reranker.score("what is alpha", PASSAGES, Budget(60))) == len(PASSAGES)
 
 
 def test_no_url_is_no_reranker() -> None:

@@ -204,7 +204,7 @@ def _refuse_documents(connection: Connection, key: int, name: str) -> None:
         select(func.count()).select_from(documents).where(documents.c.collection_key == key, stored)
     ).scalar_one()
     if count:
-        message = f"collection {name!r} has documents, {count} with those that can be restored: force deletes them too"
+        message = f"collection {name!r} has documents, {count} with those that can be restored; force deletes them too"
         raise PreconditionError(message, resource=name)
 
 

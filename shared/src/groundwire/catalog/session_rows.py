@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import RowMapping
+from sqlalchemy import ColumnElement, RowMapping, and_, or_
 
+from groundwire.catalog.session_tables import sessions
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 
 _TRANSITIONS_KEPT = 50
@@ -211,6 +212,14 @@ def to_session(row: RowMapping, steady_ms: int) -> Session:
     if session.state is not SessionState.ENDED and idle > session.idle_timeout:
         return moved(session, SessionState.EXPIRED, session.expire_time)
     return session
+
+
+def in_state(state: SessionState, steady_ms: int) -> ColumnElement[bool]:
+    """Return the condition on rows of sessions that `to_session` gives this state."""
+    stored, is_idle = sessions.c.state, steady_ms - sessions.c.active_steady > sessions.c.idle_timeout
+    if state is SessionState.EXPIRED:
+        return or_(stored == state.value, and_(stored != SessionState.ENDED.value, is_idle))
+    return stored == state.value if state is SessionState.ENDED else and_(stored == state.value, ~is_idle)
 
 
 def to_message(row: RowMapping) -> SessionMessage:

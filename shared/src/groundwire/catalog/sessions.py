@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, tuple_, update
+from sqlalchemy import Connection, delete, exists, func, insert, select, tuple_, update
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.generations import Receipted
@@ -16,6 +16,7 @@ from groundwire.catalog.session_rows import (
     Session,
     SessionMessage,
     SessionState,
+    in_state,
     moved,
     new_session,
     session_values,
@@ -116,23 +117,37 @@ class Sessions:
             return [to_message(row) for row in rows.mappings()]
 
     def page(
-        self, tenant: str, after: tuple[datetime, str] | None, limit: int, *, collection: str = "", user_id: str = ""
+        self,
+        tenant: str,
+        after: tuple[datetime, str] | None,
+        limit: int,
+        *,
+        collection: str = "",
+        user_id: str = "",
+        state: SessionState | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> list[Session]:
         """Return up to `limit` sessions, most recently active first, those behind `after` (last activity, id).
 
-        Only those about `collection` and of `user_id`, unless these are empty.
+        Only those about `collection`, of `user_id` and in `state`, unless these are empty, that have all `labels`.
         """
+        steady_ms = self._steady_ms()
         order = (sessions.c.last_activity, sessions.c.session_id)
         statement = select(sessions).where(sessions.c.tenant == tenant)
         if collection:
             statement = statement.where(sessions.c.collection == collection)
         if user_id:
             statement = statement.where(sessions.c.user_id == user_id)
+        if state is not None:
+            statement = statement.where(in_state(state, steady_ms))
+        for key, value in (labels or {}).items():
+            label = func.json_each(sessions.c.labels).table_valued("key", "value")
+            statement = statement.where(exists().select_from(label).where(label.c.key == key, label.c.value == value))
         if after is not None:
             statement = statement.where(tuple_(*order) < tuple_(epoch_ms(after[0]), after[1]))
         statement = statement.order_by(*(column.desc() for column in order)).limit(limit)
         with self._database.read() as connection:
-            return [to_session(row, self._steady_ms()) for row in connection.execute(statement).mappings()]
+            return [to_session(row, steady_ms) for row in connection.execute(statement).mappings()]
 
     def append(
         self,

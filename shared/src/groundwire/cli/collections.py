@@ -9,6 +9,7 @@ from groundwire.cli.document_changes import show_receipt
 from groundwire.cli.ingest import PROFILES
 from groundwire.cli.options import address_option, check_consent, connect, etag_option, json_option
 from groundwire.cli.output import confirm, counted, print_fields, print_json, print_line, print_table, short_model
+from groundwire.kernel.errors import PreconditionError
 
 if TYPE_CHECKING:
     from groundwire.api.ingest.v1 import collection_pb2
@@ -104,7 +105,10 @@ def delete_collection(name: str, force: bool, yes: bool, address: str, as_json: 
             count = client.get_collection(collection=name).collection.document_count
             if not confirm(f"Delete {name!r} with {counted(count, 'document')} for good?"):
                 raise click.Abort
-        receipt = client.delete_collection(collection=name, force=force).receipt
+        try:
+            receipt = client.delete_collection(collection=name, force=force).receipt
+        except PreconditionError as refusal:
+            raise PreconditionError(f"{refusal.message}: use --force", **refusal.metadata) from refusal
     if as_json:
         print_json(message_json(receipt))
     else:

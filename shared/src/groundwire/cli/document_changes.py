@@ -66,7 +66,7 @@ def update_document(
 @address_option
 @json_option
 def delete_document(document: str, collection: str, purge: bool, etag: str, address: str, as_json: bool) -> None:
-    """Delete a document and print the receipt; it can be restored unless --purge is given."""
+    """Delete a document, which can be restored; with --purge for good, and print what each store removed."""
     from groundwire.cli.document_reference import by_id_or_source  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
@@ -77,10 +77,13 @@ def delete_document(document: str, collection: str, purge: bool, etag: str, addr
         receipt = by_id_or_source(document, delete)
     if as_json:
         print_json(message_json(receipt))
-        return
-    show_receipt(document, receipt)
-    if not receipt.purged:
-        print_line(f"bring it back with: groundwire docs restore {document} -c {collection}")
+    elif receipt.purged:
+        show_receipt(document, receipt)
+    elif receipt.document_count:
+        restore = f"groundwire docs restore {document} -c {collection}"
+        print_line(f"deleted {document} with {counted(receipt.chunk_count, 'chunk')}; bring it back with: {restore}")
+    else:
+        print_line(f"deleted {document}; its document stays, with its other sources")
 
 
 @click.command("restore")
@@ -105,15 +108,11 @@ def restore_document(document: str, collection: str, address: str, as_json: bool
 
 
 def show_receipt(name: str, receipt: "deletion_pb2.DeletionReceipt") -> None:
-    """Print what was deleted, and what each store removed."""
-    how = "for good" if receipt.purged else "softly"
-    print_line(f"deleted {name} {how}: {_counts(receipt)}")
+    """Print what was deleted for good, and what each store removed."""
+    documents, chunks = counted(receipt.document_count, "document"), counted(receipt.chunk_count, "chunk")
+    print_line(f"deleted {name} for good: {documents}, {chunks}")
     for store in receipt.stores:
         state = "complete" if store.complete else f"{store.leftover_count} to go"
         print_line(f"  {store.store}: {store.removed_count} removed, {state}")
     if not receipt.HasField("complete_time"):
         print_line("nothing finds it any more; files hold traces of it for a while: see `groundwire health`")
-
-
-def _counts(receipt: "deletion_pb2.DeletionReceipt") -> str:
-    return f"{counted(receipt.document_count, 'document')}, {counted(receipt.chunk_count, 'chunk')}"

@@ -25,7 +25,7 @@ class ProfileName(StrEnum):
 
 
 class SearchMode(StrEnum):
-    """Which legs a search runs."""
+    """Which retrievers a search runs."""
 
     HYBRID = "hybrid"
     VECTOR = "vector"
@@ -110,7 +110,7 @@ class ChunkingPolicy:
 class RetrievalDefaults:
     """What a search uses when the request does not say.
 
-    `dense_weight` is the share of the dense leg in [0, 1]; the rest goes to the lexical leg.
+    `dense_weight` is the share of the dense retriever in [0, 1]; the rest goes to the lexical retriever.
     """
 
     mode: SearchMode

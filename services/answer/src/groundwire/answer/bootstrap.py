@@ -14,7 +14,6 @@ from groundwire.answer.ask_in_session import AskInSession
 from groundwire.answer.ask_question import AskQuestion
 from groundwire.answer.create_session import CreateSession
 from groundwire.answer.expire_sessions import ExpireSessions
-from groundwire.answer.list_sessions import ListSessions
 from groundwire.answer.ports import Generator, SessionStore
 from groundwire.answer.remember_request import RememberRequest
 from groundwire.answer.servicer import AnswerServicer, UseCases
@@ -95,7 +94,6 @@ def _use_cases(
             sessions=sessions, ask_question=ask_question, clock=clock, max_search_chars=settings.max_question_chars
         ),
         create_session=CreateSession(sessions=sessions, collections=texts, clock=clock, idle_timeout=idle_timeout),
-        list_sessions=ListSessions(sessions),
         sessions=sessions,
         remember=RememberRequest(sessions),
         verify_citations=VerifyCitations(texts),

@@ -167,10 +167,9 @@ class SessionStore(Protocol):
     async def page(
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
-        """Return up to `limit` sessions without messages behind `after` (last activity, id).
+        """Return the first `limit` sessions of those wanted, without messages, behind `after` (last activity, id).
 
-        The most recently active come first, equal ones by falling id. Of the conditions of `wanted` it may leave all
-        but the user to its caller.
+        The most recently active come first, equal ones by falling id.
         """
         ...
 

@@ -12,7 +12,6 @@ from groundwire.answer.ask_question import AskQuestion
 from groundwire.answer.create_session import CreateSession
 from groundwire.answer.domain.answer import Answer, AnswerEvent, Final
 from groundwire.answer.domain.asked_question import AskedQuestion
-from groundwire.answer.list_sessions import ListSessions
 from groundwire.answer.ports import SessionStore
 from groundwire.answer.remember_request import RememberRequest
 from groundwire.answer.verify_citations import VerifyCitations
@@ -31,7 +30,6 @@ class UseCases:
     ask_question: AskQuestion
     ask_in_session: AskInSession
     create_session: CreateSession
-    list_sessions: ListSessions
     sessions: SessionStore
     remember: RememberRequest
     verify_citations: VerifyCitations
@@ -65,7 +63,7 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         """Return a page of sessions."""
         tenant, size = _tenant(), page_size(request.page_size)
         after = sessions.parse_position(self._page_tokens.read(request.page_token, tenant=tenant, request=request))
-        found = await self._use.list_sessions(tenant, sessions.parse_list_request(request), after, size + 1)
+        found = await self._use.sessions.page(tenant, sessions.parse_list_request(request), after, size + 1)
         page = found[:size]
         messages = ((sessions.to_session(each, brief=True), sessions.to_position(each)) for each in page)
         last = sessions.to_position(page[-1]) if len(found) > size else None

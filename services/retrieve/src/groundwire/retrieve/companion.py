@@ -1,4 +1,4 @@
-"""A second thread for the leg of a search that can run beside the other."""
+"""A second thread for the retriever of a search that can run beside the other."""
 
 import contextvars
 import os

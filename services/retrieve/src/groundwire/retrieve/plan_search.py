@@ -23,7 +23,7 @@ class PlanSearch:
     reranks: bool | None = None
 
     def mode(self, request: SearchRequest, collection: Collection) -> SearchMode:
-        """Return which legs run."""
+        """Return which retrievers run."""
         return request.mode or collection.settings.retrieval.mode
 
     def top_k(self, request: SearchRequest, collection: Collection) -> int:

@@ -6,6 +6,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filter_fields import FieldKind
@@ -121,13 +122,18 @@ class ViewOpener(Protocol):
 
 
 class Reranker(Protocol):
-    """Reads query and passage together and judges them; slow and better than any score of one leg."""
+    """Reads query and passage together and judges them; slow and better than any score of one retriever."""
 
     @property
     def name(self) -> str:
         """Return the name of the model."""
         ...
 
-    def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
-        """Return one score for each passage: higher is better, finite, comparable for one query."""
+    def score(self, query: str, passages: Sequence[str], budget: Budget) -> Sequence[float]:
+        """Return one score for each passage: higher is better, finite, comparable for one query.
+
+        Raises:
+            CallCancelledError: the call was cancelled first.
+            DeadlineError: the deadline passed first.
+        """
         ...

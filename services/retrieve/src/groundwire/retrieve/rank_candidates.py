@@ -12,8 +12,8 @@ from groundwire.retrieve.domain.fusion import FusedScore, fuse, fuse_words
 from groundwire.retrieve.domain.ranking import Ranking, rank
 from groundwire.retrieve.domain.screening import Objection
 from groundwire.retrieve.domain.searching import SearchCounts, SearchPlan, StageKind, StageTrace
-from groundwire.retrieve.legs import Candidates, Legs
 from groundwire.retrieve.rerank_candidates import RerankCandidates
+from groundwire.retrieve.retrievers import Candidates, Retrievers
 
 _JOINED_PER_RESULT = 3
 _JOINED_AT_LEAST = 16
@@ -47,16 +47,18 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class RankCandidates:
-    """Ranks the candidates of one search; `pool_size` candidates are asked of each leg at first."""
+    """Ranks the candidates of one search; `pool_size` candidates are asked of each retriever at first."""
 
     pool_size: int
     rerank: RerankCandidates | None = None
 
     def depth(self, top_k: int, *, is_hybrid: bool) -> int:
-        """Return how many candidates each leg brings at first; one leg alone needs little more than the results."""
+        """Return how many candidates each retriever brings at first; one alone needs little more than the results."""
         return max(self.pool_size if is_hybrid else _JOINED_AT_LEAST, 2 * top_k)
 
-    def __call__(self, legs: Legs, plan: SearchPlan, query: str, budget: Budget, *, collapse: bool) -> Ranked:
+    def __call__(
+        self, retrievers: Retrievers, plan: SearchPlan, query: str, budget: Budget, *, collapse: bool
+    ) -> Ranked:
         """Return at least `plan.top_k` live candidates, best first, or all there are.
 
         Raises:
@@ -64,36 +66,36 @@ class RankCandidates:
         """
         depth = self.depth(plan.top_k, is_hybrid=plan.is_hybrid)
         if not needs_all_chunks(plan.rules, plan.strategy):
-            found = self._from_the_top(legs, plan, query, depth, budget, collapse=collapse)
+            found = self._from_the_top(retrievers, plan, query, depth, budget, collapse=collapse)
             if found is not None:
                 return found
         while True:
-            candidates, live, stale = legs.live(plan, depth, budget)
+            candidates, live, stale = retrievers.live(plan, depth, budget)
             scores = _fused(candidates, plan)
-            scores = self._order(legs, plan, query, scores, live, budget)
+            scores = self._order(retrievers, plan, query, scores, live, budget)
             ranking = rank(scores, live, collapse=collapse, screen=plan.screen)
             if candidates.exhausted or len(ranking.candidates) >= plan.top_k:
                 return Ranked(ranking, scores, candidates, live, stale)
             depth *= 2
 
     def _from_the_top(
-        self, legs: Legs, plan: SearchPlan, query: str, depth: int, budget: Budget, *, collapse: bool
+        self, retrievers: Retrievers, plan: SearchPlan, query: str, depth: int, budget: Budget, *, collapse: bool
     ) -> Ranked | None:
         """Join only the best candidates, which is nearly always enough and five times cheaper than all of them.
 
         None when one of them is not live, since then more may be, or when too few are left.
         """
-        candidates = legs.candidates(plan, depth)
+        candidates = retrievers.candidates(plan, depth)
         scores = _fused(candidates, plan)
         for window in sorted({self._first_window(plan), self._window(plan)}):
-            found = self._within(legs, plan, query, candidates, scores, window, budget, collapse=collapse)
+            found = self._within(retrievers, plan, query, candidates, scores, window, budget, collapse=collapse)
             if found is not None:
                 return found
         return None
 
     def _within(
         self,
-        legs: Legs,
+        retrievers: Retrievers,
         plan: SearchPlan,
         query: str,
         candidates: Candidates,
@@ -104,11 +106,11 @@ class RankCandidates:
         collapse: bool,
     ) -> Ranked | None:
         top = scores[:window]
-        live = legs.join([score.number for score in top])
+        live = retrievers.join([score.number for score in top])
         is_all = candidates.exhausted and len(top) == len(scores)
         if len(live) < len(top):
             return None
-        top = self._order(legs, plan, query, top, live, budget)
+        top = self._order(retrievers, plan, query, top, live, budget)
         ranking = rank(top, live, collapse=collapse, screen=plan.screen)
         if len(ranking.candidates) < plan.top_k and not is_all:
             return None
@@ -116,7 +118,7 @@ class RankCandidates:
 
     def _order(
         self,
-        legs: Legs,
+        retrievers: Retrievers,
         plan: SearchPlan,
         query: str,
         scores: Sequence[FusedScore],
@@ -129,7 +131,7 @@ class RankCandidates:
         started = time.perf_counter()
         judged = self.rerank(query, adjusted, live, budget)
         elapsed = time.perf_counter() - started
-        legs.trace[StageKind.RERANK] = StageTrace(StageKind.RERANK, min(self.rerank.depth, len(judged)), elapsed)
+        retrievers.trace[StageKind.RERANK] = StageTrace(StageKind.RERANK, min(self.rerank.depth, len(judged)), elapsed)
         return judged
 
     def _first_window(self, plan: SearchPlan) -> int:

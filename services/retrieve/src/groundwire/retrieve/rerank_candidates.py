@@ -48,5 +48,5 @@ class RerankCandidates:
         judged: list[float] = []
         for start in range(0, len(passages), _BATCH):
             budget.check()
-            judged.extend(map(float, self.reranker.score(query, passages[start : start + _BATCH])))
+            judged.extend(map(float, self.reranker.score(query, passages[start : start + _BATCH], budget)))
         return judged

@@ -38,11 +38,11 @@ from groundwire.retrieve.domain.searching import (
 )
 from groundwire.retrieve.domain.selecting import Selected, select
 from groundwire.retrieve.filter_gate import FilterGate, FilterSets
-from groundwire.retrieve.legs import ChangedMeanwhileError, Legs
 from groundwire.retrieve.plan_search import PlanSearch
 from groundwire.retrieve.ports import SearchView, ViewOpener
 from groundwire.retrieve.query_vectors import QueryVectors
 from groundwire.retrieve.rank_candidates import RankCandidates, Ranked
+from groundwire.retrieve.retrievers import ChangedMeanwhileError, Retrievers
 from groundwire.retrieve.search_vectors import SearchVectors
 from groundwire.retrieve.search_words import SearchWords
 from groundwire.retrieve.state_trail import StateTrail
@@ -131,21 +131,21 @@ class SearchChunks:
     ) -> SearchResult:
         check_query_length(request.query, view.collection, "query")
         gate = FilterGate(view, self._resolve(request, view), self.filter_sets)
-        legs = self._legs(request, view, gate, budget, is_last=is_last)
+        retrievers = self._retrievers(request, view, gate, budget, is_last=is_last)
         trail.enter(SearchState.EMBEDDING)
-        vector, embedding_s = self._search_both(request, view.collection, legs, budget, trail)
-        plan = self.plan_search(request, view.collection, gate.where, vector, legs.words)
-        ranked = self.rank_candidates(legs, plan, request.query, budget, collapse=request.collapse_duplicates)
+        vector, embedding_s = self._search_both(request, view.collection, retrievers, budget, trail)
+        plan = self.plan_search(request, view.collection, gate.where, vector, retrievers.words)
+        ranked = self.rank_candidates(retrievers, plan, request.query, budget, collapse=request.collapse_duplicates)
         trail.enter(SearchState.RANKED)
         selection = self._select(plan, ranked, view)
         hits = to_hits(selection, request.order)
         trail.enter(SearchState.VALIDATED)
         share = coverage(request.query, hits)
-        explanation = self._explain(legs, plan, ranked, selection, hits, embedding_s) if request.explain else None
+        explanation = self._explain(retrievers, plan, ranked, selection, hits, embedding_s) if request.explain else None
         counts = ranked.counts(plan.min_relevance)
         trail.enter(SearchState.COMPLETED)
         total_s = time.perf_counter() - started
-        dense = legs.trace.get(StageKind.DENSE)
+        dense = retrievers.trace.get(StageKind.DENSE)
         times = SearchTimes(
             embedding_s, total_s - embedding_s, total_s, trail.reached, dense.elapsed_s if dense else None
         )
@@ -160,7 +160,7 @@ class SearchChunks:
             view.changed_position,
             explanation,
             token,
-            lacks_dense=vector is None or legs.lacks_dense,
+            lacks_dense=vector is None or retrievers.lacks_dense,
         )
 
     def _resolve(self, request: SearchRequest, view: SearchView) -> Filter | None:
@@ -168,13 +168,13 @@ class SearchChunks:
             return None
         return resolve_filter(request.where, view.fields() if custom_fields(request.where) else {}, "options.filter")
 
-    def _legs(
+    def _retrievers(
         self, request: SearchRequest, view: SearchView, gate: FilterGate, budget: Budget, *, is_last: bool
-    ) -> Legs:
+    ) -> Retrievers:
         mode = self.plan_search.mode(request, view.collection)
         # What is left then is enough for the words, which need no engine.
         for_vectors = budget.part(_SHARE_OF_VECTORS) if mode is SearchMode.HYBRID else budget
-        return Legs(
+        return Retrievers(
             view,
             gate.where,
             SearchVectors(self.vectors, view, gate, for_vectors, exact=request.exact, exact_chunks=self.exact_chunks),
@@ -185,9 +185,9 @@ class SearchChunks:
         )
 
     def _search_both(
-        self, request: SearchRequest, collection: Collection, legs: Legs, budget: Budget, trail: StateTrail
+        self, request: SearchRequest, collection: Collection, retrievers: Retrievers, budget: Budget, trail: StateTrail
     ) -> tuple[Vectors | None, float]:
-        """Run both legs side by side; return the query's vector and the seconds it took to make.
+        """Run both retrievers side by side; return the query's vector and the seconds it took to make.
 
         A search by words uses the vector only to bring its scores onto the scale of similarities. So it goes without,
         None, when the model does not answer.
@@ -195,7 +195,7 @@ class SearchChunks:
         mode = self.plan_search.mode(request, collection)
         is_hybrid = mode is SearchMode.HYBRID
         depth = self.rank_candidates.depth(self.plan_search.top_k(request, collection), is_hybrid=is_hybrid)
-        with legs.looking_up(request.query, depth, self.companion, budget):
+        with retrievers.looking_up(request.query, depth, self.companion, budget):
             vector: Vectors | None
             try:
                 vector, embedding_s = self._embed(request, collection, budget)
@@ -206,7 +206,7 @@ class SearchChunks:
             budget.check()
             trail.enter(SearchState.SEARCHING)
             if vector is not None:
-                legs.prefetch(vector, depth)
+                retrievers.prefetch(vector, depth)
         budget.check()
         return vector, embedding_s
 
@@ -238,15 +238,15 @@ class SearchChunks:
 
     def _explain(
         self,
-        legs: Legs,
+        retrievers: Retrievers,
         plan: SearchPlan,
         ranked: Ranked,
         selection: Sequence[Selected],
         hits: Sequence[SearchHit],
         embedding_s: float,
     ) -> Explanation:
-        trace = dict(legs.trace)
-        beyond = legs.join([number for number in listed(ranked.scores, hits) if number not in ranked.live])
+        trace = dict(retrievers.trace)
+        beyond = retrievers.join([number for number in listed(ranked.scores, hits) if number not in ranked.live])
         fused = StageTrace(StageKind.FUSION, len(ranked.scores), 0.0)
         ended = StageTrace(StageKind.VALIDATE, len(hits), 0.0)
         embedded = StageTrace(StageKind.EMBED, 1, embedding_s)
@@ -262,7 +262,7 @@ class SearchChunks:
                 selection=selection,
                 hits=hits,
                 min_relevance=plan.min_relevance,
-                frequencies=legs.words.frequencies if legs.words else {},
+                frequencies=retrievers.words.frequencies if retrievers.words else {},
                 trace={**trace, embedded.kind: embedded, fused.kind: fused, ended.kind: ended},
                 rerank_weight=rerank.weight if plan.reranks and rerank else 0.0,
                 engine=self.engine,

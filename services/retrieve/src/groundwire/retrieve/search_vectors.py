@@ -1,4 +1,4 @@
-"""The dense leg: the chunks nearest to the query that may be returned, by the cheapest path that finds them all."""
+"""The dense retriever: the nearest chunks that may be returned, by the cheapest path that finds them all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class DenseFound:
 
 
 class SearchVectors:
-    """The dense leg of one search.
+    """The dense retriever of one search.
 
     Args:
         engine: of the vectors.

@@ -1,4 +1,4 @@
-"""The lexical leg: the chunks with the query's telling words and phrases that may be returned."""
+"""The lexical retriever: the chunks with the query's telling words and phrases that may be returned."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class WordsFound:
 
 
 class SearchWords:
-    """The lexical leg of one search.
+    """The lexical retriever of one search.
 
     Args:
         view: what is read of the catalog.

@@ -13,8 +13,8 @@ class RetrieveSettings(BaseSettings):
 
     `max_query_chars` bounds what collections may allow. `approved_source_prefixes` bounds which sources are returned,
     whatever a collection says. Collections of up to `exact_chunks` chunks are compared one by one. `pool_size` is the
-    number of candidates each leg brings; `dense_weight`, when set, replaces the share of the dense leg that the
-    collection was created with.
+    number of candidates each retriever brings; `dense_weight`, when set, replaces the share of the dense retriever that
+    the collection was created with.
     """
 
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_RETRIEVE_", frozen=True, extra="ignore")

@@ -440,13 +440,13 @@ class RetrievalDefaults(_message.Message):
     MIN_RELEVANCE_FIELD_NUMBER: _builtins.int
     DENSE_WEIGHT_FIELD_NUMBER: _builtins.int
     mode: _search_mode_pb2.SearchMode.ValueType
-    """Optional. Which legs run."""
+    """Optional. Which retrievers run."""
     top_k: _builtins.int
     """Optional. Most results, 1 to 100."""
     min_relevance: _builtins.float
     """Optional. Smallest relevance, 0.0 to 1.0."""
     dense_weight: _builtins.float
-    """Optional. Share of the dense leg in the fusion, 0.0 to 1.0."""
+    """Optional. Share of the dense retriever in the fusion, 0.0 to 1.0."""
     def __init__(
         self,
         *,

@@ -66,7 +66,14 @@ class CatalogSessions:
     ) -> list[Session]:
         """Return sessions; see `groundwire.answer.ports.SessionStore`."""
         rows = await self._run(
-            self._sessions.page, tenant, after, limit, collection=wanted.collection, user_id=wanted.user_id
+            self._sessions.page,
+            tenant,
+            after,
+            limit,
+            collection=wanted.collection,
+            user_id=wanted.user_id,
+            state=None if wanted.state is None else session_rows.SessionState(wanted.state.value),
+            labels=wanted.labels,
         )
         return [_to_session(row, ()) for row in rows]
 

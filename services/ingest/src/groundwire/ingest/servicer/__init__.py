@@ -30,7 +30,6 @@ from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
 
-RequestT = TypeVar("RequestT")
 MessageT = TypeVar("MessageT", bound=Message)
 ResponseT = TypeVar("ResponseT")
 
@@ -70,22 +69,19 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
 
     async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Any) -> pb.DeleteDocumentResponse:
         """Delete a document."""
-        return await self._change(self.calls.delete_document, request)
+        return await self.pools.change(self.calls.delete_document, request)
 
     async def UpdateDocument(self, request: pb.UpdateDocumentRequest, context: Any) -> pb.UpdateDocumentResponse:
         """Change what was said about a document."""
-        return await self._change(self.calls.update_document, request)
+        return await self.pools.change(self.calls.update_document, request)
 
     async def RestoreDocument(self, request: pb.RestoreDocumentRequest, context: Any) -> pb.RestoreDocumentResponse:
         """Bring back a document that was deleted softly."""
-        return await self._change(self.calls.restore_document, request)
+        return await self.pools.change(self.calls.restore_document, request)
 
     async def UpdateChunk(self, request: pb.UpdateChunkRequest, context: Any) -> pb.UpdateChunkResponse:
         """Change tags and metadata of a chunk."""
-        return await self._change(self.calls.update_chunk, request)
-
-    async def _change(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
-        return await self.pools.changes.run(request_context.current().budget, call, request)
+        return await self.pools.change(self.calls.update_chunk, request)
 
     async def _run_document(self, call: Callable[[MessageT], ResponseT], request: MessageT) -> ResponseT:
         workers = self.pools.of_document(request.ByteSize())
@@ -103,37 +99,31 @@ class CollectionServicer(collections_grpc.CollectionServiceServicer):
         self, request: collections_pb.CreateCollectionRequest, context: Any
     ) -> collections_pb.CreateCollectionResponse:
         """Create a collection."""
-        return await self._change(self.calls.create, request)
+        return await self.pools.change(self.calls.create, request)
 
     async def GetCollection(
         self, request: collections_pb.GetCollectionRequest, context: Any
     ) -> collections_pb.GetCollectionResponse:
         """Return a collection."""
-        return await self._run(self.calls.get, request)
+        return await self.pools.read(self.calls.get, request)
 
     async def ListCollections(
         self, request: collections_pb.ListCollectionsRequest, context: Any
     ) -> collections_pb.ListCollectionsResponse:
         """Return a page of collections."""
-        return await self._run(self.calls.list, request)
+        return await self.pools.read(self.calls.list, request)
 
     async def UpdateCollection(
         self, request: collections_pb.UpdateCollectionRequest, context: Any
     ) -> collections_pb.UpdateCollectionResponse:
         """Change settings of a collection."""
-        return await self._change(self.calls.update, request)
+        return await self.pools.change(self.calls.update, request)
 
     async def DeleteCollection(
         self, request: collections_pb.DeleteCollectionRequest, context: Any
     ) -> collections_pb.DeleteCollectionResponse:
         """Delete a collection."""
-        return await self._change(self.calls.delete, request)
-
-    async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
-        return await self.pools.reads.run(request_context.current().budget, call, request)
-
-    async def _change(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
-        return await self.pools.changes.run(request_context.current().budget, call, request)
+        return await self.pools.change(self.calls.delete, request)
 
 
 @dataclass(frozen=True)
@@ -147,15 +137,15 @@ class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
 
     async def Reindex(self, request: maintenance_pb.ReindexRequest, context: Any) -> operations_pb2.Operation:
         """Begin to build the indexes of a collection anew."""
-        return await self.pools.changes.run(request_context.current().budget, self.calls.reindex, request)
+        return await self.pools.change(self.calls.reindex, request)
 
     async def Reembed(self, request: maintenance_pb.ReembedRequest, context: Any) -> operations_pb2.Operation:
         """Begin to embed a collection anew."""
-        return await self.pools.changes.run(request_context.current().budget, self.calls.reembed, request)
+        return await self.pools.change(self.calls.reembed, request)
 
     async def CheckStore(self, request: maintenance_pb.CheckStoreRequest, context: Any) -> operations_pb2.Operation:
         """Begin to compare the stores with the catalog."""
-        return await self.pools.changes.run(request_context.current().budget, self.calls.check, request)
+        return await self.pools.change(self.calls.check, request)
 
     async def GetHousekeeping(
         self, request: maintenance_pb.GetHousekeepingRequest, context: Any
@@ -182,7 +172,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):  # type: ignor
 
     async def GetOperation(self, request: operations_pb2.GetOperationRequest, context: Any) -> operations_pb2.Operation:
         """Return an operation as it is now."""
-        return await self.pools.reads.run(request_context.current().budget, self.calls.get, request.name)
+        return await self.pools.read(self.calls.get, request.name)
 
     async def ListOperations(
         self, request: operations_pb2.ListOperationsRequest, context: Any
@@ -201,12 +191,12 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):  # type: ignor
 
     async def CancelOperation(self, request: operations_pb2.CancelOperationRequest, context: Any) -> empty_pb2.Empty:
         """Tell an operation to stop."""
-        await self.pools.changes.run(request_context.current().budget, self.calls.cancel, request.name)
+        await self.pools.change(self.calls.cancel, request.name)
         return empty_pb2.Empty()
 
     async def DeleteOperation(self, request: operations_pb2.DeleteOperationRequest, context: Any) -> empty_pb2.Empty:
         """Forget an operation that has ended."""
-        await self.pools.changes.run(request_context.current().budget, self.calls.delete, request.name)
+        await self.pools.change(self.calls.delete, request.name)
         return empty_pb2.Empty()
 
     async def WaitOperation(

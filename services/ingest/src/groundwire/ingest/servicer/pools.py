@@ -1,8 +1,14 @@
 """The threads of the calls, apart by what they may have to wait for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
 
 LARGE_BYTES = 1 << 20
 _CHANGES = 32
@@ -31,6 +37,14 @@ class Pools:
             Workers(writers * _SMALL_PER_WRITER, "ingest"),
             Workers(writers, "ingest-large"),
         )
+
+    async def read(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
+        """Run a call that reads, within the budget of the current call."""
+        return await self.reads.run(request_context.current().budget, call, request)
+
+    async def change(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
+        """Run a call that changes something, within the budget of the current call."""
+        return await self.changes.run(request_context.current().budget, call, request)
 
     def of_document(self, size_bytes: int) -> Workers:
         """Return the threads for a document or request of this size."""

@@ -3,18 +3,24 @@
 import logging
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
 
 _SCHEME = "cross-encoder"
+_Pairs: TypeAlias = list[tuple[str, str]]
 
 
 class CrossEncoderReranker:
-    """Judges passages by one model; one call at a time uses the model, others wait.
+    """Judges passages by one model, in a thread of its own, so that a caller can leave a model that hangs.
+
+    One call at a time uses the model; the others wait in order of arrival.
 
     Args:
         folder: of a model as `CrossEncoder.save_pretrained` writes it.
@@ -26,23 +32,42 @@ class CrossEncoderReranker:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = threading.Lock()
         self._model = _load(folder)
+        self._waiting: SimpleQueue[tuple[_Pairs, Future[Any]]] = SimpleQueue()
+        threading.Thread(target=self._work, name="rerank", daemon=True).start()
 
     @property
     def name(self) -> str:
         """Return the name of the model: that of its folder."""
         return self._folder.name
 
-    def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
-        """Return the model's output for each passage; what goes beyond its length is not read."""
+    def score(self, query: str, passages: Sequence[str], budget: Budget) -> Sequence[float]:
+        """Return the model's output for each passage; what goes beyond its length is not read.
+
+        Raises:
+            CallCancelledError: the call was cancelled before the model was done.
+            DeadlineError: the deadline passed before the model was done.
+        """
         if not passages:
             return []
-        pairs = [(query, passage) for passage in passages]
-        with self._lock:
-            scores = self._model.predict(pairs, show_progress_bar=False, convert_to_numpy=True)
+        future: Future[Any] = Future()
+        self._waiting.put(([(query, passage) for passage in passages], future))
+        try:
+            scores = budget.result_of(future)
+        finally:
+            future.cancel()  # of a caller who left the model reads nothing; one that is done stays as it is
         judged = np.asarray(scores, dtype=np.float64).reshape(len(passages), -1)[:, -1]
         return [float(score) for score in np.nan_to_num(judged)]
+
+    def _work(self) -> None:
+        while True:
+            pairs, future = self._waiting.get()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(self._model.predict(pairs, show_progress_bar=False, convert_to_numpy=True))
+            except Exception as error:  # noqa: BLE001 - it is the caller's; the thread serves the next one
+                future.set_exception(error)
 
 
 def open_reranker(url: str) -> CrossEncoderReranker | None:

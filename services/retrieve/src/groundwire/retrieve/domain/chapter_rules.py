@@ -32,7 +32,7 @@ chunks of five chapters. Other profiles rank chunk by chunk."""
 
 
 def rules_for(profile: ProfileName, mode: SearchMode) -> ChapterRules:
-    """Return the rules of a profile; searches by one leg alone rank by that leg's score and nothing else."""
+    """Return the rules of a profile; searches by one retriever alone rank by its score and nothing else."""
     return CHAPTER_RULES.get(profile, ChapterRules()) if mode is SearchMode.HYBRID else ChapterRules()
 
 

@@ -25,8 +25,8 @@ _OBJECTIONS = {Objection.SOURCE_REJECTED: Fate.SOURCE_REJECTED, Objection.INCOMP
 class Evidence:
     """What the steps left behind.
 
-    `scores` are all candidates, best first; `similarities` and `lexical` are in the order of their legs, of which the
-    first `dense` similarities were found by the vectors. `live` has the visible candidates that were looked at.
+    `scores` are all candidates, best first; `similarities` and `lexical` are in the order of their retrievers, of which
+    the first `dense` similarities were found by the vectors. `live` has the visible candidates that were looked at.
     """
 
     scores: Sequence[FusedScore]

@@ -1,4 +1,4 @@
-"""Bring the dense and the lexical leg onto one scale."""
+"""Bring the scores of the dense and the lexical retriever onto one scale."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def fuse_words(lexical: Mapping[int, float]) -> list[FusedScore]:
 
 
 def fuse(similarities: Mapping[int, float], lexical: Mapping[int, float], dense_weight: float) -> list[FusedScore]:
-    """Merge two legs by a weighted sum of scores normalised per query.
+    """Merge what two retrievers found by a weighted sum of scores normalised per query.
 
     relevance = w * s + (1 - w) * (s_min + l * (s_max - s_min)), with s the similarity, l the lexical score
     divided by the best one, and s_min, s_max over all candidates. The order is that of the min-max

@@ -17,7 +17,7 @@ _SPARE = 20
 
 
 class DensePath(StrEnum):
-    """How the dense leg goes through the chunks."""
+    """How the dense retriever goes through the chunks."""
 
     APPROXIMATE = "approximate"
     EXACT = "exact"

@@ -1,4 +1,4 @@
-"""What the lexical leg looks for: the words of a query that tell chunks apart."""
+"""What the lexical retriever looks for: the words of a query that tell chunks apart."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ _RUN = re.compile(r"[^\s\"(){}\[\]<>,;!?=&|*^`~“”„«»]+")
 _WORD = re.compile(r"[^\W_]+")
 
 MAX_MATCHES = 5000
-"""Chunks that the words of one query may match, counted word by word: the lexical leg scores every one (2 us each)."""
+"""Chunks that the words of one query may match, counted word by word; each one is scored, in 2 us."""
 MAX_QUERY_TERMS = 64
 """Distinct words of one query that are looked up at all."""
 

@@ -38,8 +38,8 @@ _CODE = re.compile(r"\w*\d\w*|\w+(?:::|[_./-])\w+")
 class QueryStrategy:
     """What a type of query changes.
 
-    `weight_shift` is added to the share of the dense leg where the request does not give one. `neighbour_share` in
-    [0, 1] is how much of the way a chunk follows a better neighbour. Chunks of `section` are preferred.
+    `weight_shift` is added to the share of the dense retriever where the request does not give one. `neighbour_share`
+    in [0, 1] is how much of the way a chunk follows a better neighbour. Chunks of `section` are preferred.
     """
 
     weight_shift: float = 0.0

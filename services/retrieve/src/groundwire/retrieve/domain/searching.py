@@ -39,7 +39,7 @@ class StageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StageTrace:
-    """What a step did: candidates that came out, seconds, and for the dense leg its path.
+    """What a step did: candidates that came out, seconds, and for the dense retriever its path.
 
     `resolved_clause` is the clause that the engine cannot evaluate, if one decided the path.
     """
@@ -115,9 +115,9 @@ class SearchRequest:
 class SearchPlan:
     """A request with every default filled in and its filter in canonical form.
 
-    `terms` and `phrases` are what the lexical leg looks for; both are empty when it does not run. `query_type` is what
-    the query was classified as, `applied_type` the one whose `strategy` applies. `reranks` says whether the reranker
-    orders the best. `vector` is None when the model did not answer and the words suffice.
+    `terms` and `phrases` are what the lexical retriever looks for; both are empty when it does not run. `query_type` is
+    what the query was classified as, `applied_type` the one whose `strategy` applies. `reranks` says whether the
+    reranker orders the best. `vector` is None when the model did not answer and the words suffice.
     """
 
     collection: Collection
@@ -139,7 +139,7 @@ class SearchPlan:
 
     @property
     def is_hybrid(self) -> bool:
-        """Return whether both legs find chunks."""
+        """Return whether both retrievers find chunks."""
         return self.mode is SearchMode.HYBRID
 
 
@@ -174,7 +174,7 @@ class SearchTimes:
     """Seconds; `total_s` >= `embedding_s` + `search_s`.
 
     `states` has the moment each state was reached: all six, or the first and the last when the response was remembered.
-    `engine_s` is the part of the search that the vector leg took, None when it did not run.
+    `engine_s` is the part of the search that the dense retriever took, None when it did not run.
     """
 
     embedding_s: float

@@ -13,9 +13,9 @@ _RARE_SHARE = 0.005
 
 
 def dense_weight_for(default: float, parsed: QueryTerms, frequencies: Mapping[str, int], chunk_count: int) -> float:
-    """Return the share of the dense leg for one query, at most `default`.
+    """Return the share of the dense retriever for one query, at most `default`.
 
-    Embedding models know little about rare names and codes, and words find them exactly. So the lexical leg leads
+    Embedding models know little about rare names and codes, and words find them exactly. So the lexical retriever leads
     when a rare word (at most 3 chunks, or 0.5 % of them) decides: in a query of at most 3 telling words, or when it is
     a code, with letters and digits or joined to its neighbour by a sign, such as `OPS-306` (requirement S1-42). So it
     does when the caller quotes words that some chunk has in that order.

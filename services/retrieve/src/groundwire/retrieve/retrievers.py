@@ -1,4 +1,4 @@
-"""Both legs of one search, side by side, and the join of what they find with the catalog."""
+"""Both retrievers of one search, side by side, and the join of what they find with the catalog."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ from groundwire.retrieve.search_words import SearchWords, Words, WordsFound
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What the legs found, each in the order of its leg.
+    """What the retrievers found, each in the order of its retriever.
 
-    `similarities` has all candidates, those of the dense leg first; `dense` is how many these are. `lexical` has the
-    raw scores of those that matched a word. `exhausted`: a deeper search would find no more.
+    `similarities` has all candidates, those of the dense retriever first; `dense` is how many these are. `lexical` has
+    the raw scores of those that matched a word. `exhausted`: a deeper search would find no more.
     """
 
     similarities: Mapping[int, float]
@@ -35,15 +35,15 @@ class ChangedMeanwhileError(Exception):
     """Candidates were replaced or deleted for good while the search ran: what took their place may be missing."""
 
 
-class Legs:
-    """The legs of one search; belongs to one call.
+class Retrievers:
+    """The retrievers of one search; belongs to one call.
 
     Args:
         view: what is read of the catalog.
         where: the filter that candidates match.
-        dense: the leg of the vectors.
-        lexical: the leg of the words, None when it does not run.
-        budget: of the search, of which the leg of the vectors has a part.
+        dense: the dense retriever.
+        lexical: the lexical retriever, None when it does not run.
+        budget: of the search, of which the dense retriever has a part.
         runs_dense: whether the vectors may find chunks; they score those that words find anyhow.
         is_last: no further attempt follows, so that a result which may miss something is better than none.
     """
@@ -94,7 +94,7 @@ class Legs:
                 self._near = (depth, self._timed_vectors(vector, depth))
 
     def candidates(self, plan: SearchPlan, depth: int) -> Candidates:
-        """Return the best `depth` candidates of each leg; some may not be live any more.
+        """Return the best `depth` candidates of each retriever; some may not be live any more.
 
         Raises:
             StoreUnavailableError: the engine failed.
@@ -104,7 +104,7 @@ class Legs:
         return self._complete(plan, points, matches, exhausted=dense_is_all and lexical_is_all)
 
     def live(self, plan: SearchPlan, depth: int, budget: Budget) -> tuple[Candidates, Mapping[int, StoredChunk], int]:
-        """Return the best `depth` live candidates of each leg, their chunks, and how many others were not live.
+        """Return the best `depth` live candidates of each retriever, their chunks, and how many others were not live.
 
         Points that are not live are made up for by asking the engine for more, so that what is found, and how it is
         scored, does not depend on how far the engine has been cleaned up.
