@@ -4,6 +4,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# Tests that take minutes, kill processes or need other languages have targets of their own.
+TESTS := not slow and not faults and not clients
+# As many tests at once as there are processors. A file stays with one worker: its tests share what it has started.
+SPREAD := -n logical --dist loadfile
+
 DOCS ?= docs
 Q    ?= What does a citation point at?
 
@@ -18,7 +23,7 @@ DELIVERED ?= \
 	R12 R26
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-slow test-faults test-limits test-clients requirements check format protos wheel-test clean
+.PHONY: help demo serve test test-fast test-slow test-faults test-limits test-clients requirements check format protos wheel-test clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -36,7 +41,10 @@ serve: $(STAMP) ## Run all services in one process on 127.0.0.1:50051, data in g
 	$(BIN)/groundwire serve --data groundwire-data
 
 test: $(STAMP) ## Run the tests
-	$(BIN)/pytest -m "not slow and not faults and not clients"
+	$(BIN)/pytest $(SPREAD) -m "$(TESTS)"
+
+test-fast: $(STAMP) ## Run the tests that take a minute: all of the small ones, a few of the whole
+	$(BIN)/pytest $(SPREAD) -m "$(TESTS)" tests/architecture tests/unit tests/wire tests/e2e/test_server_info.py
 
 test-slow: $(STAMP) ## Run the tests that take minutes
 	$(BIN)/pytest -m "slow and not limits" --timeout 1800
@@ -51,7 +59,7 @@ test-clients: $(STAMP) ## Run the clients in other languages (needs Go, Node.js,
 	$(BIN)/pytest -m clients --timeout 900
 
 requirements: $(STAMP) ## Print which row of the source designs is shown by which tests
-	$(BIN)/python scripts/requirements_table.py $(DELIVERED:%=--require %)
+	$(BIN)/python scripts/requirements_table.py --workers logical $(DELIVERED:%=--require %)
 
 check: $(STAMP) ## Lint, types, import rules, contract, freshness of generated code
 	$(BIN)/ruff check

@@ -14,7 +14,9 @@ import csv
 import re
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -29,32 +31,32 @@ _RESULTS = ("failed", "not run", "skipped", "expected to fail", "passed")
 
 
 @dataclass(eq=False, slots=True)  # pytest keeps plugins in sets
-class Shown:
-    """Pytest plugin: the result of every marked test, by row."""
+class Marked:
+    """Pytest plugin: the rows of every test, found by collecting alone: workers of pytest-xdist tell no markers."""
 
-    rows: dict[str, dict[str, str]] = field(default_factory=dict)
     marked: set[str] = field(default_factory=set)
-    _rows_of: dict[str, list[str]] = field(default_factory=dict)
+    rows_of: dict[str, list[str]] = field(default_factory=dict)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
-        """Keep the tests that carry a row, after `--markers` has had its say."""
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None]:
+        """Look at all tests, and again after `--markers` has had its say."""
         self.marked.update(row for item in items for row in _rows(item))
         yield
-        config.hook.pytest_deselected(items=[item for item in items if not _rows(item)])
-        items[:] = [item for item in items if _rows(item)]
-        for item in items:
-            self._rows_of[item.nodeid] = _rows(item)
-            for row in _rows(item):
-                self.rows.setdefault(row, {})[item.nodeid] = "not run"
+        self.rows_of = {item.nodeid: _rows(item) for item in items if _rows(item)}
+
+
+@dataclass(eq=False, slots=True)
+class Results:
+    """Pytest plugin: the result of every marked test."""
+
+    tests: dict[str, str]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember what the body of a test came to, and a set-up or tear-down that went wrong."""
         if report.when == "call" or report.outcome != "passed":
             result = "expected to fail" if hasattr(report, "wasxfail") else report.outcome
-            for row in self._rows_of[report.nodeid]:
-                before = self.rows[row][report.nodeid]
-                self.rows[row][report.nodeid] = result if before == "not run" else _worst((before, result))
+            before = self.tests[report.nodeid]
+            self.tests[report.nodeid] = result if before == "not run" else _worst((before, result))
 
 
 def main() -> int:
@@ -62,20 +64,27 @@ def main() -> int:
     arguments = _arguments()
     with ROWS.open(encoding="utf-8") as listed:
         known = list(csv.reader(listed, delimiter="\t"))
-    plugin = Shown()
-    exit_code = pytest.main(
-        ["-q", "-p", "no:cacheprovider", "-m", arguments.markers, *arguments.tests], plugins=[plugin]
-    )
-    results = {row: _worst(tests.values()) for row, tests in plugin.rows.items()}
+    marked = Marked()
+    options = ["-p", "no:cacheprovider", "-m", arguments.markers, *arguments.tests]
+    with redirect_stdout(StringIO()):
+        pytest.main(["--collect-only", "-q", *options], plugins=[marked])
+    found = Results(dict.fromkeys(marked.rows_of, "not run"))
+    options[3] = f"({arguments.markers}) and requirement"
+    exit_code = pytest.main(["-q", "-n", arguments.workers, "--dist", "loadfile", *options], plugins=[found])
+    shown_by: dict[str, dict[str, str]] = {}
+    for test, result in found.tests.items():
+        for row in marked.rows_of[test]:
+            shown_by.setdefault(row, {})[test] = result
+    results = {row: _worst(tests.values()) for row, tests in shown_by.items()}
     console = Console(width=None if sys.stdout.isatty() else 140)
-    console.print(_table(known, plugin.rows, results))
+    console.print(_table(known, shown_by, results))
     _summarise(console, known, results)
 
     ids = {row for row, _, _ in known}
     required = set(_required(arguments.require))
     shown = {row for row, result in results.items() if result == "passed"}
     problems = {
-        "no such row": (plugin.marked | required) - ids,
+        "no such row": (marked.marked | required) - ids,
         "failed": {row for row, result in results.items() if result == "failed"},
         "required, not shown": required - shown,
         "shown, not required": shown - required if required else set(),
@@ -95,6 +104,7 @@ def _arguments() -> argparse.Namespace:
         "--require", action="append", default=[], help="rows that must be shown: S1-05, S1-01..S1-93, or C01..C07"
     )
     parser.add_argument("--markers", default="not slow and not faults and not clients", help="which tests to run")
+    parser.add_argument("--workers", default="0", help="how many tests to run at once: a number, or logical")
     return parser.parse_args()
 
 

@@ -1,8 +1,37 @@
 """What holds for all tests."""
 
+import fcntl
 import signal
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+_IS_ALONE = ("alone", "limits")
 
 
 def pytest_configure() -> None:
     """Let Ctrl-C reach what the tests start: a job in the background of a shell ignores it, and hands that down."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around the time limit as well: the wait for others does not count
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Run tests that measure time while the other workers of pytest-xdist stand still."""
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    shared_by_workers = Path(item.config.getoption("basetemp")).parent
+    with _turn(shared_by_workers / "turns.lock", is_alone=any(map(item.get_closest_marker, _IS_ALONE))):
+        return (yield)
+
+
+@contextmanager
+def _turn(path: Path, *, is_alone: bool) -> Iterator[None]:
+    # Locks of lockf, not of flock: they end with the worker, even when a child that it forked lives on.
+    with path.open("a+b") as lock:
+        # Byte 0 is the queue: who waits to be alone holds it, so that no other test begins meanwhile.
+        fcntl.lockf(lock, fcntl.LOCK_EX, 1, 0)
+        fcntl.lockf(lock, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH, 1, 1)
+        fcntl.lockf(lock, fcntl.LOCK_UN, 1, 0)
+        yield  # closing the file ends the lock

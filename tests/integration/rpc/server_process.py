@@ -1,6 +1,10 @@
-"""A server process for the tests of draining: prints its port, and what happens, one word a line."""
+"""A server process for the tests of draining: prints its port, and what happens, one word a line.
+
+Its slow call ends with SIGUSR1.
+"""
 
 import asyncio
+import signal
 import sys
 
 from groundwire.rpc.logging_setup import configure_logging
@@ -11,7 +15,7 @@ from tests.integration.rpc.fake_ingest import fake_ingest, fake_services
 async def main(drain_s: float) -> None:
     servicer = fake_ingest()
     options = ServerOptions(listen="127.0.0.1:0", drain_s=drain_s)
-    asyncio.get_running_loop().call_later(1.0, servicer.release.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, servicer.release.set)
     await serve(
         GrpcServer(options, fake_services(servicer)),
         on_listening=lambda port: print(port, flush=True),  # noqa: T201 - the parent reads it

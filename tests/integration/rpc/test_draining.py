@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @asynccontextmanager
 async def server_process(drain_s: float) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """Start a server whose slow call ends a second after the start."""
+    """Start a server whose slow call ends with SIGUSR1."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -48,6 +48,11 @@ async def server_process(drain_s: float) -> AsyncIterator[tuple[asyncio.subproce
         await process.communicate()
 
 
+def wait_until_it_drains(address: str) -> None:
+    while healthcheck.status_of(address) == "SERVING":
+        time.sleep(0.02)
+
+
 async def slow_call(channel: grpc.aio.Channel) -> Any:
     """Send a call that the server works on when this returns."""
     stub: Any = FakeStub(channel)
@@ -63,10 +68,12 @@ async def test_accepted_calls_finish_and_adapters_close_in_reverse(number: signa
     async with server_process(drain_s=10) as (process, address), grpc.aio.insecure_channel(address) as channel:
         stream = await slow_call(channel)
         process.send_signal(number)
+        await asyncio.to_thread(wait_until_it_drains, address)
+        process.send_signal(signal.SIGUSR1)
 
         assert (await stream.read()).HasField("result")
         assert process.stdout is not None
-        rest = await asyncio.wait_for(process.stdout.read(), 5)
+        rest = await asyncio.wait_for(process.stdout.read(), 20)
         assert rest.split() == [b"vectors", b"catalog"]
         assert await process.wait() == 0
 
@@ -92,28 +99,24 @@ async def test_new_calls_are_refused_while_draining() -> None:
 
 async def test_a_call_that_takes_too_long_is_cut_off() -> None:
     async with server_process(drain_s=0.2) as (process, address), grpc.aio.insecure_channel(address) as channel:
-        stream = await slow_call(channel)
-        started = time.monotonic()
+        stream = await slow_call(channel)  # nothing ends it
         process.send_signal(signal.SIGTERM)
 
         with pytest.raises(grpc.aio.AioRpcError):
             await stream.read()
-        assert await asyncio.wait_for(process.wait(), 5) == 0
-        assert time.monotonic() - started < 1.2
+        assert await asyncio.wait_for(process.wait(), 20) == 0
 
 
 async def test_a_second_signal_does_not_wait() -> None:
-    async with server_process(drain_s=30) as (process, address), grpc.aio.insecure_channel(address) as channel:
+    async with server_process(drain_s=600) as (process, address), grpc.aio.insecure_channel(address) as channel:
         stream = await slow_call(channel)
-        started = time.monotonic()
         process.send_signal(signal.SIGTERM)
         await asyncio.sleep(0.1)
         process.send_signal(signal.SIGTERM)
 
         with pytest.raises(grpc.aio.AioRpcError):
             await stream.read()
-        assert await asyncio.wait_for(process.wait(), 5) == 0
-        assert time.monotonic() - started < 1.0
+        assert await asyncio.wait_for(process.wait(), 20) == 0
 
 
 async def test_stopping_takes_back_readiness_and_can_be_repeated() -> None:
