@@ -107,7 +107,7 @@ async def _fill_server(address: str, corpus: Corpus) -> float:
 
         async def write() -> None:
             for rows in waiting:
-                await client.put_chunks.send(_document(corpus, rows, fields[rows.start], digest))
+                await client.put_chunks(*_document(corpus, rows, fields[rows.start], digest))
 
         await asyncio.gather(*(write() for _ in range(_WRITERS)))
         return time.perf_counter() - started
@@ -115,7 +115,7 @@ async def _fill_server(address: str, corpus: Corpus) -> float:
 
 def _document(
     corpus: Corpus, rows: range, fields: dict[str, str | int], digest: str
-) -> ingest_service_pb2.PutChunksRequest:
+) -> tuple[ingest_service_pb2.PutChunksHeader, list[ingest_service_pb2.ReadyChunk]]:
     own = {
         name: metadata_value_pb2.MetadataValue(int64_value=value)
         if isinstance(value, int)
@@ -123,20 +123,20 @@ def _document(
         for name, value in fields.items()
         if name not in {"category", "project"}
     }
-    return ingest_service_pb2.PutChunksRequest(
+    header = ingest_service_pb2.PutChunksHeader(
         collection=COLLECTION,
         source_uri=f"document-{rows.start:08}.txt",
         fields=document_pb2.DocumentFields(
             category=str(fields["category"]), project=str(fields["project"]), metadata=own
         ),
         embedding_probe_digest=digest,
-        chunks=[
-            ingest_service_pb2.ReadyChunk(
-                content=corpus.texts[row], sequence_num=row - rows.start, embedding=corpus.vectors[row].tolist()
-            )
-            for row in rows
-        ],
     )
+    return header, [
+        ingest_service_pb2.ReadyChunk(
+            content=corpus.texts[row], sequence_num=row - rows.start, embedding=corpus.vectors[row].tolist()
+        )
+        for row in rows
+    ]
 
 
 def _number_of(hit: hit_pb2.Hit) -> int:

@@ -1,5 +1,6 @@
 """Every service of the contract: descriptors, paths of methods, and the generated stubs as one."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from google.longrunning import operations_pb2_grpc
@@ -61,6 +62,16 @@ class Stubs:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"the contract has no call {name}")
+
+
+def put_chunks_messages(
+    header: ingest_service_pb2.PutChunksHeader, chunks: Sequence[ingest_service_pb2.ReadyChunk], each: int
+) -> Iterator[ingest_service_pb2.PutChunksRequest]:
+    """Yield the messages of PutChunks, with so many chunks in each."""
+    yield ingest_service_pb2.PutChunksRequest(header=header)
+    for first in range(0, len(chunks), each):
+        part = ingest_service_pb2.PutChunksPart(chunks=chunks[first : first + each])
+        yield ingest_service_pb2.PutChunksRequest(part=part)
 
 
 def by_id(document_id: str) -> document_pb2.DocumentReference:

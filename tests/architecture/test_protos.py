@@ -42,12 +42,12 @@ CALLS = {
         CreateSession GetSession ListSessions ListMessages EndSession DeleteSession DeleteSessions Ask AskStream
         VerifyCitations""",
 }
-STREAMED_REQUESTS = {"UploadDocument"}
+STREAMED_REQUESTS = {"PutChunks", "UploadDocument"}
 STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "AskStream"}
 LONG = {"Reindex", "Reembed", "CheckStore"}
 READS = re.compile(r"Get|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|Ask")
 UNUSUAL_NAMES = re.compile(r"(?:^|_)(?:avg|num)_|(?:[st]ed|ified)_time$|_at$|_date$")
-CHANGES_IN_A_HEADER = {"UploadDocument": "header"}
+CHANGES_IN_A_HEADER = {"PutChunks": "header", "UploadDocument": "header"}
 
 
 def methods() -> Iterator[MethodDescriptor]:

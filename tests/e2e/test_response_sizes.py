@@ -16,7 +16,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.error_status import from_rpc_error
 from tests.e2e.server import ServerProcess
-from tests.stubs import Stubs, by_id
+from tests.stubs import Stubs, by_id, put_chunks_messages
 
 PAGE_BYTES = 3 << 20
 FILLER = "ß" * 8000
@@ -64,7 +64,8 @@ def fill(stubs: Stubs) -> None:
         chunks = [
             pb.ReadyChunk(content=f"{source} {number} {CHUNK}", sequence_num=number) for number in range(CHUNKS // 2)
         ]
-        stubs.PutChunks(pb.PutChunksRequest(collection="c01", source_uri=source, chunks=chunks))
+        header = pb.PutChunksHeader(collection="c01", source_uri=source)
+        stubs.PutChunks(put_chunks_messages(header, chunks, 10))
 
 
 def pages(call: Any, request: Any) -> list[Any]:

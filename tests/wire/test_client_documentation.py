@@ -58,7 +58,8 @@ def test_every_call_is_listed() -> None:
     listed = set(re.findall(r"`(\w+)", "".join(rows)))
 
     assert listed == {name for name, call in vars(Contract).items() if isinstance(call, UnaryCall | StreamCall)} | {
-        "upload_document"
+        "upload_document",
+        "put_chunks",
     }
 
 
@@ -71,7 +72,10 @@ def test_every_method_is_listed() -> None:
     rows = [line for line in TEXT.partition("## The calls")[0].splitlines() if line.startswith("| ")]
     listed = set(re.findall(r"`(?:client\.)?(\w+)\(", "".join(row.split("|")[1] for row in rows)))
 
-    assert listed == {*operations(Collection), *operations(GroundwireClient), "collection"} - {"upload_document"}
+    assert listed == {*operations(Collection), *operations(GroundwireClient), "collection"} - {
+        "upload_document",
+        "put_chunks",
+    }
 
 
 def test_the_example_of_the_first_page_runs(

@@ -153,12 +153,10 @@ def test_plans_and_ready_chunks_are_held_against_the_version_too(store: Store) -
     plan = pb.PlanIngestRequest(collection="docs", source_uri="a.md", text="Late.", source_version=6)
     with pytest.raises(StaleSourceVersionError):
         store.changes.plan_ingest(plan)
-    put = pb.PutChunksRequest(collection="docs", source_uri="a.md", source_version=6)
-    put.chunks.add(content="The moon pulls the sea and the tide follows it.")
+    chunk = pb.ReadyChunk(content="The moon pulls the sea and the tide follows it.")
     with pytest.raises(StaleSourceVersionError):
-        store.changes.put_chunks(put)
-    put.source_version = 8
-    assert store.changes.put_chunks(put).result.document.source_version == 8
+        store.harness.put_chunks("docs", "a.md", chunk, source_version=6)
+    assert store.harness.put_chunks("docs", "a.md", chunk, source_version=8).document.source_version == 8
 
 
 def test_rejecting_names_the_document_that_has_the_bytes(store: Store) -> None:

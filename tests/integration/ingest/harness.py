@@ -1,6 +1,7 @@
 """A real ingest service on a real catalog, the memory store and the hashing embedder, called without a network."""
 
 import asyncio
+import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -175,6 +176,15 @@ class Harness:
         data = content.encode() if isinstance(content, str) else content
         request = pb.IngestDocumentRequest(collection=collection, source_uri=source_uri, content=data, **fields)
         return self.calls.ingest_document(request).result
+
+    def put_chunks(
+        self, collection: str, source_uri: str, *chunks: pb.ReadyChunk, text: str = "", **fields: Any
+    ) -> ingest_result_pb2.IngestResult:
+        """Store a document with its chunks, which come in one part."""
+        part = pb.PutChunksPart(text=text, chunks=chunks)
+        digest = hashlib.sha256(part.SerializeToString(deterministic=True)).hexdigest()
+        header = pb.PutChunksHeader(collection=collection, source_uri=source_uri, **fields)
+        return self.calls.put_chunks(header, [part], digest).result
 
     def delete(self, collection: str, document_id: str) -> None:
         request = pb.DeleteDocumentRequest(collection=collection, reference=by_id(document_id), purge=True)

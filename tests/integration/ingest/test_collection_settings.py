@@ -273,9 +273,7 @@ def test_a_collection_may_take_smaller_documents_than_the_server(harness: Harnes
         harness.ingest(collection, "large", "x" * 21)
     chunk = pb.ReadyChunk(content="y" * 21, sequence_num=0)
     with pytest.raises(DocumentTooLargeError):
-        harness.service.servicer.calls.put_chunks(
-            pb.PutChunksRequest(collection=collection, source_uri="ready", chunks=[chunk])
-        )
+        harness.put_chunks(collection, "ready", chunk)
     assert harness.sources(collection) == ["small"]
 
 

@@ -30,8 +30,7 @@ def chunk(content: str, number: int = 0, span: tuple[int, int] | None = None, **
 
 
 def put(harness: Harness, collection: str, *chunks: pb.ReadyChunk, **fields: Any) -> ingest_result_pb2.IngestResult:
-    request = pb.PutChunksRequest(collection=collection, chunks=chunks, **{"source_uri": "ready", **fields})
-    return harness.service.servicer.calls.put_chunks(request).result
+    return harness.put_chunks(collection, fields.pop("source_uri", "ready"), *chunks, **fields)
 
 
 def stored(harness: Harness, collection: str, document_id: str) -> list[chunk_pb2.Chunk]:

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, closing
+from inspect import isasyncgen
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.errors import RequestIdReusedError
 from groundwire.rpc.methods import is_read
 from tests.integration.ingest.harness import Harness
-from tests.stubs import METHOD_PATHS, by_id, by_source
+from tests.stubs import METHOD_PATHS, by_id, by_source, put_chunks_messages
 
 REQUEST_ID = "0d6c1f6e-5f0e-4a34-9a7c-3f3c1d2b4a5e"
 TEXT = "The moon pulls the tide, and the tide pulls the sand of the beach. " * 20
@@ -39,10 +40,9 @@ def upload(source: str) -> list[pb.UploadDocumentRequest]:
     return [pb.UploadDocumentRequest(header=header), pb.UploadDocumentRequest(part=part)]
 
 
-def chunks(content: str) -> pb.PutChunksRequest:
-    request = pb.PutChunksRequest(collection="docs", source_uri="put.md")
-    request.chunks.add(content=content)
-    return request
+def chunks(content: str) -> list[pb.PutChunksRequest]:
+    header = pb.PutChunksHeader(collection="docs", source_uri="put.md", request_id=REQUEST_ID)
+    return list(put_chunks_messages(header, [pb.ReadyChunk(content=content)], 1))
 
 
 def chunk_of(tag: str) -> chunk_pb2.Chunk:
@@ -102,7 +102,7 @@ def send(harness: Harness, method: str, request: Any) -> Any:
     servicers = (service.servicer, service.collection_servicer, service.maintenance_servicer)
     call = next(getattr(each, method) for each in servicers if method in vars(type(each)))
     if isinstance(request, list):
-        return asyncio.run(_last_of(call, request)).document
+        return asyncio.run(_last_of(call, request)).result.document
     request.request_id = REQUEST_ID
     answer: Message = asyncio.run(call(request, None))
     if isinstance(answer, operations_pb2.Operation):
@@ -113,12 +113,13 @@ def send(harness: Harness, method: str, request: Any) -> Any:
     return answer
 
 
-async def _last_of(call: Any, messages: list[pb.UploadDocumentRequest]) -> Any:
-    async def sent() -> AsyncIterator[pb.UploadDocumentRequest]:
+async def _last_of(call: Any, messages: list[Any]) -> Any:
+    async def sent() -> AsyncIterator[Any]:
         for message in messages:
             yield message
 
-    return [event async for event in call(sent(), None)][-1].result
+    made = call(sent(), None)
+    return [event async for event in made][-1] if isasyncgen(made) else await made
 
 
 def stored(harness: Harness) -> list[Any]:

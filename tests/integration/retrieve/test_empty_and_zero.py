@@ -44,11 +44,8 @@ async def test_vectors_without_a_direction_are_refused_on_the_way_in_and_in_a_qu
     for bad in (0.0, float("nan"), float("inf")):
         vector = [bad] * DIMENSIONS
         chunk = ingest_pb.ReadyChunk(content="a chunk with a vector", embedding=vector)
-        put = ingest_pb.PutChunksRequest(
-            collection="docs", source_uri="b.txt", chunks=[chunk], embedding_probe_digest=digest
-        )
         with pytest.raises(InvalidRequestError):
-            room.ingest.service.servicer.calls.put_chunks(put)
+            room.ingest.put_chunks("docs", "b.txt", chunk, embedding_probe_digest=digest)
         async with serving(room) as stub:  # type: ignore[arg-type]  # it has a service
             request = pb.RetrieveRequest(collection="docs", query="moon", query_vector=vector)
             _, _, fields = await refused(stub.Retrieve(request))

@@ -59,9 +59,8 @@ async def test_vectors_have_1024_numbers_and_others_are_refused(room: ReadingRoo
                 assert (info.metadata["got"], info.metadata["expected"]) == (str(length), "1024")
     for length in (1023, 1025):
         given = ingest_pb.ReadyChunk(content="a chunk with a vector", embedding=[1.0] * length)
-        put = ingest_pb.PutChunksRequest(collection=collection, source_uri="https://docs.example/new", chunks=[given])
         with pytest.raises(DimensionMismatchError) as caught:
-            room.ingest.service.servicer.calls.put_chunks(put)
+            room.ingest.put_chunks(collection, "https://docs.example/new", given)
         assert caught.value.metadata == {"got": str(length), "expected": "1024"}
 
 

@@ -22,7 +22,6 @@ from tests.stubs import Stubs
 NAME = "groundwire.api.ingest.v1.IngestService"
 LIBRARY = "groundwire.api.retrieve.v1.LibraryService"
 ANSWER = "groundwire.api.answer.v1.AnswerService"
-STREAMS = "groundwire.test.Streams"
 
 
 class Unwritten(answer_grpc.AnswerServiceServicer):
@@ -79,13 +78,13 @@ class FakeIngest(pb_grpc.IngestServiceServicer, library_grpc.LibraryServiceServi
             yield library_pb.GetDocumentTextResponse(text=f"part {number}")
         await self.behave(request.collection, context)
 
-    async def Collect(
-        self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any
-    ) -> pb.UploadDocumentResponse:
+    async def PutChunks(
+        self, request_iterator: AsyncIterator[pb.PutChunksRequest], context: Any
+    ) -> pb.PutChunksResponse:
         async for request in request_iterator:
             self.requests.append(request)
             await self.behave(request.header.collection, context)
-        return pb.UploadDocumentResponse()
+        return pb.PutChunksResponse()
 
     async def UploadDocument(
         self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any
@@ -103,37 +102,13 @@ class FakeIngest(pb_grpc.IngestServiceServicer, library_grpc.LibraryServiceServi
         yield pb.UploadDocumentResponse(result=ingest_result_pb2.IngestResult())
 
 
-class FakeStub(Stubs):
-    """The calls of the contract, and one of a shape that it does not have."""
-
-    def __init__(self, channel: Any) -> None:
-        super().__init__(channel)
-        self.Collect = channel.stream_unary(
-            f"/{STREAMS}/Collect",
-            request_serializer=pb.UploadDocumentRequest.SerializeToString,
-            response_deserializer=pb.UploadDocumentResponse.FromString,
-        )
-
-
-def add_streams(servicer: Any, server: grpc.aio.Server) -> None:
-    """Add the one shape of calls that the contract does not have."""
-    handler = grpc.stream_unary_rpc_method_handler(
-        servicer.Collect,
-        request_deserializer=pb.UploadDocumentRequest.FromString,
-        response_serializer=pb.UploadDocumentResponse.SerializeToString,
-    )
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(STREAMS, {"Collect": handler}),))
-
-
 def fake_services(servicer: Any) -> list[Service]:
     """Return what a server of the fake offers."""
     unwritten = Unwritten()  # type: ignore[abstract]  # what happens to its calls is tested
-    streams = [Service(STREAMS, servicer, add_streams)] if hasattr(servicer, "Collect") else []
     return [
         Service(NAME, servicer, pb_grpc.add_IngestServiceServicer_to_server),
         Service(LIBRARY, servicer, library_grpc.add_LibraryServiceServicer_to_server),
         Service(ANSWER, unwritten, answer_grpc.add_AnswerServiceServicer_to_server),
-        *streams,
     ]
 
 
@@ -161,4 +136,4 @@ async def connected(servicer: Any, **options: Any) -> AsyncIterator[tuple[GrpcSe
         serving(servicer, **options) as (server, port),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
     ):
-        yield server, FakeStub(channel)
+        yield server, Stubs(channel)

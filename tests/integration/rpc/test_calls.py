@@ -29,7 +29,8 @@ from groundwire.kernel.errors import (
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.methods import DeadlineTable, Work
 from groundwire.rpc.server import GrpcServer, ServerOptions
-from tests.integration.rpc.fake_ingest import LIBRARY, NAME, FakeStub, connected, fake_ingest, serving
+from tests.integration.rpc.fake_ingest import LIBRARY, NAME, connected, fake_ingest, serving
+from tests.stubs import Stubs
 
 SHAPES = ["unary_unary", "unary_stream", "stream_unary", "stream_stream"]
 
@@ -43,8 +44,8 @@ async def call(stub: Any, shape: str, collection: str, **options: Any) -> list[A
             stream = stub.GetDocumentText(library_pb.GetDocumentTextRequest(collection=collection), **options)
             return [message async for message in stream]
         if shape == "stream_unary":
-            first = pb.UploadDocumentRequest(header=pb.UploadHeader(collection=collection))
-            return [await stub.Collect(iter([first]), **options)]
+            first = pb.PutChunksRequest(header=pb.PutChunksHeader(collection=collection))
+            return [await stub.PutChunks(iter([first]), **options)]
         header = pb.UploadDocumentRequest(header=pb.UploadHeader(collection=collection))
         return [message async for message in stub.UploadDocument(iter([header]), **options)]
     except grpc.aio.AioRpcError as error:
@@ -193,7 +194,7 @@ async def test_health_answers_for_each_service_and_stays_below_the_limit() -> No
         serving(servicer, call_limits={Work.READ: 1}) as (server, port),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
     ):
-        stub: Any = FakeStub(channel)
+        stub: Any = Stubs(channel)
         busy = asyncio.create_task(call(stub, "unary_unary", "slow"))
         await servicer.entered.wait()
 
@@ -246,7 +247,7 @@ async def test_reflection_lists_the_services_unless_switched_off(switched_on: bo
 async def test_the_server_limits_a_call_without_a_deadline(shape: str) -> None:
     servicer = fake_ingest()
     async with connected(
-        servicer, deadlines=DeadlineTable(0.1, dict.fromkeys(["GetDocumentText", "Collect", "UploadDocument"], 0.1))
+        servicer, deadlines=DeadlineTable(0.1, dict.fromkeys(["GetDocumentText", "PutChunks", "UploadDocument"], 0.1))
     ) as (_, stub):
         with pytest.raises(DeadlineError, match="the time limit"):
             await call(stub, shape, "slow")

@@ -22,6 +22,7 @@ from groundwire.kernel.errors import (
     CallCancelledError,
     DeadlineError,
     DocumentNotFoundError,
+    InvalidRequestError,
     StoreUnavailableError,
     UnavailableError,
 )
@@ -191,6 +192,53 @@ async def test_an_interrupted_upload_goes_on_where_it_was(subject: Subject, tmp_
     assert endpoint.stored == content
     assert [header.upload_id for header in endpoint.headers] == ["", "u7"]
     assert len({header.request_id for header in endpoint.headers}) == 1
+
+
+async def test_chunks_are_sent_in_messages_that_servers_take_after_their_header(subject: Subject) -> None:
+    chunks = [pb.ReadyChunk(content="x" * 300_000, sequence_num=number) for number in range(20)]
+    header = pb.PutChunksHeader(collection="fine", source_uri="book.md")
+
+    await subject.call("put_chunks", header, chunks, "ß" * 600_000)
+
+    first, *parts = subject.servicer.requests
+    assert (first.header.collection, first.header.source_uri, first.header.chunk_count) == ("fine", "book.md", 20)
+    assert first.header.request_id
+    assert "".join(message.part.text for message in parts) == "ß" * 600_000
+    assert [chunk for message in parts for chunk in message.part.chunks] == chunks
+    assert len(parts) > 6
+    assert max(message.ByteSize() for message in parts) <= 1 << 20
+    assert header == pb.PutChunksHeader(collection="fine", source_uri="book.md")
+
+
+async def test_chunks_are_sent_again_with_the_same_request_id(subject: Subject) -> None:
+    servicer, headers = fake_ingest(), list[pb.PutChunksHeader]()
+
+    async def broken_twice(request_iterator: AsyncIterator[Any], context: Any) -> pb.PutChunksResponse:
+        headers.append((await anext(request_iterator)).header)
+        if len(headers) < 3:
+            error = StoreUnavailableError("down", engine="memory")
+            error.retry_after_s = 0.01
+            raise error
+        servicer.requests += [request async for request in request_iterator]
+        return pb.PutChunksResponse()
+
+    vars(servicer)["PutChunks"] = broken_twice
+    ready = pb.ReadyChunk(content="A chunk of its own.")
+    async with serving(servicer) as (_, port):
+        other = Subject(servicer, type(subject.client)(f"127.0.0.1:{port}"))
+        await other.call("put_chunks", pb.PutChunksHeader(collection="fine"), [ready])
+        closing = other.client.close()
+        if closing is not None:
+            await closing
+    assert len(headers) == 3
+    assert len({header.request_id for header in headers}) == 1
+    assert [list(request.part.chunks) for request in servicer.requests] == [[ready]]
+
+
+async def test_refused_chunks_raise_their_error_and_are_not_sent_again(subject: Subject) -> None:
+    with pytest.raises(InvalidRequestError):
+        await subject.call("put_chunks", pb.PutChunksHeader(collection="invalid"), [])
+    assert len([request for request in subject.servicer.requests if request.HasField("header")]) == 1
 
 
 async def test_a_refused_upload_raises_its_error(subject: Subject, tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from groundwire.client import AsyncGroundwireClient
 from groundwire.kernel.errors import DrainingError
 from groundwire.rpc import healthcheck
 from groundwire.rpc.error_status import from_rpc_error
-from tests.integration.rpc.fake_ingest import NAME, FakeStub, connected, fake_ingest, serving
+from tests.integration.rpc.fake_ingest import NAME, connected, fake_ingest, serving
+from tests.stubs import Stubs
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -55,7 +56,7 @@ def wait_until_it_drains(address: str) -> None:
 
 async def slow_call(channel: grpc.aio.Channel) -> Any:
     """Send a call that the server works on when this returns."""
-    stub: Any = FakeStub(channel)
+    stub: Any = Stubs(channel)
     stream = stub.UploadDocument()
     await stream.write(pb.UploadDocumentRequest(header=pb.UploadHeader(collection="slow")))
     await stream.done_writing()
@@ -175,10 +176,10 @@ async def test_clients_that_call_again_at_once_are_told_why_every_call_failed() 
         server, port = await stack.enter_async_context(serving(fake_ingest()))
         own = [("grpc.use_local_subchannel_pool", 1)]
         channels = [grpc.aio.insecure_channel(f"127.0.0.1:{port}", own) for _ in range(8)]
-        stubs = [FakeStub(await stack.enter_async_context(channel)) for channel in channels]
+        stubs = [Stubs(await stack.enter_async_context(channel)) for channel in channels]
         ended = asyncio.Event()
 
-        async def call_again_and_again(stub: FakeStub) -> None:
+        async def call_again_and_again(stub: Stubs) -> None:
             while not ended.is_set():
                 try:
                     await stub.GetDocument(library_pb.GetDocumentRequest(collection="fine"), timeout=5)

@@ -25,7 +25,8 @@ from groundwire.rpc.channels import open_channel
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.request_context import RequestContext
-from tests.integration.rpc.fake_ingest import FakeIngest, FakeStub, fake_ingest, serving
+from tests.integration.rpc.fake_ingest import FakeIngest, fake_ingest, serving
+from tests.stubs import Stubs
 
 
 class Peer:
@@ -60,7 +61,7 @@ class Peer:
 async def over_the_wire() -> AsyncIterator[Peer]:
     servicer = fake_ingest()
     async with serving(servicer) as (_, port), open_channel(f"127.0.0.1:{port}", user_agent="test") as channel:
-        yield Peer(servicer, FakeStub(channel))
+        yield Peer(servicer, Stubs(channel))
 
 
 @asynccontextmanager

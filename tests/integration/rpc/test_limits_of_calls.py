@@ -23,14 +23,14 @@ from groundwire.kernel.errors import (
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.interceptors.chain import MAX_RESPONSE_BYTES
 from groundwire.rpc.methods import CALL_LIMITS, METHODS, DeadlineTable, Work
-from tests.integration.rpc.fake_ingest import STREAMS, FakeIngest, FakeStub, connected, fake_ingest, serving
-from tests.stubs import METHOD_PATHS
+from tests.integration.rpc.fake_ingest import FakeIngest, connected, fake_ingest, serving
+from tests.stubs import METHOD_PATHS, Stubs
 
 NO_MESSAGE = b"\xff\xff\xff"
 SHAPES = {
     "GetDocument": "unary_unary",
     "GetDocumentText": "unary_stream",
-    "Collect": "stream_unary",
+    "PutChunks": "stream_unary",
     "UploadDocument": "stream_stream",
 }
 
@@ -49,7 +49,7 @@ async def ending(call: Any) -> Any:
 
 
 def raw(channel: Any, method: str, shape: str) -> Any:
-    return getattr(channel, shape)(METHOD_PATHS.get(method, f"/{STREAMS}/{method}"))
+    return getattr(channel, shape)(METHOD_PATHS[method])
 
 
 @pytest.mark.parametrize("method", ["GetDocument", "GetDocumentText"])
@@ -112,7 +112,7 @@ async def test_a_call_whose_message_does_not_come_ends_and_takes_no_place(method
         silent = [raw(channel, method, shape)() for _ in range(5)]
         await asyncio.sleep(0.2)
         assert server.admission.active == 0
-        await FakeStub(channel).GetDocument(library_pb.GetDocumentRequest())
+        await Stubs(channel).GetDocument(library_pb.GetDocumentRequest())
 
         errors = await asyncio.gather(*map(ending, silent))
         assert [type(error) for error in errors] == [StreamIdleError] * 5
@@ -129,7 +129,7 @@ async def test_when_too_many_calls_wait_for_their_message_the_oldest_ends(monkey
             silent.append(asyncio.create_task(ending(raw(channel, "GetDocument", "stream_unary")())))
             await asyncio.sleep(0.05)
         assert isinstance(await asyncio.wait_for(silent[0], 10), StreamIdleError)
-        await FakeStub(channel).GetDocument(library_pb.GetDocumentRequest())
+        await Stubs(channel).GetDocument(library_pb.GetDocumentRequest())
         assert [task.done() for task in silent[1:]].count(False) >= 2
         for task in silent:
             task.cancel()

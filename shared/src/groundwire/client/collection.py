@@ -34,7 +34,7 @@ from groundwire.client.results import (
     answer_event,
 )
 from groundwire.client.transport import AsyncCaller, Caller, SyncCaller, Transport
-from groundwire.client.upload import upload
+from groundwire.client.upload import put_chunks, upload
 from groundwire.client.values import Fields, FilterJson, fields_message, filter_message
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError, InvalidRequestError
 
@@ -477,6 +477,33 @@ class ClientOperations(Operations):
             client.upload_document(Path("spans.md"), UploadHeader(collection="handbook", source_uri="spans.md"))
         """
         return await upload(self._transport, path, header, on_progress)
+
+    @Operation
+    async def put_chunks(
+        self,
+        header: pb.PutChunksHeader,
+        chunks: Sequence[pb.ReadyChunk],
+        text: str = "",
+        *,
+        timeout_s: float | None = None,
+    ) -> ingest_result_pb2.IngestResult:
+        """Store a document whose chunks, and perhaps vectors, you have made: all of it or nothing.
+
+        Sent in messages of about a mebibyte, and sent again with the same request id after a broken connection.
+
+        Args:
+            header: collection, source_uri and options; the number of chunks and the request id are filled in.
+            chunks: in order, numbered from 0.
+            text: the canonical text that their spans refer to, if you have it.
+            timeout_s: time limit of each attempt instead of that of the client.
+
+        Example:
+            from groundwire.api.ingest.v1.ingest_service_pb2 import PutChunksHeader, ReadyChunk
+
+            header = PutChunksHeader(collection="handbook", source_uri="notes")
+            client.put_chunks(header, [ReadyChunk(content="A span has a start and an end.", sequence_num=0)])
+        """
+        return await put_chunks(self._transport, header, chunks, text, timeout_s)
 
 
 def _by_id(document_id: str) -> document_pb2.DocumentReference:

@@ -89,6 +89,12 @@ class Transport:
         """Make one attempt of an upload: send its header, learn from where, and send the parts while it reports."""
         raise NotImplementedError
 
+    async def send_all(
+        self, path: str, messages: Iterator[RequestT], response_type: type[ResponseT], timeout_s: float | None
+    ) -> ResponseT:
+        """Send a stream of requests and return the response; errors are those of `groundwire.kernel.errors`."""
+        raise NotImplementedError
+
     async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
         """Return what blocking work returns; no event loop waits for it."""
         raise NotImplementedError
@@ -106,6 +112,18 @@ class Transport:
         )
         return method(messages, timeout=self.limit_s(UPLOAD_PATH), metadata=self.sent_metadata())
 
+    def open_stream(
+        self, path: str, messages: Iterator[Message], response_type: type[Message], timeout_s: float | None
+    ) -> Any:
+        """Begin a call with a stream of requests and one response; return what the library does."""
+        method = self.channel.stream_unary(
+            path,
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=response_type.FromString,
+        )
+        limit_s = self.limit_s(path) if timeout_s is None else timeout_s
+        return method(messages, timeout=limit_s, metadata=self.sent_metadata())
+
 
 class SyncTransport(Transport):
     """Waits in the thread, so that its coroutines never give control away."""
@@ -121,6 +139,14 @@ class SyncTransport(Transport):
         with closing(call.blocking(self).send(request)) as responses:
             for response in responses:
                 yield response
+
+    async def send_all(
+        self, path: str, messages: Iterator[RequestT], response_type: type[ResponseT], timeout_s: float | None
+    ) -> ResponseT:
+        """Send a stream of requests and return the response."""
+        with self.typed_errors():
+            response: ResponseT = self.open_stream(path, messages, response_type, timeout_s)
+        return response
 
     async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
         """Return what the work returns."""
@@ -159,6 +185,14 @@ class AsyncTransport(Transport):
         async with aclosing(call.awaited(self).send(request)) as responses:
             async for response in responses:
                 yield response
+
+    async def send_all(
+        self, path: str, messages: Iterator[RequestT], response_type: type[ResponseT], timeout_s: float | None
+    ) -> ResponseT:
+        """Send a stream of requests and return the response."""
+        with self.typed_errors():
+            response: ResponseT = await self.open_stream(path, messages, response_type, timeout_s)
+        return response
 
     async def off_loop(self, work: Callable[[], ResultT]) -> ResultT:
         """Return what the work returns, which is done in a thread."""

@@ -1,20 +1,29 @@
-"""An upload: what it sends, and how it goes on after a broken connection."""
+"""Documents that are streamed, as a file or as chunks: what is sent, and what after a broken connection."""
 
 import hashlib
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client.transport import Transport
-from groundwire.kernel.errors import DataLossError, GroundwireError, InternalError, NotFoundError, UnavailableError
+from groundwire.kernel.errors import (
+    DataLossError,
+    GroundwireError,
+    InternalError,
+    NotFoundError,
+    OverloadedError,
+    UnavailableError,
+)
 
 OnProgress: TypeAlias = Callable[[pb.UploadProgress], None]
 
+PUT_CHUNKS_PATH: Final = "/groundwire.api.ingest.v1.IngestService/PutChunks"
 _PART_BYTES: Final = 1024 * 1024
+_RUN_CHARS: Final = _PART_BYTES // 4
 _MAX_ATTEMPTS: Final = 7
 """Attempts in a row that bring the upload no further; with the pauses between them a server may take 15 s to return."""
 _FIRST_PAUSE_S: Final = 0.25
@@ -82,10 +91,7 @@ class Upload:
             self._header.upload_id = ""  # the server forgot what it had; begin again
             self._durable_bytes = 0
             return 0.0
-        if not _is_broken_connection(error):
-            return None
-        pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (self._attempts - 1))
-        return max(error.retry_after_s or 0.0, pause_s) * random.uniform(0.75, 1.25)  # noqa: S311 - spreads clients out
+        return _back_off_s(error, self._attempts) if _is_broken_connection(error) else None
 
     def _note_durable(self, durable_bytes: int) -> None:
         if durable_bytes > self._durable_bytes:
@@ -109,6 +115,54 @@ async def upload(
             if pause_s is None or not await transport.pause(pause_s):
                 raise
     return state.result
+
+
+async def put_chunks(
+    transport: Transport,
+    header: pb.PutChunksHeader,
+    chunks: Sequence[pb.ReadyChunk],
+    text: str,
+    timeout_s: float | None,
+) -> ingest_result_pb2.IngestResult:
+    """Store a document with its chunks; all of them are sent again after a broken connection or from a full server."""
+    sent = pb.PutChunksHeader()
+    sent.CopyFrom(header)
+    sent.chunk_count = len(chunks)
+    sent.request_id = sent.request_id or str(uuid.uuid4())
+    attempts = 0
+    while True:
+        attempts += 1
+        try:
+            messages = _put_chunks_messages(sent, chunks, text)
+            response = await transport.send_all(PUT_CHUNKS_PATH, messages, pb.PutChunksResponse, timeout_s)
+        except GroundwireError as error:
+            may_repeat = isinstance(error, OverloadedError) or _is_broken_connection(error)
+            if not may_repeat or attempts == _MAX_ATTEMPTS or not await transport.pause(_back_off_s(error, attempts)):
+                raise
+        else:
+            return response.result
+
+
+def _put_chunks_messages(
+    header: pb.PutChunksHeader, chunks: Sequence[pb.ReadyChunk], text: str
+) -> Iterator[pb.PutChunksRequest]:
+    """Yield the header, the text and the chunks, in messages of about a mebibyte."""
+    yield pb.PutChunksRequest(header=header)
+    for start in range(0, len(text), _RUN_CHARS):
+        yield pb.PutChunksRequest(part=pb.PutChunksPart(text=text[start : start + _RUN_CHARS]))
+    first, size_bytes = 0, 0
+    for number, chunk in enumerate(chunks):
+        size_bytes += chunk.ByteSize()
+        if size_bytes > _PART_BYTES and number > first:
+            yield pb.PutChunksRequest(part=pb.PutChunksPart(chunks=chunks[first:number]))
+            first, size_bytes = number, chunk.ByteSize()
+    yield pb.PutChunksRequest(part=pb.PutChunksPart(chunks=chunks[first:]))
+
+
+def _back_off_s(error: GroundwireError, attempts: int) -> float:
+    """Return how long to wait before the next attempt, in seconds, after so many."""
+    own_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (attempts - 1))
+    return max(error.retry_after_s or 0.0, own_s) * random.uniform(0.75, 1.25)  # noqa: S311 - spreads clients out
 
 
 def _is_broken_connection(error: GroundwireError) -> bool:

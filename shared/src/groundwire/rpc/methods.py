@@ -88,7 +88,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "DeleteCollection": Method(Work.WRITE),
         "IngestDocument": Method(Work.WRITE, 600.0),
         "PlanIngest": Method(Work.WRITE, 600.0),
-        "PutChunks": Method(Work.WRITE, 600.0),
+        "PutChunks": Method(Work.UPLOAD, 3600.0),
         "UpdateDocument": Method(Work.WRITE),
         "DeleteDocument": Method(Work.WRITE),
         "RestoreDocument": Method(Work.WRITE),

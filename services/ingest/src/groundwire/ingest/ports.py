@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules
 from groundwire.kernel.budget import Budget
@@ -66,8 +66,36 @@ class StagedBytes(Protocol):
         ...
 
 
+class Scratch(Protocol):
+    """Bytes that are written, then read, and then gone; used by one thread at a time."""
+
+    def write(self, data: bytes) -> int:
+        """Add bytes at the end, all of them.
+
+        Raises:
+            ExhaustedError: no space left.
+        """
+        ...
+
+    def reader(self) -> BinaryIO:
+        """Return what reads them from the beginning; nothing is written any more.
+
+        Raises:
+            ExhaustedError: no space left.
+        """
+        ...
+
+    def close(self) -> None:
+        """Drop them; idempotent."""
+        ...
+
+
 class Staging(Protocol):
     """Where the bytes of uploads wait; by upload id."""
+
+    def scratch(self) -> Scratch:
+        """Return a place for bytes that nobody comes back for."""
+        ...
 
     def open(self, upload_id: str, size_bytes: int) -> StagedBytes:
         """Return the bytes of which `size_bytes` are known to be durable; what is behind them is dropped.

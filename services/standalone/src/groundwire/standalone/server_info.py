@@ -10,6 +10,8 @@ from typing import Any
 from groundwire.api.server.v1 import server_service_pb2 as pb
 from groundwire.api.server.v1 import server_service_pb2_grpc as pb_grpc
 from groundwire.ingest.receive_upload import MAX_PART_BYTES
+from groundwire.ingest.servicer.chunk_stream import MAX_PARTS_BYTES
+from groundwire.ingest.wire.ready_chunks import MAX_CHUNKS
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.domain.received_call import QueryLogMode
@@ -73,6 +75,8 @@ def _limits(settings: ProcessSettings) -> pb.ServerLimits:
         max_request_bytes=options.max_receive_bytes,
         max_metadata_bytes=options.max_metadata_bytes,
         max_part_bytes=MAX_PART_BYTES,
+        max_put_chunks_count=MAX_CHUNKS,
+        max_put_chunks_bytes=MAX_PARTS_BYTES,
         max_document_bytes=settings.ingest.max_document_bytes,
         max_query_chars=settings.retrieve.max_query_chars,
         max_question_chars=min(settings.answer.max_question_chars, settings.retrieve.max_query_chars),

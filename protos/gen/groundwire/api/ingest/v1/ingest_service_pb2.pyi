@@ -924,14 +924,45 @@ Global___UpdateChunkResponse: _TypeAlias = UpdateChunkResponse  # noqa: Y015
 
 @_typing.final
 class PutChunksRequest(_message.Message):
-    """Request of `IngestService.PutChunks`."""
+    """Request of `IngestService.PutChunks`: one message of the client's stream."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADER_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def header(self) -> Global___PutChunksHeader:
+        """First message of the stream, and only the first."""
+
+    @_builtins.property
+    def part(self) -> Global___PutChunksPart:
+        """Every other message."""
+
+    def __init__(
+        self,
+        *,
+        header: Global___PutChunksHeader | None = ...,
+        part: Global___PutChunksPart | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["header", b"header", "message", b"message", "part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["header", b"header", "message", b"message", "part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["header", "part"]  # noqa: Y015
+    _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
+
+Global___PutChunksRequest: _TypeAlias = PutChunksRequest  # noqa: Y015
+
+@_typing.final
+class PutChunksHeader(_message.Message):
+    """What document the chunks make."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
     SOURCE_URI_FIELD_NUMBER: _builtins.int
-    TEXT_FIELD_NUMBER: _builtins.int
-    CHUNKS_FIELD_NUMBER: _builtins.int
+    CHUNK_COUNT_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
     DOCUMENT_ID_FIELD_NUMBER: _builtins.int
     SOURCE_HASH_FIELD_NUMBER: _builtins.int
@@ -944,10 +975,9 @@ class PutChunksRequest(_message.Message):
     """Required. Name of the collection."""
     source_uri: _builtins.str
     """Required. Path or URL the document is known by; rules as in `IngestDocumentRequest`."""
-    text: _builtins.str
-    """Optional. Canonical text that the spans refer to. Unset: each content stands where its span says and line
-    feeds fill the gaps; contents that overlap must agree. Without spans: the contents joined with a blank
-    line.
+    chunk_count: _builtins.int
+    """Optional. How many chunks are going to come; another number is INVALID_ARGUMENT. Unset: as many as come before the
+    client closes its side, so that the server cannot tell when some are missing at the end.
     """
     format: _document_format_pb2.DocumentFormat.ValueType
     """Optional. Format the text came from; unset means `TEXT`."""
@@ -962,16 +992,14 @@ class PutChunksRequest(_message.Message):
     collection.
     """
     request_id: _builtins.str
-    """Optional. UUID that makes a retry safe."""
+    """Optional. UUID that makes a retry safe. How a document is cut into parts does not count: only the document must be
+    the same.
+    """
     source_version: _builtins.int
     """Optional. Version of the document in the system it comes from, such as a revision or a time: it must not fall. One
     below that of the stored document, also of one that was deleted and not purged, is ABORTED with
     SOURCE_VERSION_STALE, so that a late event never overwrites a newer one. Unset: no check, and the stored one stays.
     """
-    @_builtins.property
-    def chunks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReadyChunk]:
-        """Required. The chunks, 1 to 10,000, in rising order of `sequence_num` without gaps."""
-
     @_builtins.property
     def fields(self) -> _document_pb2.DocumentFields:
         """Optional. What the caller says about the document; rules as in `IngestDocumentRequest`."""
@@ -981,8 +1009,7 @@ class PutChunksRequest(_message.Message):
         *,
         collection: _builtins.str = ...,
         source_uri: _builtins.str = ...,
-        text: _builtins.str = ...,
-        chunks: _abc.Iterable[Global___ReadyChunk] | None = ...,
+        chunk_count: _builtins.int | None = ...,
         format: _document_format_pb2.DocumentFormat.ValueType = ...,
         document_id: _builtins.str = ...,
         source_hash: _builtins.str = ...,
@@ -992,15 +1019,51 @@ class PutChunksRequest(_message.Message):
         request_id: _builtins.str = ...,
         source_version: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "fields", b"fields", "source_version", b"source_version"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_chunk_count", b"_chunk_count", "_source_version", b"_source_version", "chunk_count", b"chunk_count", "fields", b"fields", "source_version", b"source_version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "chunks", b"chunks", "collection", b"collection", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "embedding_probe_digest", b"embedding_probe_digest", "fields", b"fields", "format", b"format", "request_id", b"request_id", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chunk_count", b"_chunk_count", "_source_version", b"_source_version", "chunk_count", b"chunk_count", "collection", b"collection", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "embedding_probe_digest", b"embedding_probe_digest", "fields", b"fields", "format", b"format", "request_id", b"request_id", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__chunk_count: _TypeAlias = _typing.Literal["chunk_count"]  # noqa: Y015
+    _WhichOneofArgType__chunk_count: _TypeAlias = _typing.Literal["_chunk_count", b"_chunk_count"]  # noqa: Y015
     _WhichOneofReturnType__source_version: _TypeAlias = _typing.Literal["source_version"]  # noqa: Y015
     _WhichOneofArgType__source_version: _TypeAlias = _typing.Literal["_source_version", b"_source_version"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__chunk_count) -> _WhichOneofReturnType__chunk_count | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__source_version) -> _WhichOneofReturnType__source_version | None: ...
 
-Global___PutChunksRequest: _TypeAlias = PutChunksRequest  # noqa: Y015
+Global___PutChunksHeader: _TypeAlias = PutChunksHeader  # noqa: Y015
+
+@_typing.final
+class PutChunksPart(_message.Message):
+    """Some chunks of a document, or a run of its text, or both."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    CHUNKS_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Optional. The next run of the canonical text that the spans refer to. Without any text: each content stands where
+    its span says and line feeds fill the gaps; contents that overlap must agree. Without spans either: the contents
+    joined with a blank line.
+    """
+    @_builtins.property
+    def chunks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReadyChunk]:
+        """Optional. The next chunks, in rising order of `sequence_num` without gaps; 1 to 10,000 in all parts together."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        chunks: _abc.Iterable[Global___ReadyChunk] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunks", b"chunks", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PutChunksPart: _TypeAlias = PutChunksPart  # noqa: Y015
 
 @_typing.final
 class ReadyChunk(_message.Message):

@@ -79,7 +79,7 @@ class IngestServiceStub:
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateChunkRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateChunkResponse.FromString,
                 _registered_method=True)
-        self.PutChunks = channel.unary_unary(
+        self.PutChunks = channel.stream_unary(
                 '/groundwire.api.ingest.v1.IngestService/PutChunks',
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksResponse.FromString,
@@ -176,10 +176,16 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def PutChunks(self, request, context):
+    def PutChunks(self, request_iterator, context):
         """Ingests a document whose chunks, and optionally vectors, the caller has made. All or nothing.
 
-        Errors: those of `IngestDocument`; INVALID_ARGUMENT with DIMENSION_MISMATCH.
+        The client sends one header, then the parts of the document in order, each message below 4 MiB, then closes its
+        side; the server answers once the document is stored. A call that is cancelled or breaks stores nothing; send it
+        again from its header, with the same `request_id`. Errors name chunks by their place in the document.
+
+        Errors: those of `IngestDocument`; INVALID_ARGUMENT with DIMENSION_MISMATCH, and with DOCUMENT_TOO_LARGE for parts
+        of more than 256 MiB together; DEADLINE_EXCEEDED with STREAM_IDLE when no message comes for 60 seconds;
+        RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -223,7 +229,7 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateChunkRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UpdateChunkResponse.SerializeToString,
             ),
-            'PutChunks': grpc.unary_unary_rpc_method_handler(
+            'PutChunks': grpc.stream_unary_rpc_method_handler(
                     servicer.PutChunks,
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksResponse.SerializeToString,
@@ -439,7 +445,7 @@ class IngestService:
             _registered_method=True)
 
     @staticmethod
-    def PutChunks(request,
+    def PutChunks(request_iterator,
             target,
             options=(),
             channel_credentials=None,
@@ -449,8 +455,8 @@ class IngestService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
+        return grpc.experimental.stream_unary(
+            request_iterator,
             target,
             '/groundwire.api.ingest.v1.IngestService/PutChunks',
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksRequest.SerializeToString,

@@ -91,10 +91,16 @@ class IngestServiceStub:
     """
     UpdateChunk: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateChunkRequest, _ingest_service_pb2.UpdateChunkResponse]
     """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
-    PutChunks: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.PutChunksRequest, _ingest_service_pb2.PutChunksResponse]
+    PutChunks: _grpc.StreamUnaryMultiCallable[_ingest_service_pb2.PutChunksRequest, _ingest_service_pb2.PutChunksResponse]
     """Ingests a document whose chunks, and optionally vectors, the caller has made. All or nothing.
 
-    Errors: those of `IngestDocument`; INVALID_ARGUMENT with DIMENSION_MISMATCH.
+    The client sends one header, then the parts of the document in order, each message below 4 MiB, then closes its
+    side; the server answers once the document is stored. A call that is cancelled or breaks stores nothing; send it
+    again from its header, with the same `request_id`. Errors name chunks by their place in the document.
+
+    Errors: those of `IngestDocument`; INVALID_ARGUMENT with DIMENSION_MISMATCH, and with DOCUMENT_TOO_LARGE for parts
+    of more than 256 MiB together; DEADLINE_EXCEEDED with STREAM_IDLE when no message comes for 60 seconds;
+    RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
     """
 
 @_typing.type_check_only
@@ -160,10 +166,16 @@ class IngestServiceAsyncStub(IngestServiceStub):
     """
     UpdateChunk: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateChunkRequest, _ingest_service_pb2.UpdateChunkResponse]  # type: ignore[assignment]
     """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
-    PutChunks: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.PutChunksRequest, _ingest_service_pb2.PutChunksResponse]  # type: ignore[assignment]
+    PutChunks: _aio.StreamUnaryMultiCallable[_ingest_service_pb2.PutChunksRequest, _ingest_service_pb2.PutChunksResponse]  # type: ignore[assignment]
     """Ingests a document whose chunks, and optionally vectors, the caller has made. All or nothing.
 
-    Errors: those of `IngestDocument`; INVALID_ARGUMENT with DIMENSION_MISMATCH.
+    The client sends one header, then the parts of the document in order, each message below 4 MiB, then closes its
+    side; the server answers once the document is stored. A call that is cancelled or breaks stores nothing; send it
+    again from its header, with the same `request_id`. Errors name chunks by their place in the document.
+
+    Errors: those of `IngestDocument`; INVALID_ARGUMENT with DIMENSION_MISMATCH, and with DOCUMENT_TOO_LARGE for parts
+    of more than 256 MiB together; DEADLINE_EXCEEDED with STREAM_IDLE when no message comes for 60 seconds;
+    RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
     """
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -272,12 +284,18 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def PutChunks(
         self,
-        request: _ingest_service_pb2.PutChunksRequest,
+        request_iterator: _MaybeAsyncIterator[_ingest_service_pb2.PutChunksRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.PutChunksResponse, _abc.Awaitable[_ingest_service_pb2.PutChunksResponse]]:
         """Ingests a document whose chunks, and optionally vectors, the caller has made. All or nothing.
 
-        Errors: those of `IngestDocument`; INVALID_ARGUMENT with DIMENSION_MISMATCH.
+        The client sends one header, then the parts of the document in order, each message below 4 MiB, then closes its
+        side; the server answers once the document is stored. A call that is cancelled or breaks stores nothing; send it
+        again from its header, with the same `request_id`. Errors name chunks by their place in the document.
+
+        Errors: those of `IngestDocument`; INVALID_ARGUMENT with DIMENSION_MISMATCH, and with DOCUMENT_TOO_LARGE for parts
+        of more than 256 MiB together; DEADLINE_EXCEEDED with STREAM_IDLE when no message comes for 60 seconds;
+        RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
         """
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -122,6 +122,8 @@ class ServerLimits(_message.Message):
     MAX_PAGE_BYTES_FIELD_NUMBER: _builtins.int
     MAX_BATCH_REQUESTS_FIELD_NUMBER: _builtins.int
     DEFAULT_TIME_LIMIT_FIELD_NUMBER: _builtins.int
+    MAX_PUT_CHUNKS_COUNT_FIELD_NUMBER: _builtins.int
+    MAX_PUT_CHUNKS_BYTES_FIELD_NUMBER: _builtins.int
     max_request_bytes: _builtins.int
     """Largest message that the server takes, in bytes; a larger one is RESOURCE_EXHAUSTED without details."""
     max_metadata_bytes: _builtins.int
@@ -142,6 +144,10 @@ class ServerLimits(_message.Message):
     """Bytes after which a page of a list ends, whatever its `page_size`."""
     max_batch_requests: _builtins.int
     """Most searches of `BatchRetrieve`."""
+    max_put_chunks_count: _builtins.int
+    """Most chunks of a document of `PutChunks`."""
+    max_put_chunks_bytes: _builtins.int
+    """Most bytes of all parts of `PutChunks` together."""
     @_builtins.property
     def default_time_limit(self) -> _duration_pb2.Duration:
         """How long a call may take that has no longer limit of its own; the service configs list those."""
@@ -160,10 +166,12 @@ class ServerLimits(_message.Message):
         max_page_bytes: _builtins.int = ...,
         max_batch_requests: _builtins.int = ...,
         default_time_limit: _duration_pb2.Duration | None = ...,
+        max_put_chunks_count: _builtins.int = ...,
+        max_put_chunks_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["default_time_limit", b"default_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_time_limit", b"default_time_limit", "max_batch_requests", b"max_batch_requests", "max_document_bytes", b"max_document_bytes", "max_metadata_bytes", b"max_metadata_bytes", "max_page_bytes", b"max_page_bytes", "max_page_size", b"max_page_size", "max_part_bytes", b"max_part_bytes", "max_query_chars", b"max_query_chars", "max_question_chars", b"max_question_chars", "max_request_bytes", b"max_request_bytes", "max_top_k", b"max_top_k"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["default_time_limit", b"default_time_limit", "max_batch_requests", b"max_batch_requests", "max_document_bytes", b"max_document_bytes", "max_metadata_bytes", b"max_metadata_bytes", "max_page_bytes", b"max_page_bytes", "max_page_size", b"max_page_size", "max_part_bytes", b"max_part_bytes", "max_put_chunks_bytes", b"max_put_chunks_bytes", "max_put_chunks_count", b"max_put_chunks_count", "max_query_chars", b"max_query_chars", "max_question_chars", b"max_question_chars", "max_request_bytes", b"max_request_bytes", "max_top_k", b"max_top_k"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

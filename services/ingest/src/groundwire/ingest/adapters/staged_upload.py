@@ -1,15 +1,18 @@
-"""The bytes of uploads on their way in: one file for each, kept until the document is ingested."""
+"""What is on its way in: a file for each upload, kept until the document is ingested, and files without a name."""
 
 import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, cast
 
 from groundwire.ingest.ports import Original
 from groundwire.kernel.errors import DataLossError, ExhaustedError, StoreUnavailableError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+_IN_MEMORY_BYTES = 1 << 20
 
 
 class StagedFile:
@@ -56,6 +59,29 @@ class StagedFile:
         self._file.close()
 
 
+class ScratchFile:
+    """A file without a name, which goes with the process; it is in memory while it is small."""
+
+    def __init__(self, folder: Path) -> None:
+        spooled = SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(folder))  # noqa: SIM115 - lives as long as this does
+        self._file = cast("BinaryIO", spooled)
+
+    def write(self, data: bytes) -> int:
+        """Add bytes at the end."""
+        with _translated_failures():
+            return self._file.write(data)
+
+    def reader(self) -> BinaryIO:
+        """Return what reads it from the beginning; nothing is written any more."""
+        with _translated_failures():
+            self._file.seek(0)
+        return self._file
+
+    def close(self) -> None:
+        """Drop it; idempotent."""
+        self._file.close()
+
+
 class StagingFolder:
     """The folder that holds the staged files of one process, named by upload id."""
 
@@ -70,6 +96,11 @@ class StagingFolder:
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return StagedFile(self._folder / upload_id, size_bytes)
+
+    def scratch(self) -> ScratchFile:
+        """Return an empty file without a name."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return ScratchFile(self._folder)
 
     def remove(self, upload_id: str) -> None:
         """Remove a file; a missing one is ignored."""

@@ -26,6 +26,7 @@ from groundwire.ingest.rebuild_index import RebuildIndex
 from groundwire.ingest.receive_upload import ReceiveUpload
 from groundwire.ingest.servicer import CollectionServicer, IngestServicer, MaintenanceServicer, OperationsServicer
 from groundwire.ingest.servicer.calls import Calls, UseCases
+from groundwire.ingest.servicer.chunk_stream import ChunkStream
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
@@ -166,9 +167,11 @@ def _servicer(
     key: bytes,
 ) -> IngestServicer:
     write_tokens = WriteTokens(CollectionPositions(base.catalog), ConsistencyTokens(key))
+    calls = Calls(use_cases(base, ingest, changes), write_tokens)
     return IngestServicer(
-        Calls(use_cases(base, ingest, changes), write_tokens),
+        calls,
         UploadStream(ingest, base.remember, receive, pools, write_tokens),
+        ChunkStream(calls, receive.staging, pools, receive.quota_bytes),
         pools,
     )
 

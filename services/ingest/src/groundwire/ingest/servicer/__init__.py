@@ -20,6 +20,7 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2_grpc as maintenance
 from groundwire.catalog.deletions import Deletions
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.servicer.calls import Calls
+from groundwire.ingest.servicer.chunk_stream import ChunkStream
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
@@ -44,6 +45,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
 
     calls: Calls
     upload: UploadStream
+    chunks: ChunkStream
     pools: Pools
 
     async def IngestDocument(self, request: pb.IngestDocumentRequest, context: Any) -> pb.IngestDocumentResponse:
@@ -63,9 +65,12 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """Say what ingesting a document would do."""
         return await self._run_document(self.calls.plan_ingest, request)
 
-    async def PutChunks(self, request: pb.PutChunksRequest, context: Any) -> pb.PutChunksResponse:
-        """Store a document with its chunks."""
-        return await self._run_document(self.calls.put_chunks, request)
+    async def PutChunks(
+        self, request_iterator: AsyncIterator[pb.PutChunksRequest], context: Any
+    ) -> pb.PutChunksResponse:
+        """Receive the chunks of a document and store it with them."""
+        current = request_context.current()
+        return await self.chunks(request_iterator, current.tenant, current.budget)
 
     async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Any) -> pb.DeleteDocumentResponse:
         """Delete a document."""

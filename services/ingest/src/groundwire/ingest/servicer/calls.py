@@ -1,6 +1,6 @@
 """The calls that change documents and chunks: message in, message out, blocking."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -69,16 +69,19 @@ class Calls:
         wanted, original = parse_plan_ingest(request, current.tenant)
         return to_plan_response(self.use.plan_ingest(wanted, original, current.budget))
 
-    def put_chunks(self, request: pb.PutChunksRequest) -> pb.PutChunksResponse:
-        """Store a document with its chunks."""
+    def put_chunks(
+        self, header: pb.PutChunksHeader, parts: Iterable[pb.PutChunksPart], parts_digest: str
+    ) -> pb.PutChunksResponse:
+        """Store a document with its chunks; `parts_digest` is the same for the same document however it was cut."""
         current = request_context.current()
-        wanted, ready = parse_put_chunks(request, current.tenant)
+        wanted, ready = parse_put_chunks(header, parts, current.tenant)
         answer = answered_once(
             self.use.remember,
-            request,
+            header,
             pb.PutChunksResponse,
             lambda receipt: self.use.put_chunks(wanted, ready, current.budget, _unheard, receipt),
             lambda result: pb.PutChunksResponse(result=to_ingest_result(result)),
+            parts_digest,
         )
         return self.write_tokens.add(answer, wanted.collection)
 
@@ -156,9 +159,13 @@ def answered_once(
     kind: type[ResponseT],
     work: Callable[[MakeReceipt[T] | None], T],
     answer: Callable[[T], ResponseT],
+    content_hash: str = "",
 ) -> ResponseT:
-    """Return what `answer` makes of the result of `work`, or the answer of an earlier call with the same request id."""
-    key = request_key(request.DESCRIPTOR.name.removesuffix("Request"), request)
+    """Return what `answer` makes of the result of `work`, or the answer of an earlier call with the same request id.
+
+    `content_hash` stands for what belongs to the request and is not in the message.
+    """
+    key = request_key(kind.DESCRIPTOR.name.removesuffix("Response"), request, content_hash)
     encoded = remember(
         request_context.current().tenant, key, work, lambda result: answer(result).SerializeToString(deterministic=True)
     )

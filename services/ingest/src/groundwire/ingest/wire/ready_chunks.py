@@ -4,7 +4,8 @@ import hashlib
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,7 @@ from groundwire.ingest.wire.requests import parse_described
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_caller_id, prefixed_chunk_id
 
-_MAX_CHUNKS = 10_000
+MAX_CHUNKS = 10_000
 _MAX_HEADING_CHARS = 1024
 _MAX_PATH = 64
 _MAX_LEVEL = 3
@@ -27,20 +28,41 @@ _OF_SERVER = re.compile(r".*#chunk_\d{3,}|\d+")
 """Ids that the server makes itself, and numbers, which stand for chunk numbers."""
 
 
-def parse_put_chunks(request: pb.PutChunksRequest, tenant: str) -> tuple[IngestRequest, ReadyDocument]:
+def parse_put_chunks_header(header: pb.PutChunksHeader, tenant: str) -> IngestRequest:
+    """Return what is to be stored but for the chunks.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
+    """
+    if header.HasField("chunk_count") and not 1 <= header.chunk_count <= MAX_CHUNKS:
+        raise InvalidRequestError.of("chunk_count", f"must be 1 to {MAX_CHUNKS}")
+    return parse_described(header, tenant, "chunks")
+
+
+def parse_put_chunks(
+    header: pb.PutChunksHeader, parts: Iterable[pb.PutChunksPart], tenant: str
+) -> tuple[IngestRequest, ReadyDocument]:
     """Return what is to be stored; lengths of vectors and contents are checked once the collection is known.
 
     Raises:
         InvalidRequestError: naming the fields of the first chunk that breaks a rule.
     """
-    described = parse_described(request, tenant, "text" if request.text else "chunks")
-    if not 1 <= len(request.chunks) <= _MAX_CHUNKS:
-        raise InvalidRequestError.of("chunks", f"must have 1 to {_MAX_CHUNKS} entries")
-    text = request.text or None
+    described = parse_put_chunks_header(header, tenant)
+    runs, chunks = list[str](), list[ReadyChunk]()
+    for part in parts:
+        runs.append(part.text)
+        for message in part.chunks:
+            chunks.append(_parse_chunk(message, len(chunks), described.document_id))
+    if not 1 <= len(chunks) <= MAX_CHUNKS:
+        raise InvalidRequestError.of("chunks", f"must have 1 to {MAX_CHUNKS} entries")
+    if header.HasField("chunk_count") and header.chunk_count != len(chunks):
+        raise InvalidRequestError.of("chunk_count", f"announces {header.chunk_count} chunks, {len(chunks)} came")
+    text = "".join(runs) or None
     _refuse("", {"text must not be blank": text is None or bool(text.strip()), **_controls("text", text or "")})
-    chunks = [_parse_chunk(chunk, number, described.document_id) for number, chunk in enumerate(request.chunks)]
     _check_together(chunks)
-    return described, ReadyDocument(text, chunks, request.embedding_probe_digest)
+    if text is not None:
+        described = replace(described, content_field="text")
+    return described, ReadyDocument(text, chunks, header.embedding_probe_digest)
 
 
 def _parse_chunk(message: pb.ReadyChunk, number: int, document_id: str | None) -> ReadyChunk:

@@ -67,7 +67,7 @@ def parse_upload_header(header: pb.UploadHeader, tenant: str, limit_bytes: int) 
 
 
 def parse_described(
-    message: pb.IngestDocumentRequest | pb.UploadHeader | pb.PutChunksRequest,
+    message: pb.IngestDocumentRequest | pb.UploadHeader | pb.PutChunksHeader,
     tenant: str,
     content_field: str,
 ) -> IngestRequest:
