@@ -140,9 +140,13 @@ def test_a_chunk_has_tags_and_metadata_of_its_own(address: str) -> None:
         chunk_id
     ]
     assert "reviewed_by" in groundwire("chunks", "get", chunk_id, "-c", "notes", address=address).stdout
+    stale = groundwire("chunks", "update", chunk_id, "-c", "notes", "--unset", "tags", "--etag", "old", address=address)
+    assert (stale.returncode, "DOCUMENT_CHANGED" in stale.stderr) == (1, True)
     assert (
         "reviewed_by"
-        not in _json(address, "chunks", "update", chunk_id, "-c", "notes", "--unset", "metadata")["metadata"]
+        not in _json(
+            address, "chunks", "update", chunk_id, "-c", "notes", "--unset", "metadata", "--etag", changed["etag"]
+        )["metadata"]
     )
 
 
@@ -178,6 +182,7 @@ def test_a_collection_lives_from_create_to_delete(address: str) -> None:
         (("ingest", "nope.md", "-c", "notes"), 2, "does not exist"),
         (("ingest", ".", "-c", "notes", "--set", "titel=x"), 2, "there are title, creators"),
         (("chunks", "update", "nope", "-c", "notes", "--set", "tags=x"), 1, "CHUNK_NOT_FOUND"),
+        (("docs", "restore", "tides.md", "-c", "notes", "--etag", "old"), 1, "DOCUMENT_CHANGED"),
         (("chunks", "get", "9" * 30, "-c", "notes"), 2, "at most 9007199254740991"),
         (("collections", "create", "notes", "--profile", "book"), 1, "ALREADY_EXISTS"),
         (("collections", "create", "No Name"), 2, "1 to 63 characters"),

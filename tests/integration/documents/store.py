@@ -71,9 +71,11 @@ class Store:
         request.update_mask.paths.extend(paths)
         return self.changes.update_document(request).document
 
-    def update_chunk(self, chunk_id: str, *paths: str, tags: Sequence[str] = (), **changes: Any) -> chunk_pb2.Chunk:
+    def update_chunk(
+        self, chunk_id: str, *paths: str, tags: Sequence[str] = (), etag: str = "", **changes: Any
+    ) -> chunk_pb2.Chunk:
         request = pb.UpdateChunkRequest(
-            collection="docs", chunk=chunk_pb2.Chunk(chunk_id=chunk_id, tags=tags), **changes
+            collection="docs", chunk=chunk_pb2.Chunk(chunk_id=chunk_id, tags=tags, etag=etag), **changes
         )
         request.update_mask.paths.extend(paths)
         return self.changes.update_chunk(request).chunk
@@ -84,8 +86,10 @@ class Store:
         )
         return self.harness.calls.delete_document(request).receipt
 
-    def restore(self, document_id: str, request_id: str = "") -> document_pb2.Document:
-        request = pb.RestoreDocumentRequest(collection="docs", reference=by_id(document_id), request_id=request_id)
+    def restore(self, document_id: str, request_id: str = "", *, etag: str = "") -> document_pb2.Document:
+        request = pb.RestoreDocumentRequest(
+            collection="docs", reference=by_id(document_id), request_id=request_id, etag=etag
+        )
         return self.changes.restore_document(request).document
 
     def get(self, document_id: str) -> document_pb2.Document:

@@ -410,6 +410,22 @@ def test_a_document_that_someone_changed_since_is_not_deleted(store: Store, purg
     assert store.changes.delete_document(fresh).receipt.document_count == 1
 
 
+def test_a_deleted_document_comes_back_only_as_what_the_caller_saw(store: Store) -> None:
+    live = store.ingest("a.md", story(random.Random(1)))
+    store.delete(live.document_id, purge=False)
+    (deleted,) = store.documents(include_deleted=True)
+    assert deleted.etag != live.etag
+    with pytest.raises(DocumentChangedError):
+        store.restore(live.document_id, etag=live.etag)
+    assert store.documents() == []
+    restored = store.restore(live.document_id, etag=deleted.etag)
+    assert (restored, store.documents()) == (live, [live])
+    # One that is live is returned as it is, if it is the one.
+    with pytest.raises(DocumentChangedError):
+        store.restore(live.document_id, etag=deleted.etag)
+    assert store.restore(live.document_id, etag=live.etag) == live
+
+
 def test_a_collection_with_documents_is_deleted_by_force_only(store: Store) -> None:
     delete, calls = collections_pb.DeleteCollectionRequest(collection="docs"), store.harness.collection_calls
     document = store.ingest("a.md", story(random.Random(1)))

@@ -8,7 +8,7 @@ import pytest
 
 from groundwire.api.common.v1 import chunk_pb2, document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.kernel.errors import ChunkNotFoundError, InvalidRequestError
+from groundwire.kernel.errors import ChunkNotFoundError, DocumentChangedError, InvalidRequestError
 from tests.integration.documents.store import Store, number, story, text
 
 
@@ -70,6 +70,26 @@ def test_mask_and_keys_say_what_changes(
     changed = store.update_chunk(chunk.chunk_id, *paths, **changes)
     assert list(changed.tags) == tags
     assert dict(changed.metadata) == {"state": text("new"), "n": number(1), **own}
+
+
+@pytest.mark.parametrize("change", ["tags", "metadata", "document"])
+def test_a_chunk_that_someone_changed_since_is_not_changed(store: Store, chunk: chunk_pb2.Chunk, change: str) -> None:
+    other = store.chunks(chunk.document_id)[0]
+    assert chunk.etag not in {"", other.etag}
+    if change == "tags":
+        store.update_chunk(chunk.chunk_id, tags=["own"])
+    elif change == "metadata":
+        store.update_chunk(chunk.chunk_id, set_metadata={"a": number(1)})
+    else:
+        store.update(chunk.document_id, tags=["y"])
+    before = store.chunk(chunk.chunk_id)
+    with pytest.raises(DocumentChangedError) as refused:
+        store.update_chunk(chunk.chunk_id, set_metadata={"b": number(2)}, etag=chunk.etag)
+    assert refused.value.metadata["document_id"] == chunk.document_id
+    assert store.chunk(chunk.chunk_id) == before
+    after = store.update_chunk(chunk.chunk_id, set_metadata={"b": number(2)}, etag=before.etag)
+    assert after.metadata["b"] == number(2)
+    assert store.chunk(chunk.chunk_id).etag == after.etag != before.etag
 
 
 def test_tags_of_the_document_that_are_sent_back_do_not_become_the_chunks_own(

@@ -14,7 +14,7 @@ from groundwire.catalog.tables import chunks, document_tags, documents, generati
 from groundwire.catalog.visible_rows import visible_row
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import DocumentFields, file_name
-from groundwire.kernel.errors import ChunkNotFoundError
+from groundwire.kernel.errors import ChunkNotFoundError, DocumentChangedError
 from groundwire.kernel.hit import StoredChunk
 
 T = TypeVar("T")
@@ -51,16 +51,20 @@ def change_fields(
 
 
 def change_chunk(
-    connection: Connection, tenant: str, collection: str, chunk_id: str, change: Callable[[Chunk], Chunk]
+    connection: Connection, tenant: str, collection: str, chunk_id: str, change: Callable[[Chunk], Chunk], etag: str
 ) -> Changed[StoredChunk]:
     """Give a live chunk the tags and metadata of what `change` makes of it; nothing else of it can change.
 
     Raises:
         ChunkNotFoundError: the collection has no such live chunk.
+        DocumentChangedError: its etag is not the given one, if one is given.
     """
     stored = _live_chunk(connection, tenant, chunk_id)
     if stored is None or stored.document.collection != collection:
         raise ChunkNotFoundError(chunk_id)
+    if etag and stored.etag != etag:
+        message = "the chunk has another etag by now: read it again"
+        raise DocumentChangedError(message, document_id=stored.document.document_id)
     after = change(stored.chunk)
     # Readers see the tags of the document on its chunks: sent back with the others, they are not the chunk's own.
     inherited = set(stored.document.fields.tags) - set(stored.chunk.tags)

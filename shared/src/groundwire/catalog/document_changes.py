@@ -66,17 +66,20 @@ class DocumentChanges:
         chunk_id: str,
         change: Callable[[Chunk], Chunk],
         receipt: Receipted[StoredChunk] = None,
+        *,
+        etag: str = "",
     ) -> Changed[StoredChunk]:
         """Give a live chunk the tags and metadata of what `change` makes of it, and the filter keys that follow.
 
         Raises:
             ChunkNotFoundError: the collection has no such live chunk.
+            DocumentChangedError: its etag is not the given one, if one is given.
             ConflictError: the same request was completed meanwhile; ask the ledger.
             RequestIdReusedError: the request id was used with another body.
         """
 
         def work(connection: Connection) -> Changed[StoredChunk]:
-            changed = change_chunk(connection, tenant, collection, chunk_id, change)
+            changed = change_chunk(connection, tenant, collection, chunk_id, change, etag)
             document_id = changed.result.document.document_id
             request_id = settle(connection, self._database.steady, tenant, receipt, changed.result, document_id)
             append_audit(connection, self._clock, self._database.steady, tenant, "update_chunk", chunk_id, request_id)

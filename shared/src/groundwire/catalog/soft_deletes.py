@@ -17,7 +17,7 @@ from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.publish_generation import IndexMovedError
 from groundwire.catalog.soft_delete import bring_back_document, hidden_chunks, hidden_numbers, hide_document
 from groundwire.catalog.sources_of_documents import drop_source, has_aliases, row_of_source
-from groundwire.catalog.visible_rows import hidden_row, refuse_other_etag
+from groundwire.catalog.visible_rows import hidden_row, refuse_other_etag, visible_row
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
@@ -98,13 +98,22 @@ class SoftDeletes:
 
         return self._database.write(work)
 
-    def begin_return(self, tenant: str, collection: str, document_id: str) -> Return | None:
-        """Announce that the points of a hidden document are about to be written; None when there is no such one."""
+    def begin_return(self, tenant: str, collection: str, document_id: str, etag: str = "") -> Return | None:
+        """Announce that the points of a hidden document are about to be written; None when it is visible.
+
+        Nothing of a document changes while it is hidden, so that its etag need not be compared again at the end.
+
+        Raises:
+            DocumentNotFoundError: the collection has no such document.
+            DocumentChangedError: its etag is not the given one, if one is given.
+        """
 
         def work(connection: Connection) -> Return | None:
             row = hidden_row(connection, tenant, collection, document_id)
             if row is None:
+                refuse_other_etag(connection, visible_row(connection, tenant, collection, document_id), etag)
                 return None
+            refuse_other_etag(connection, row, etag)
             numbers = hidden_numbers(connection, row)
             tasks = queue_matched_points(connection, tenant, row["engine_name"], numbers)
             return Return(require_collection(connection, tenant, collection), document_id, tuple(tasks))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groundwire.cli.assignments import assign_fields, changed_names, set_option, unset_option
-from groundwire.cli.options import address_option, collection_option, connect, json_option
+from groundwire.cli.options import address_option, collection_option, connect, etag_option, json_option
 from groundwire.cli.output import print_fields, print_json, print_line, print_table, print_text
 from groundwire.cli.paging import PAGE_SIZE, all_items
 from groundwire.cli.retrieval import filter_option
@@ -91,17 +91,24 @@ def get_chunk(chunk: str, collection: str, address: str, as_json: bool) -> None:
 @collection_option
 @set_option
 @unset_option
+@etag_option
 @address_option
 @json_option
 def update_chunk(
-    chunk_id: str, collection: str, assignments: tuple[str, ...], cleared: tuple[str, ...], address: str, as_json: bool
+    chunk_id: str,
+    collection: str,
+    assignments: tuple[str, ...],
+    cleared: tuple[str, ...],
+    etag: str,
+    address: str,
+    as_json: bool,
 ) -> None:
     """Change the tags and metadata of a chunk itself; nothing is embedded again."""
     from groundwire.api.ingest.v1 import ingest_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
     request = pb.UpdateChunkRequest(collection=collection)
-    request.chunk.chunk_id = chunk_id
+    request.chunk.chunk_id, request.chunk.etag = chunk_id, etag
     _check_names([*assignments, *cleared])
     assign_fields(request, request.chunk, assignments, cleared)
     with connect(address) as client:

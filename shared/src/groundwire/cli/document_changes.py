@@ -89,15 +89,16 @@ def delete_document(document: str, collection: str, purge: bool, etag: str, addr
 @click.command("restore")
 @document_argument
 @collection_option
+@etag_option
 @address_option
 @json_option
-def restore_document(document: str, collection: str, address: str, as_json: bool) -> None:
+def restore_document(document: str, collection: str, etag: str, address: str, as_json: bool) -> None:
     """Bring back a document that was deleted softly; `docs list --deleted` shows which were."""
     from groundwire.cli.document_reference import by_id_or_source  # noqa: PLC0415 - --help stays fast
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - the same
 
     def restore(reference: "document_pb2.DocumentReference") -> "document_pb2.Document":
-        return client.restore_document(collection=collection, reference=reference).document
+        return client.restore_document(collection=collection, reference=reference, etag=etag).document
 
     with connect(address) as client:
         restored = by_id_or_source(document, restore)

@@ -224,7 +224,7 @@ class SessionHeadMovedError(ConflictError):
 
 
 class DocumentChangedError(ConflictError):
-    """The document was changed or deleted by someone else meanwhile; metadata: document_id."""
+    """The document, or the chunk of it, was changed or deleted by someone else meanwhile; metadata: document_id."""
 
     reason = "DOCUMENT_CHANGED"
 

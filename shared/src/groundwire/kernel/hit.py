@@ -6,6 +6,7 @@ from datetime import datetime
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document
 from groundwire.kernel.filters import Payload, Value
+from groundwire.kernel.identifiers import etag_of
 from groundwire.kernel.payload import all_metadata, all_tags, chunk_payload
 
 
@@ -49,6 +50,11 @@ class StoredChunk:
     def metadata(self) -> dict[str, Value]:
         """Return the caller's own keys of the document, overlaid by those of the chunk."""
         return all_metadata(self.document.fields, self.chunk)
+
+    @property
+    def etag(self) -> str:
+        """Return a tag of all about it that callers can change: its tags and metadata, and those of its document."""
+        return etag_of((self.chunk_number, self.chunk.tags, self.tags, self.metadata))
 
     @property
     def payload(self) -> Payload:

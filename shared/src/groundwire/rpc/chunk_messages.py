@@ -30,6 +30,7 @@ def to_chunk_message(stored: StoredChunk, vector: Vectors | None = None) -> chun
             embedding_model=document.embedding_model,
             embed_time=to_timestamp(stored.embed_time),
             create_time=to_timestamp(stored.ingest_time),
+            etag=stored.etag,
             embedding=() if vector is None else vector.tolist(),
         )
     )

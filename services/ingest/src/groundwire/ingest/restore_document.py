@@ -47,12 +47,15 @@ class RestoreDocument:
         reference: DocumentReference,
         budget: Budget,
         remember: Callable[[Document], Receipt] | None = None,
+        *,
+        etag: str = "",
     ) -> Document:
         """Return the document as it is now; one that is live is returned as it is.
 
         Raises:
             CollectionNotFoundError: no such collection.
             DocumentNotFoundError: the collection has no such document, or it was deleted for good.
+            DocumentChangedError: its etag is not the given one, if one is given.
             InvalidRequestError: several deleted documents have the source, and none is live.
             AlreadyExistsError: another document has its source now.
             EmbeddingMismatchError: the collection belongs to another model than the server's.
@@ -67,7 +70,7 @@ class RestoreDocument:
                 self.embed_missing.of_document(found, document_id, budget)
             try:
                 with self.engines.hold((found.engine_name,), budget):
-                    returning = self.soft_deletes.begin_return(tenant, collection, document_id)
+                    returning = self.soft_deletes.begin_return(tenant, collection, document_id, etag)
                     if returning is None:
                         return self.documents.get(tenant, collection, document_id)
                     refuse_other_model(returning.collection, self.identity)

@@ -26,6 +26,7 @@ class UpdateChunk:
         collection: str,
         chunk_id: str,
         change: ChunkChange,
+        etag: str,
         budget: Budget,
         remember: Callable[[StoredChunk], Receipt] | None = None,
     ) -> StoredChunk:
@@ -34,9 +35,10 @@ class UpdateChunk:
         Raises:
             CollectionNotFoundError: no such collection.
             ChunkNotFoundError: the collection has no such live chunk.
+            DocumentChangedError: its etag is not the given one, if one is given.
             InvalidRequestError: the chunk would have too many metadata keys.
         """
         self.collections.get(tenant, collection)
-        changed = self.changes.chunk(tenant, collection, chunk_id, change, remember)
+        changed = self.changes.chunk(tenant, collection, chunk_id, change, remember, etag=etag)
         self.apply.finish(changed.tasks, budget)
         return changed.result

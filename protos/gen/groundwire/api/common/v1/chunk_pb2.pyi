@@ -84,6 +84,7 @@ class Chunk(_message.Message):
     EMBED_TIME_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     EMBEDDING_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     chunk_id: _builtins.str
     """Required. Id in the scheme of the profile, such as `doc_<uuid>#chunk_007`."""
     chunk_number: _builtins.int
@@ -144,6 +145,10 @@ class Chunk(_message.Message):
     """Sentences on each side that `Expand` adds; set by the sentence chunker only."""
     embedding_model: _builtins.str
     """Model that made its vector."""
+    etag: _builtins.str
+    """Optional. Changes whenever its tags or metadata do, also with those of its document. Opaque. Sent back with an
+    update it makes that ABORTED with DOCUMENT_CHANGED if someone else changed them since.
+    """
     @_builtins.property
     def span(self) -> _span_pb2.Span:
         """Where it stands in the canonical text; the slice equals `content`."""
@@ -217,10 +222,11 @@ class Chunk(_message.Message):
         embed_time: _timestamp_pb2.Timestamp | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         embedding: _abc.Iterable[_builtins.float] | None = ...,
+        etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_sentence_index", b"_sentence_index", "_window_size", b"_window_size", "create_time", b"create_time", "embed_time", b"embed_time", "sentence_index", b"sentence_index", "span", b"span", "window_size", b"window_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sentence_index", b"_sentence_index", "_window_size", b"_window_size", "chapter", b"chapter", "char_count", b"char_count", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "content", b"content", "content_hash", b"content_hash", "create_time", b"create_time", "document_id", b"document_id", "embed_time", b"embed_time", "embedding", b"embedding", "embedding_model", b"embedding_model", "generation", b"generation", "grandparent_chunk_id", b"grandparent_chunk_id", "hierarchy_path", b"hierarchy_path", "level", b"level", "metadata", b"metadata", "next_chunk_id", b"next_chunk_id", "overlap_next_chars", b"overlap_next_chars", "overlap_prev_chars", b"overlap_prev_chars", "page_numbers", b"page_numbers", "parent_chunk_id", b"parent_chunk_id", "prev_chunk_id", b"prev_chunk_id", "section", b"section", "section_heading", b"section_heading", "sentence_index", b"sentence_index", "sequence_num", b"sequence_num", "source_uri", b"source_uri", "span", b"span", "tags", b"tags", "token_count", b"token_count", "tokenizer", b"tokenizer", "undersized", b"undersized", "unique_content_end", b"unique_content_end", "unique_content_start", b"unique_content_start", "window_size", b"window_size", "word_count", b"word_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sentence_index", b"_sentence_index", "_window_size", b"_window_size", "chapter", b"chapter", "char_count", b"char_count", "chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "content", b"content", "content_hash", b"content_hash", "create_time", b"create_time", "document_id", b"document_id", "embed_time", b"embed_time", "embedding", b"embedding", "embedding_model", b"embedding_model", "etag", b"etag", "generation", b"generation", "grandparent_chunk_id", b"grandparent_chunk_id", "hierarchy_path", b"hierarchy_path", "level", b"level", "metadata", b"metadata", "next_chunk_id", b"next_chunk_id", "overlap_next_chars", b"overlap_next_chars", "overlap_prev_chars", b"overlap_prev_chars", "page_numbers", b"page_numbers", "parent_chunk_id", b"parent_chunk_id", "prev_chunk_id", b"prev_chunk_id", "section", b"section", "section_heading", b"section_heading", "sentence_index", b"sentence_index", "sequence_num", b"sequence_num", "source_uri", b"source_uri", "span", b"span", "tags", b"tags", "token_count", b"token_count", "tokenizer", b"tokenizer", "undersized", b"undersized", "unique_content_end", b"unique_content_end", "unique_content_start", b"unique_content_start", "window_size", b"window_size", "word_count", b"word_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__sentence_index: _TypeAlias = _typing.Literal["sentence_index"]  # noqa: Y015
     _WhichOneofArgType__sentence_index: _TypeAlias = _typing.Literal["_sentence_index", b"_sentence_index"]  # noqa: Y015

@@ -125,7 +125,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     Metadata: `expected_head`, `head`, as in `{"expected_head": "51f2…", "head": "9c3e…"}`.
     """
     ERROR_REASON_DOCUMENT_CHANGED: _ErrorReason.ValueType  # 25
-    """ABORTED. The document was changed or deleted by someone else meanwhile.
+    """ABORTED. The document, or the chunk of it, was changed or deleted by someone else meanwhile.
 
     Metadata: `document_id`, as in `{"document_id": "doc_6f1c…"}`.
     """
@@ -355,7 +355,7 @@ ERROR_REASON_SESSION_HEAD_MOVED: ErrorReason.ValueType  # 24
 Metadata: `expected_head`, `head`, as in `{"expected_head": "51f2…", "head": "9c3e…"}`.
 """
 ERROR_REASON_DOCUMENT_CHANGED: ErrorReason.ValueType  # 25
-"""ABORTED. The document was changed or deleted by someone else meanwhile.
+"""ABORTED. The document, or the chunk of it, was changed or deleted by someone else meanwhile.
 
 Metadata: `document_id`, as in `{"document_id": "doc_6f1c…"}`.
 """

@@ -761,9 +761,12 @@ class RestoreDocumentRequest(_message.Message):
 
     COLLECTION_FIELD_NUMBER: _builtins.int
     REFERENCE_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
+    etag: _builtins.str
+    """Optional. `etag` that the document must have, as `ListDocuments` tells it of deleted ones too."""
     request_id: _builtins.str
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
@@ -777,11 +780,12 @@ class RestoreDocumentRequest(_message.Message):
         *,
         collection: _builtins.str = ...,
         reference: _document_pb2.DocumentReference | None = ...,
+        etag: _builtins.str = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "reference", b"reference", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "etag", b"etag", "reference", b"reference", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -856,7 +860,9 @@ class UpdateChunkRequest(_message.Message):
     """Optional. UUID that makes a retry safe."""
     @_builtins.property
     def chunk(self) -> _chunk_pb2.Chunk:
-        """Required. The chunk: `chunk_id` says which, `tags` holds new values. Its other fields are ignored."""
+        """Required. The chunk: `chunk_id` says which, `tags` holds new values, `etag`, if it is given, must be that of the
+        chunk. Its other fields are ignored.
+        """
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:

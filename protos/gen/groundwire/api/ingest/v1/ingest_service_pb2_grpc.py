@@ -163,14 +163,16 @@ class IngestServiceServicer:
         """Brings back a document that was deleted softly. One that is live is returned as it is.
 
         Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
-        now.
+        now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateChunk(self, request, context):
-        """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND.
+        """Changes tags and metadata of a chunk without embedding it again.
+
+        Errors: NOT_FOUND with CHUNK_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `chunk.etag` is not that of the chunk.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -87,10 +87,13 @@ class IngestServiceStub:
     """Brings back a document that was deleted softly. One that is live is returned as it is.
 
     Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
-    now.
+    now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
     """
     UpdateChunk: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateChunkRequest, _ingest_service_pb2.UpdateChunkResponse]
-    """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+    """Changes tags and metadata of a chunk without embedding it again.
+
+    Errors: NOT_FOUND with CHUNK_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `chunk.etag` is not that of the chunk.
+    """
     PutChunks: _grpc.StreamUnaryMultiCallable[_ingest_service_pb2.PutChunksRequest, _ingest_service_pb2.PutChunksResponse]
     """Ingests a document whose chunks, and optionally vectors, the caller has made. All or nothing.
 
@@ -162,10 +165,13 @@ class IngestServiceAsyncStub(IngestServiceStub):
     """Brings back a document that was deleted softly. One that is live is returned as it is.
 
     Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
-    now.
+    now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
     """
     UpdateChunk: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.UpdateChunkRequest, _ingest_service_pb2.UpdateChunkResponse]  # type: ignore[assignment]
-    """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+    """Changes tags and metadata of a chunk without embedding it again.
+
+    Errors: NOT_FOUND with CHUNK_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `chunk.etag` is not that of the chunk.
+    """
     PutChunks: _aio.StreamUnaryMultiCallable[_ingest_service_pb2.PutChunksRequest, _ingest_service_pb2.PutChunksResponse]  # type: ignore[assignment]
     """Ingests a document whose chunks, and optionally vectors, the caller has made. All or nothing.
 
@@ -270,7 +276,7 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         """Brings back a document that was deleted softly. One that is live is returned as it is.
 
         Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also after it was purged; ALREADY_EXISTS when another document has its source
-        now.
+        now; ABORTED with DOCUMENT_CHANGED when `etag` is not that of the document.
         """
 
     @_abc_1.abstractmethod
@@ -279,7 +285,10 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ingest_service_pb2.UpdateChunkRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ingest_service_pb2.UpdateChunkResponse, _abc.Awaitable[_ingest_service_pb2.UpdateChunkResponse]]:
-        """Changes tags and metadata of a chunk without embedding it again. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+        """Changes tags and metadata of a chunk without embedding it again.
+
+        Errors: NOT_FOUND with CHUNK_NOT_FOUND; ABORTED with DOCUMENT_CHANGED when `chunk.etag` is not that of the chunk.
+        """
 
     @_abc_1.abstractmethod
     def PutChunks(

@@ -131,7 +131,7 @@ class Calls:
             request,
             pb.RestoreDocumentResponse,
             lambda receipt: self.use.changes.restore_document(
-                current.tenant, collection, reference, current.budget, receipt
+                current.tenant, collection, reference, current.budget, receipt, etag=request.etag
             ),
             lambda document: pb.RestoreDocumentResponse(document=to_document_message(document)),
         )
@@ -146,7 +146,7 @@ class Calls:
             request,
             pb.UpdateChunkResponse,
             lambda receipt: self.use.changes.update_chunk(
-                current.tenant, collection, request.chunk.chunk_id, change, current.budget, receipt
+                current.tenant, collection, request.chunk.chunk_id, change, request.chunk.etag, current.budget, receipt
             ),
             lambda stored: pb.UpdateChunkResponse(chunk=to_chunk_message(stored)),
         )
