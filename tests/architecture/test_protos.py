@@ -30,7 +30,8 @@ in_checkout = pytest.mark.skipif(not (PROTOS / "gen").exists(), reason="runs aga
 
 CALLS = {
     "IngestService": """
-        IngestDocument UploadDocument PlanIngest UpdateDocument DeleteDocument RestoreDocument UpdateChunk PutChunks""",
+        IngestDocument UploadDocument PlanIngest UpdateDocument DeleteDocument RestoreDocument UpdateChunk PutChunks
+        PurgeDocuments""",
     "CollectionService": "CreateCollection GetCollection ListCollections UpdateCollection DeleteCollection",
     "MaintenanceService": "Reindex Reembed CheckStore GetHousekeeping",
     "RetrieveService": "Retrieve BatchRetrieve Expand ParseQuery",
@@ -44,7 +45,7 @@ CALLS = {
 }
 STREAMED_REQUESTS = {"PutChunks", "UploadDocument"}
 STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "AskStream"}
-LONG = {"Reindex", "Reembed", "CheckStore"}
+LONG = {"PurgeDocuments", "Reindex", "Reembed", "CheckStore"}
 READS = re.compile(r"Get|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|Ask")
 UNUSUAL_NAMES = re.compile(r"(?:^|_)(?:avg|num)_|(?:[st]ed|ified)_time$|_at$|_date$")
 CHANGES_IN_A_HEADER = {"PutChunks": "header", "UploadDocument": "header"}

@@ -262,3 +262,25 @@ def test_metadata_that_breaks_rules_is_named_field_by_field(address: str, tmp_pa
     assert {each["field"] for each in found["violations"]} == {"metadata['colour']", "metadata['timestamp']"}
     bad.write_text('{"type": null}', encoding="utf-8")
     assert groundwire("validate", "faq", str(bad), address=address).returncode == 1
+
+
+def test_documents_are_purged_by_a_filter_when_somebody_says_yes(address: str, tmp_path: Path) -> None:
+    for number in range(12):
+        (tmp_path / f"{number:02}.md").write_text(f"Draft {number}.\n", encoding="utf-8")
+    given = ("-c", "purged", "--set", "project=drafts")
+    assert groundwire("ingest", str(tmp_path), *given, address=address).returncode == 0
+    (tmp_path / "kept.md").write_text("Not a draft.\n", encoding="utf-8")
+    assert groundwire("ingest", str(tmp_path / "kept.md"), "-c", "purged", address=address).returncode == 0
+    purge = ("docs", "purge", "-c", "purged", "--filter", '{"project": "drafts"}')
+    asked = groundwire(*purge, address=address)
+    assert asked.returncode != 0
+    shown = [f"  {number:02}.md" for number in range(10)]
+    assert asked.stderr.splitlines()[:12] == ["found 12 documents in 'purged'", *shown, "  …"]
+    assert "--yes" in asked.stderr
+    assert len(_json(address, "docs", "list", "-c", "purged")) == 13
+    done = groundwire(*purge, "--yes", address=address)
+    assert (done.returncode, done.stdout) == (0, "deleted 12 documents for good\n")
+    assert [each["source_uri"] for each in _json(address, "docs", "list", "-c", "purged", "--deleted")] == ["kept.md"]
+    nothing = groundwire(*purge[:-1], '{"title": "none"}', address=address)
+    assert (nothing.returncode, nothing.stderr) == (0, "found 0 documents in 'purged'\n")
+    assert _json(address, *purge[:-1], "*", "--yes") == {"purge_count": 1, "purge_sample": []}

@@ -112,6 +112,13 @@ def test_documents_are_listed_found_and_deleted(client: GroundwireClient, notes:
     assert notes.delete_document(old.document_id, purge=True).purged
     with pytest.raises(DocumentNotFoundError):
         notes.restore_document("old.md")
+    for number in range(2):
+        notes.ingest_text(f"Draft {number}.", source=f"draft{number}.md", project="drafts")
+    assert notes.purge({"project": "drafts"}).sample == ("draft0.md", "draft1.md")
+    assert notes.purge({"project": "drafts"}, force=True).document_count == 2
+    assert [each.source for each in notes.documents(include_deleted=True)] == ["bread.md", "tides.md"]
+    with pytest.raises(InvalidRequestError):
+        notes.purge({}, force=True)
     assert "notes" in [info.name for info in client.collections()]
     drafts = client.collection("drafts")
     drafts.create(profile="book")
@@ -167,3 +174,4 @@ async def test_the_asynchronous_client_does_the_same(server: ServerProcess, note
         assert (await asynchronous.ingest(tmp_path / "a.md", on_progress=reports.append)).outcome == "created"
         assert reports
         assert await asynchronous.text("a.md") == BREAD
+        assert (await asynchronous.purge("*", force=True)).document_count == 1

@@ -63,7 +63,7 @@ class Library:
 
     def check(self, collection: str = "", *, repair: bool = False) -> tuple[list[StoreFinding], StoreReport]:
         events: list[CheckEvent] = []
-        check = self.harness.service.operations.use.check
+        check = self.harness.service.long_calls.use.check
         report = check(DEFAULT_TENANT, collection, Budget(60), events.append, repair=repair)
         return [event for event in events if isinstance(event, StoreFinding)], report
 
@@ -147,7 +147,7 @@ def test_nothing_is_wrong_with_what_was_ingested(library: Library) -> None:
 
 def test_progress_rises_to_the_number_of_chunks(library: Library) -> None:
     events: list[CheckEvent] = []
-    library.harness.service.operations.use.check(DEFAULT_TENANT, "", Budget(60), events.append, repair=False)
+    library.harness.service.long_calls.use.check(DEFAULT_TENANT, "", Budget(60), events.append, repair=False)
     done = [event.done for event in events if isinstance(event, Progress)]
     assert done == sorted(done)
     assert done[-1] == len(library.numbers)
@@ -438,7 +438,7 @@ def test_only_the_collection_asked_for_is_checked(library: Library) -> None:
 def test_a_check_ends_within_a_batch_after_its_caller_left(library: Library) -> None:
     budget = Budget()
     with pytest.raises(CallCancelledError):
-        library.harness.service.operations.use.check(
+        library.harness.service.long_calls.use.check(
             DEFAULT_TENANT, "", budget, lambda _: budget.cancel(), repair=False
         )
 

@@ -165,7 +165,7 @@ def test_damage_in_one_collection_is_told_and_stops_nothing_else(process: Callab
         *("outbox", "repeated_chunks", "unfinished", "requests", "uploads", "vectors")
     }
 
-    repaired = harness.service.operations.use.check(DEFAULT_TENANT, "tides", Budget(60), lambda _: None, repair=True)
+    repaired = harness.service.long_calls.use.check(DEFAULT_TENANT, "tides", Budget(60), lambda _: None, repair=True)
     assert (repaired.findings, repaired.repaired) == (1, 1)
     assert eventually(lambda: not harness.housekeeping_state().failures)
     assert harness.points("tides") == harness.live_numbers("tides")

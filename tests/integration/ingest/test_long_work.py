@@ -12,6 +12,7 @@ import pytest
 from google.longrunning import operations_pb2
 from google.protobuf.duration_pb2 import Duration
 
+from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operations
 from groundwire.client.long_running import metadata_of, response_of
@@ -66,7 +67,7 @@ def calls_of(harness: Harness) -> OperationCalls:
 
 
 def reindex(harness: Harness, **fields: str) -> operations_pb2.Operation:
-    return calls_of(harness).reindex(pb.ReindexRequest(collection="tides", **fields))
+    return harness.service.long_calls.reindex(pb.ReindexRequest(collection="tides", **fields))
 
 
 def ended(harness: Harness, name: str) -> operations_pb2.Operation:
@@ -156,7 +157,7 @@ def test_different_work_on_one_collection_at_a_time_is_aborted(harness: Harness,
     first, joined = reindex(harness), reindex(harness)
     assert first.name != joined.name
     assert store.gate.is_reached.wait(30)
-    other = calls_of(harness).reembed(pb.ReembedRequest(collection="tides"))
+    other = harness.service.long_calls.reembed(pb.ReembedRequest(collection="tides"))
     with pytest.raises(ConflictError):
         response_of(ended(harness, other.name), pb.IndexBuildResult)
     calls_of(harness).cancel(first.name)
@@ -175,9 +176,9 @@ def test_a_request_id_names_one_operation_for_good(process: Process, harness: Ha
     again = process(vectors=store)
     assert reindex(again, request_id=request_id) == operation
     with pytest.raises(RequestIdReusedError):
-        calls_of(again).check(pb.CheckStoreRequest(collection="tides", request_id=request_id))
+        again.service.long_calls.check_store(pb.CheckStoreRequest(collection="tides", request_id=request_id))
     found, more = calls_of(again).page(None, 10)
-    assert ([each.name for each in found], more) == ([begun.name], None)
+    assert ([each.name for each, _ in found], more) == ([begun.name], None)
 
 
 def test_a_report_shows_a_thousand_findings_and_counts_all(harness: Harness) -> None:
@@ -185,14 +186,14 @@ def test_a_report_shows_a_thousand_findings_and_counts_all(harness: Harness) -> 
     vectors = np.ones((count, harness.embedder.identity.dimensions), dtype=np.float32)
     orphans = PointBatch([2**50 + number for number in range(count)], vectors, [{}] * count)
     harness.vectors.upsert(collection_of(harness).engine_name, orphans, Budget())
-    begun = calls_of(harness).check(pb.CheckStoreRequest(collection="tides"))
+    begun = harness.service.long_calls.check_store(pb.CheckStoreRequest(collection="tides"))
     report = response_of(ended(harness, begun.name), pb.StoreReport)
     assert (len(report.findings), report.finding_count >= count, report.consistent) == (MAX_FINDINGS, True, False)
 
 
 def test_work_on_a_collection_that_is_not_there_is_no_operation(harness: Harness) -> None:
     with pytest.raises(CollectionNotFoundError):
-        calls_of(harness).reindex(pb.ReindexRequest(collection="none"))
+        harness.service.long_calls.reindex(pb.ReindexRequest(collection="none"))
     assert calls_of(harness).page(None, 10) == ([], None)
 
 
@@ -200,13 +201,13 @@ def test_operations_are_forgotten_a_week_after_their_end(process: Process) -> No
     clock = ManualClock()
     harness = process(clock=clock)
     harness.create("tides")
-    old = calls_of(harness).check(pb.CheckStoreRequest(collection="tides")).name
+    old = harness.service.long_calls.check_store(pb.CheckStoreRequest(collection="tides")).name
     ended(harness, old)
     clock.advance(days=6)
-    ended(harness, calls_of(harness).check(pb.CheckStoreRequest(collection="tides")).name)
+    ended(harness, harness.service.long_calls.check_store(pb.CheckStoreRequest(collection="tides")).name)
     assert calls_of(harness).get(old).done
     clock.advance(days=2)
-    new = calls_of(harness).check(pb.CheckStoreRequest(collection="tides")).name
+    new = harness.service.long_calls.check_store(pb.CheckStoreRequest(collection="tides")).name
     with pytest.raises(OperationNotFoundError):
         calls_of(harness).get(old)
     assert ended(harness, new).done
@@ -230,3 +231,25 @@ async def test_waiting_ends_with_the_work_or_the_time_and_holds_no_thread(harnes
     assert not looked.done
     store.gate.is_open.set()
     assert [operation.done for operation in await asyncio.gather(*watchers)] == [True] * 12
+
+
+async def test_pages_of_operations_end_at_three_mebibytes_and_lose_none(harness: Harness) -> None:
+    """A response of a purge names up to a hundred sources of a kilobyte each, and more."""
+    stored = Operations(harness.catalog, harness.clock)
+    sample = [f"{'x' * 20_000}{number}" for number in range(100)]
+    for _ in range(5):
+        row = stored.begin(DEFAULT_TENANT, str(uuid.uuid4()), "PurgeDocuments", "tides", b"")
+        outcome = operations_pb2.Operation(name=f"operations/{row.operation_id}", done=True)
+        outcome.response.Pack(ingest_pb.PurgeDocumentsResponse(purge_sample=sample))
+        stored.finish(DEFAULT_TENANT, row.operation_id, outcome.SerializeToString())
+    request, names, sizes = operations_pb2.ListOperationsRequest(name="operations", page_size=1000), [], []
+    while True:
+        page = await harness.service.operations_servicer.ListOperations(request, None)
+        names += [each.name for each in page.operations]
+        sizes.append(page.ByteSize())
+        if not page.next_page_token:
+            break
+        request.page_token = page.next_page_token
+    assert len(set(names)) == len(names) == 5
+    assert len(sizes) == 5
+    assert max(sizes) < 3 << 20

@@ -44,12 +44,12 @@ def collection_of(harness: Harness, name: str = "tides") -> Collection:
 
 def reindex(harness: Harness, report: Callable[[Progress], None] = lambda _: None, **options: Any) -> IndexBuilt:
     budget = options.get("budget", Budget(60))
-    return harness.service.operations.use.reindex(DEFAULT_TENANT, "tides", budget, report)
+    return harness.service.long_calls.use.reindex(DEFAULT_TENANT, "tides", budget, report)
 
 
 def reembed(harness: Harness, report: Callable[[Progress], None] = lambda _: None, **options: Any) -> IndexBuilt:
     budget = options.get("budget", Budget(60))
-    return harness.service.operations.use.reembed(DEFAULT_TENANT, "tides", budget, report)
+    return harness.service.long_calls.use.reembed(DEFAULT_TENANT, "tides", budget, report)
 
 
 def fill(harness: Harness, documents: int = 3) -> None:
@@ -71,7 +71,7 @@ def assert_sound(harness: Harness) -> None:
     """Both stores agree, and nothing of a build is left."""
     harness.sweep()
     found: list[object] = []
-    check = harness.service.operations.use.check
+    check = harness.service.long_calls.use.check
     report = check(DEFAULT_TENANT, "", Budget(60), found.append, repair=False)
     assert report.findings == 0, [each for each in found if not isinstance(each, Progress)]
     assert harness.points("tides") == indexed(harness)
@@ -240,7 +240,7 @@ def test_a_killed_build_leaves_the_old_index_and_is_swept_at_the_next_start(proc
     harness = process(store)
     fill(harness)
     before = collection_of(harness)
-    builds = harness.service.operations.use.reindex.build_index.builds
+    builds = harness.service.long_calls.use.reindex.build_index.builds
     half_built = builds.begin(before, before.identity)
     store.create_collection(half_built.engine_name, DIMENSIONS, Budget())
     store.upsert(
@@ -514,7 +514,7 @@ def test_a_lost_vector_of_a_section_is_reported_and_made_again(process: Callable
     harness.catalog.write(lambda connection: connection.exec_driver_sql(lose))
     lost = lacking(harness)
     assert lost > 0
-    check, found = harness.service.operations.use.check, list[Any]()
+    check, found = harness.service.long_calls.use.check, list[Any]()
     assert check(DEFAULT_TENANT, "", Budget(60), found.append, repair=True).findings == lost
     findings = [each for each in found if not isinstance(each, Progress)]
     assert {each.kind for each in findings} == {FindingKind.EMBEDDING_MISSING}

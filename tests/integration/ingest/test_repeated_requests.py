@@ -11,7 +11,7 @@ import pytest
 from google.longrunning import operations_pb2
 from google.protobuf.message import Message
 
-from groundwire.api.common.v1 import chunk_pb2, document_pb2
+from groundwire.api.common.v1 import chunk_pb2, document_pb2, filter_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -20,6 +20,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.kernel.errors import RequestIdReusedError
 from groundwire.rpc.methods import is_read
 from tests.integration.ingest.harness import Harness
+from tests.integration.ingest.test_long_work import ended
 from tests.stubs import METHOD_PATHS, by_id, by_source, put_chunks_messages
 
 REQUEST_ID = "0d6c1f6e-5f0e-4a34-9a7c-3f3c1d2b4a5e"
@@ -86,6 +87,10 @@ REQUESTS: dict[str, tuple[Any, Any]] = {
         collections_pb.DeleteCollectionRequest(collection="spare", force=True),
         collections_pb.DeleteCollectionRequest(collection="docs", force=True),
     ),
+    "PurgeDocuments": (
+        pb.PurgeDocumentsRequest(collection="docs", filter=filter_pb2.Filter(json='{"title": "Named"}'), force=True),
+        pb.PurgeDocumentsRequest(collection="docs", filter=filter_pb2.Filter(json="*"), force=True),
+    ),
     "Reindex": (maintenance_pb.ReindexRequest(collection="docs"), maintenance_pb.ReindexRequest(collection="spare")),
     "Reembed": (maintenance_pb.ReembedRequest(collection="docs"), maintenance_pb.ReembedRequest(collection="spare")),
     "CheckStore": (
@@ -106,7 +111,7 @@ def send(harness: Harness, method: str, request: Any) -> Any:
     request.request_id = REQUEST_ID
     answer: Message = asyncio.run(call(request, None))
     if isinstance(answer, operations_pb2.Operation):
-        return answer.name
+        return ended(harness, answer.name).name
     for holder in (answer, getattr(answer, "result", None)):
         if holder is not None and "consistency_token" in holder.DESCRIPTOR.fields_by_name:
             holder.ClearField("consistency_token")

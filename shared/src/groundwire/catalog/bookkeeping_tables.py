@@ -43,6 +43,7 @@ operations = Table(
     words("collection"),
     Column("request", LargeBinary, nullable=False),
     number("cancel_requested", default=0),
+    number("done_count", default=0),
     Column("outcome", LargeBinary, nullable=True),
     number("create_time"),
     number("end_time", nullable=True),

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, or_, select, tuple_, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, or_, select, tuple_, update
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.audit import append_audit
@@ -36,6 +36,7 @@ from groundwire.catalog.filter_split import has_chunk_matching
 from groundwire.catalog.generation_keys import key_of
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipted
 from groundwire.catalog.ledger import settle
+from groundwire.catalog.operations import count_done
 from groundwire.catalog.publish_generation import publish_generation, take_back_generation
 from groundwire.catalog.segments import check_chunks, measure
 from groundwire.catalog.tables import collections, document_aliases, documents
@@ -163,6 +164,7 @@ class Documents:
         *,
         where: Filter | None = None,
         include_hidden: bool = False,
+        ingested_by: datetime | None = None,
     ) -> list[Document]:
         """Return up to `limit` documents by (source_uri, document_id), those above `after`.
 
@@ -173,6 +175,7 @@ class Documents:
             limit: at least 1.
             where: keeps documents with a chunk whose payload matches.
             include_hidden: adds those that were deleted softly.
+            ingested_by: leaves out those that were first ingested later.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
@@ -186,8 +189,27 @@ class Documents:
             key = collection_key(connection, tenant, collection)
             if where is not None:
                 statement = statement.where(has_chunk_matching(key, where, include_hidden=include_hidden))
+            if ingested_by is not None:
+                statement = statement.where(documents.c.ingestion_date <= epoch_ms(ingested_by))
             rows = connection.execute(statement, {"tenant": tenant, "collection": collection}).all()
         return [to_document(row) for row in rows]
+
+    def count(self, tenant: str, collection: str, where: Filter | None, ingested_by: datetime) -> int:
+        """Return how many documents `page` lists with the same arguments, those that were deleted softly too.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        with self._database.read() as connection:
+            key = collection_key(connection, tenant, collection)
+            statement = select(func.count()).where(
+                documents.c.collection_key == key,
+                documents.c.ingestion_date <= epoch_ms(ingested_by),
+                or_(IS_VISIBLE, IS_HIDDEN),
+            )
+            if where is not None:
+                statement = statement.where(has_chunk_matching(key, where, include_hidden=True))
+            return int(connection.execute(statement).scalar_one())
 
     def add_alias(self, tenant: str, collection: str, document_id: str, source_uri: str) -> None:
         """Let a document be found by one more source; the same call again changes nothing.
@@ -297,9 +319,18 @@ class Documents:
             self._ended(pending.key)
 
     def delete(
-        self, tenant: str, collection: str, document_id: str, receipt: Receipted[Deleted] = None, *, etag: str = ""
+        self,
+        tenant: str,
+        collection: str,
+        document_id: str,
+        receipt: Receipted[Deleted] = None,
+        *,
+        etag: str = "",
+        operation_id: str = "",
     ) -> Deleted:
         """Remove a document with all its generations; no reader finds any part of it afterwards.
+
+        It counts as done by the operation, if one is given.
 
         Raises:
             DocumentNotFoundError: the collection has none of this id.
@@ -312,6 +343,8 @@ class Documents:
             deleted = delete_document(connection, tenant, collection, document_id, etag, self._now())
             record_deletion(connection, deleted, self._database.steady.now_ms())
             self._conclude(connection, tenant, "delete_document", document_id, receipt, deleted)
+            if operation_id:
+                count_done(connection, tenant, operation_id)
             return deleted
 
         return self._database.write(work)

@@ -21,7 +21,7 @@ KEPT = timedelta(days=7)
 class Operation:
     """Long work; `request` and `outcome` are serialised messages, `outcome` is None while it goes on.
 
-    `place` rises from one operation to the next.
+    `place` rises from one operation to the next. `done_count` is how much is done for good, where that is counted.
     """
 
     place: int
@@ -31,6 +31,7 @@ class Operation:
     collection: str
     request: bytes
     cancel_requested: bool
+    done_count: int
     outcome: bytes | None
     create_time: datetime
     end_time: datetime | None
@@ -136,6 +137,12 @@ class Operations:
         self._database.write(work)
 
 
+def count_done(connection: Connection, tenant: str, operation_id: str) -> None:
+    """Count one more thing that an operation has done, in the transaction that does it."""
+    counted = operations.c.done_count + 1
+    connection.execute(update(operations).where(*_named(tenant, operation_id)).values(done_count=counted))
+
+
 def _named(tenant: str, operation_id: str) -> tuple[Any, Any]:
     return operations.c.tenant == tenant, operations.c.operation_id == operation_id
 
@@ -156,6 +163,7 @@ def _to_operation(row: RowMapping) -> Operation:
         collection=row["collection"],
         request=row["request"],
         cancel_requested=bool(row["cancel_requested"]),
+        done_count=row["done_count"],
         outcome=row["outcome"],
         create_time=from_epoch_ms(row["create_time"]),
         end_time=None if row["end_time"] is None else from_epoch_ms(row["end_time"]),

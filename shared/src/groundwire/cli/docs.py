@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groundwire.cli import document_changes
+from groundwire.cli import document_changes, document_purge
 from groundwire.cli.options import address_option, collection_option, connect, document_argument, json_option
 from groundwire.cli.output import print_exactly, print_fields, print_json, print_table
 from groundwire.cli.retrieval import filter_option
@@ -88,3 +88,4 @@ def _row(document: "document_pb2.Document") -> tuple[str | int, ...]:
 app.add_command(document_changes.update_document)
 app.add_command(document_changes.delete_document)
 app.add_command(document_changes.restore_document)
+app.add_command(document_purge.purge_documents)

@@ -18,6 +18,7 @@ _WORDS = {
     "WRITING": "writing vectors",
     "INDEXING": "indexing",
     "CHECKING": "comparing chunks",
+    "DELETING": "deleting documents",
 }
 
 

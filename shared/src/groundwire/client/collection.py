@@ -18,6 +18,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.client.contract import Contract
+from groundwire.client.long_running import end_of
 from groundwire.client.operations import Operation, StreamOperation
 from groundwire.client.results import (
     Answer,
@@ -28,6 +29,7 @@ from groundwire.client.results import (
     Document,
     IngestResult,
     Progress,
+    Purge,
     SearchResults,
     Session,
     Verification,
@@ -35,7 +37,7 @@ from groundwire.client.results import (
 )
 from groundwire.client.transport import AsyncCaller, Caller, SyncCaller, Transport
 from groundwire.client.upload import put_chunks, upload
-from groundwire.client.values import Fields, FilterJson, fields_message, filter_message
+from groundwire.client.values import Fields, FilterJson, fields_message, filter_message, purge_filter
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError, InvalidRequestError
 
 ResultT = TypeVar("ResultT")
@@ -401,6 +403,36 @@ class CollectionOperations(Operations):
             return Document.of((await self._transport.send(Contract.restore_document, request)).document)
 
         return await _by_id_or_source(reference, restore)
+
+    @Operation
+    async def purge(
+        self,
+        filter: FilterJson,  # noqa: A002 - what everybody calls it
+        *,
+        force: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> Purge:
+        """Delete the documents that have a chunk which a filter matches, for good, or count them.
+
+        It is an operation of the server, which goes on if the caller stops waiting.
+
+        Args:
+            filter: which documents, in the JSON form of filters; `*` for all.
+            force: delete them; otherwise they are counted and the first 100 named.
+            on_progress: called now and then while it goes on.
+
+        Raises:
+            InvalidRequestError: the filter has no condition, or names an unknown field or operator.
+
+        Example:
+            handbook = client.collection("handbook")
+            handbook.ingest_text("To be forgotten.", source="old.md", project="old")
+            print(handbook.purge({"project": "old"}).sample)
+            print(handbook.purge({"project": "old"}, force=True).document_count)
+        """
+        request = pb.PurgeDocumentsRequest(collection=self.name, filter=purge_filter(filter), force=force)
+        operation = await self._transport.send(Contract.purge_documents, request)
+        return Purge.of(await end_of(self._transport, operation, pb.PurgeDocumentsResponse, on_progress))
 
     async def _find(self, reference: str) -> document_pb2.Document:
         async def find(named: document_pb2.DocumentReference) -> document_pb2.Document:

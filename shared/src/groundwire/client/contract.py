@@ -72,6 +72,7 @@ class Contract:
     get_chunk = UnaryCall(_LIBRARY + "GetChunk", library_pb.GetChunkRequest, library_pb.GetChunkResponse)
     list_chunks = UnaryCall(_LIBRARY + "ListChunks", library_pb.ListChunksRequest, library_pb.ListChunksResponse)
     update_chunk = UnaryCall(_INGEST + "UpdateChunk", ingest_pb.UpdateChunkRequest, ingest_pb.UpdateChunkResponse)
+    purge_documents = UnaryCall(_INGEST + "PurgeDocuments", ingest_pb.PurgeDocumentsRequest, operations_pb.Operation)
     schema = UnaryCall(_LIBRARY + "GetSchema", library_pb.GetSchemaRequest, library_pb.GetSchemaResponse)
     validate_metadata = UnaryCall(
         _LIBRARY + "ValidateMetadata", library_pb.ValidateMetadataRequest, library_pb.ValidateMetadataResponse

@@ -8,6 +8,9 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
+from groundwire.client.contract import Contract
+from groundwire.client.results import Progress
+from groundwire.client.transport import Transport
 from groundwire.rpc.error_status import from_status
 
 if TYPE_CHECKING:
@@ -52,4 +55,24 @@ def wait_for(
     while not operation.done:
         on_progress(metadata_of(operation))
         operation = client.wait_operation(name=operation.name, timeout=_LOOK)
+    return response_of(operation, kind)
+
+
+async def end_of(
+    transport: Transport,
+    operation: operations_pb2.Operation,
+    kind: type[ResponseT],
+    on_progress: Callable[[Progress], None] | None = None,
+) -> ResponseT:
+    """Do the same on a transport, of either client.
+
+    Raises:
+        GroundwireError: it failed or was cancelled, or the server does not answer.
+    """
+    while not operation.done:
+        progress = metadata_of(operation)
+        if on_progress is not None and progress.HasField("progress"):
+            on_progress(Progress.of(progress.progress))
+        look = operations_pb2.WaitOperationRequest(name=operation.name, timeout=_LOOK)
+        operation = await transport.send(Contract.wait_operation, look)
     return response_of(operation, kind)

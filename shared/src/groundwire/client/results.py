@@ -10,7 +10,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.answer.v1 import answer_pb2, answer_service_pb2, citation_pb2, session_pb2
 from groundwire.api.common.v1 import document_pb2, hit_pb2, span_pb2
-from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, ingest_result_pb2, progress_pb2
+from groundwire.api.ingest.v1 import (
+    collection_pb2,
+    deletion_pb2,
+    ingest_result_pb2,
+    ingest_service_pb2,
+    progress_pb2,
+)
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.client.values import MetadataValue, plain_metadata
 
@@ -306,7 +312,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an ingest is: `stage` such as `embedding`, and how much of `total` is done; `total` 0 is not known."""
+    """How far long work is: `stage` such as `embedding`, and how much of `total` is done; `total` 0 is not known."""
 
     stage: str
     done: int
@@ -360,6 +366,20 @@ class Deletion:
     def of(cls, message: deletion_pb2.DeletionReceipt) -> "Deletion":
         """Return the deletion of a receipt."""
         return cls(message.purged, message.document_count, message.chunk_count, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """What a purge deleted; where it only counted, `sample` has the sources of the first 100 documents."""
+
+    document_count: int
+    sample: tuple[str, ...]
+    message: ingest_service_pb2.PurgeDocumentsResponse = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: ingest_service_pb2.PurgeDocumentsResponse) -> "Purge":
+        """Return the purge of a message."""
+        return cls(message.purge_count, tuple(message.purge_sample), message)
 
 
 @dataclass(frozen=True, slots=True)

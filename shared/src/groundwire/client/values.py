@@ -77,6 +77,15 @@ def filter_message(condition: FilterJson | None) -> filter_pb2.Filter | None:
     return filter_pb2.Filter(json=json.dumps(condition, ensure_ascii=False))
 
 
+def purge_filter(condition: FilterJson) -> filter_pb2.Filter | None:
+    """Return the message of a filter of what is to be purged, which may be `*` for everything.
+
+    Raises:
+        InvalidFilterError: it is no filter.
+    """
+    return filter_pb2.Filter(json=condition) if condition == "*" else filter_message(condition)
+
+
 def value_message(value: Any, place: str) -> pb.MetadataValue:
     """Return the message of one value.
 

@@ -98,6 +98,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "DeleteSession": Method(Work.WRITE),
         "DeleteSessions": Method(Work.WRITE),
         "UploadDocument": Method(Work.UPLOAD, 3600.0),
+        "PurgeDocuments": Method(Work.WRITE),
         "Reindex": Method(Work.WRITE),
         "Reembed": Method(Work.WRITE),
         "CheckStore": Method(Work.WRITE),

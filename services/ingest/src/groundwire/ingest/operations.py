@@ -1,9 +1,10 @@
-"""The long work on stores, put together from its parts."""
+"""The long work, put together from its parts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
+from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
@@ -21,6 +22,7 @@ from groundwire.ingest.check_search import CheckSearch
 from groundwire.ingest.check_store import CheckStore
 from groundwire.ingest.embed_chunks import EmbedChunks
 from groundwire.ingest.embed_missing import EmbedMissing
+from groundwire.ingest.purge_documents import PurgeDocuments
 from groundwire.ingest.reembed_collection import ReembedCollection
 from groundwire.ingest.reindex_collection import ReindexCollection
 from groundwire.ingest.shared_runs import SharedRuns
@@ -31,11 +33,12 @@ from groundwire.kernel.vector_store import VectorStore
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Long work on stores; `runs` are those that are going on."""
+    """Long work; `runs` are those on stores that are going on."""
 
     reindex: ReindexCollection
     reembed: ReembedCollection
     check: CheckStore
+    purge: PurgeDocuments
     runs: SharedRuns
 
 
@@ -64,6 +67,7 @@ class OperationParts:
             reindex=ReindexCollection(collections, self.vectors, build, runs),
             reembed=ReembedCollection(collections, self.vectors, embed_missing, build, runs, identity),
             check=CheckStore(collections, self._check_catalog(), self._check_collection(collections, build), runs),
+            purge=PurgeDocuments(collections, self.documents, Chunks(self.catalog), self.nudge),
             runs=runs,
         )
 

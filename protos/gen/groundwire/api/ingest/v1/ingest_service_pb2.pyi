@@ -12,6 +12,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import document_format_pb2 as _document_format_pb2
 from groundwire.api.common.v1 import document_pb2 as _document_pb2
+from groundwire.api.common.v1 import filter_pb2 as _filter_pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as _metadata_value_pb2
 from groundwire.api.common.v1 import span_pb2 as _span_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as _collection_pb2
@@ -1227,3 +1228,69 @@ class PutChunksResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PutChunksResponse: _TypeAlias = PutChunksResponse  # noqa: Y015
+
+@_typing.final
+class PurgeDocumentsRequest(_message.Message):
+    """Request of `IngestService.PurgeDocuments`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Required. Name of the collection."""
+    force: _builtins.bool
+    """Optional. Deletes them; unset means that they are counted, and a sample is named."""
+    request_id: _builtins.str
+    """Optional. UUID that makes a retry safe: the same id gets the same operation."""
+    @_builtins.property
+    def filter(self) -> _filter_pb2.Filter:
+        """Required. Which documents: those with a chunk that it matches. Its JSON form `*` matches all; a filter without any
+        condition is INVALID_ARGUMENT, so that nothing is purged by mistake.
+        """
+
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        filter: _filter_pb2.Filter | None = ...,
+        force: _builtins.bool = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "filter", b"filter", "force", b"force", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PurgeDocumentsRequest: _TypeAlias = PurgeDocumentsRequest  # noqa: Y015
+
+@_typing.final
+class PurgeDocumentsResponse(_message.Message):
+    """What became of `IngestService.PurgeDocuments`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PURGE_COUNT_FIELD_NUMBER: _builtins.int
+    PURGE_SAMPLE_FIELD_NUMBER: _builtins.int
+    purge_count: _builtins.int
+    """Documents that were deleted, or without `force` would be."""
+    @_builtins.property
+    def purge_sample(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Without `force`: sources of the first 100 of them, in the order of sources."""
+
+    def __init__(
+        self,
+        *,
+        purge_count: _builtins.int = ...,
+        purge_sample: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["purge_count", b"purge_count", "purge_sample", b"purge_sample"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PurgeDocumentsResponse: _TypeAlias = PurgeDocumentsResponse  # noqa: Y015

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from google.longrunning import operations_pb2 as google_dot_longrunning_dot_operations__pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -83,6 +84,11 @@ class IngestServiceStub:
                 '/groundwire.api.ingest.v1.IngestService/PutChunks',
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksResponse.FromString,
+                _registered_method=True)
+        self.PurgeDocuments = channel.unary_unary(
+                '/groundwire.api.ingest.v1.IngestService/PurgeDocuments',
+                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PurgeDocumentsRequest.SerializeToString,
+                response_deserializer=google_dot_longrunning_dot_operations__pb2.Operation.FromString,
                 _registered_method=True)
 
 
@@ -193,6 +199,20 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PurgeDocuments(self, request, context):
+        """Deletes the documents that a filter matches for good, or counts them. The operation's response is a
+        `PurgeDocumentsResponse`.
+
+        It concerns the documents that were there when it was asked for, also those that were deleted softly, and that match
+        when it comes to them. Each goes as a whole; one that is gone is not found any more, as after `DeleteDocument`.
+        Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
+
+        Errors: INVALID_ARGUMENT with INVALID_FILTER.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_IngestServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -235,6 +255,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.PutChunks,
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksResponse.SerializeToString,
+            ),
+            'PurgeDocuments': grpc.unary_unary_rpc_method_handler(
+                    servicer.PurgeDocuments,
+                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PurgeDocumentsRequest.FromString,
+                    response_serializer=google_dot_longrunning_dot_operations__pb2.Operation.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -463,6 +488,33 @@ class IngestService:
             '/groundwire.api.ingest.v1.IngestService/PutChunks',
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksRequest.SerializeToString,
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PutChunksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PurgeDocuments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.ingest.v1.IngestService/PurgeDocuments',
+            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.PurgeDocumentsRequest.SerializeToString,
+            google_dot_longrunning_dot_operations__pb2.Operation.FromString,
             options,
             channel_credentials,
             insecure,

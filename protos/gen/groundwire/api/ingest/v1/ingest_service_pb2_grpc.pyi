@@ -4,6 +4,7 @@ isort:skip_file
 The service that stores documents."""
 
 from collections import abc as _abc
+from google.longrunning import operations_pb2 as _operations_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as _ingest_service_pb2
 from grpc import aio as _aio
 import abc as _abc_1
@@ -105,6 +106,16 @@ class IngestServiceStub:
     of more than 256 MiB together; DEADLINE_EXCEEDED with STREAM_IDLE when no message comes for 60 seconds;
     RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
     """
+    PurgeDocuments: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.PurgeDocumentsRequest, _operations_pb2.Operation]
+    """Deletes the documents that a filter matches for good, or counts them. The operation's response is a
+    `PurgeDocumentsResponse`.
+
+    It concerns the documents that were there when it was asked for, also those that were deleted softly, and that match
+    when it comes to them. Each goes as a whole; one that is gone is not found any more, as after `DeleteDocument`.
+    Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
+
+    Errors: INVALID_ARGUMENT with INVALID_FILTER.
+    """
 
 @_typing.type_check_only
 class IngestServiceAsyncStub(IngestServiceStub):
@@ -182,6 +193,16 @@ class IngestServiceAsyncStub(IngestServiceStub):
     Errors: those of `IngestDocument`; INVALID_ARGUMENT with DIMENSION_MISMATCH, and with DOCUMENT_TOO_LARGE for parts
     of more than 256 MiB together; DEADLINE_EXCEEDED with STREAM_IDLE when no message comes for 60 seconds;
     RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
+    """
+    PurgeDocuments: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.PurgeDocumentsRequest, _operations_pb2.Operation]  # type: ignore[assignment]
+    """Deletes the documents that a filter matches for good, or counts them. The operation's response is a
+    `PurgeDocumentsResponse`.
+
+    It concerns the documents that were there when it was asked for, also those that were deleted softly, and that match
+    when it comes to them. Each goes as a whole; one that is gone is not found any more, as after `DeleteDocument`.
+    Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
+
+    Errors: INVALID_ARGUMENT with INVALID_FILTER.
     """
 
 class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -305,6 +326,22 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         Errors: those of `IngestDocument`; INVALID_ARGUMENT with DIMENSION_MISMATCH, and with DOCUMENT_TOO_LARGE for parts
         of more than 256 MiB together; DEADLINE_EXCEEDED with STREAM_IDLE when no message comes for 60 seconds;
         RESOURCE_EXHAUSTED with EXHAUSTED when too much is on its way in.
+        """
+
+    @_abc_1.abstractmethod
+    def PurgeDocuments(
+        self,
+        request: _ingest_service_pb2.PurgeDocumentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operations_pb2.Operation, _abc.Awaitable[_operations_pb2.Operation]]:
+        """Deletes the documents that a filter matches for good, or counts them. The operation's response is a
+        `PurgeDocumentsResponse`.
+
+        It concerns the documents that were there when it was asked for, also those that were deleted softly, and that match
+        when it comes to them. Each goes as a whole; one that is gone is not found any more, as after `DeleteDocument`.
+        Cancelled, or cut off for good by an error, it leaves the documents that it has not come to.
+
+        Errors: INVALID_ARGUMENT with INVALID_FILTER.
         """
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -257,7 +257,7 @@ class OperationMetadata(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     END_TIME_FIELD_NUMBER: _builtins.int
     method: _builtins.str
-    """Call that began it: `Reindex`, `Reembed` or `CheckStore`."""
+    """Call that began it, such as `Reindex`."""
     collection: _builtins.str
     """Name of the collection; empty when it concerns all."""
     cancel_requested: _builtins.bool

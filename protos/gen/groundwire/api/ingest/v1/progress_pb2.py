@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwire/api/ingest/v1/progress.proto\x12\x18groundwire.api.ingest.v1\"k\n\x08Progress\x12\x36\n\x05stage\x18\x01 \x01(\x0e\x32\'.groundwire.api.ingest.v1.ProgressStage\x12\x12\n\ndone_count\x18\x02 \x01(\x03\x12\x13\n\x0btotal_count\x18\x03 \x01(\x03*\xfa\x01\n\rProgressStage\x12\x1e\n\x1aPROGRESS_STAGE_UNSPECIFIED\x10\x00\x12\x1c\n\x18PROGRESS_STAGE_RECEIVING\x10\x01\x12\x1a\n\x16PROGRESS_STAGE_PARSING\x10\x02\x12\x1b\n\x17PROGRESS_STAGE_CHUNKING\x10\x03\x12\x1c\n\x18PROGRESS_STAGE_EMBEDDING\x10\x04\x12\x1a\n\x16PROGRESS_STAGE_WRITING\x10\x05\x12\x1b\n\x17PROGRESS_STAGE_INDEXING\x10\x06\x12\x1b\n\x17PROGRESS_STAGE_CHECKING\x10\x07\x42]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'groundwire/api/ingest/v1/progress.proto\x12\x18groundwire.api.ingest.v1\"k\n\x08Progress\x12\x36\n\x05stage\x18\x01 \x01(\x0e\x32\'.groundwire.api.ingest.v1.ProgressStage\x12\x12\n\ndone_count\x18\x02 \x01(\x03\x12\x13\n\x0btotal_count\x18\x03 \x01(\x03*\x97\x02\n\rProgressStage\x12\x1e\n\x1aPROGRESS_STAGE_UNSPECIFIED\x10\x00\x12\x1c\n\x18PROGRESS_STAGE_RECEIVING\x10\x01\x12\x1a\n\x16PROGRESS_STAGE_PARSING\x10\x02\x12\x1b\n\x17PROGRESS_STAGE_CHUNKING\x10\x03\x12\x1c\n\x18PROGRESS_STAGE_EMBEDDING\x10\x04\x12\x1a\n\x16PROGRESS_STAGE_WRITING\x10\x05\x12\x1b\n\x17PROGRESS_STAGE_INDEXING\x10\x06\x12\x1b\n\x17PROGRESS_STAGE_CHECKING\x10\x07\x12\x1b\n\x17PROGRESS_STAGE_DELETING\x10\x08\x42]\n\x1bio.groundwire.api.ingest.v1P\x01Z!groundwire/api/ingest/v1;ingestv1\xaa\x02\x18Groundwire.Api.Ingest.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,7 +33,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\033io.groundwire.api.ingest.v1P\001Z!groundwire/api/ingest/v1;ingestv1\252\002\030Groundwire.Api.Ingest.V1'
   _globals['_PROGRESSSTAGE']._serialized_start=179
-  _globals['_PROGRESSSTAGE']._serialized_end=429
+  _globals['_PROGRESSSTAGE']._serialized_end=458
   _globals['_PROGRESS']._serialized_start=69
   _globals['_PROGRESS']._serialized_end=176
 # @@protoc_insertion_point(module_scope)

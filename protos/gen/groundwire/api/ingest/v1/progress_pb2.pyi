@@ -39,6 +39,8 @@ class _ProgressStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Progres
     """Building an index."""
     PROGRESS_STAGE_CHECKING: _ProgressStage.ValueType  # 7
     """Comparing stores."""
+    PROGRESS_STAGE_DELETING: _ProgressStage.ValueType  # 8
+    """Deleting documents."""
 
 class ProgressStage(_ProgressStage, metaclass=_ProgressStageEnumTypeWrapper):
     """Stages of long calls."""
@@ -59,6 +61,8 @@ PROGRESS_STAGE_INDEXING: ProgressStage.ValueType  # 6
 """Building an index."""
 PROGRESS_STAGE_CHECKING: ProgressStage.ValueType  # 7
 """Comparing stores."""
+PROGRESS_STAGE_DELETING: ProgressStage.ValueType  # 8
+"""Deleting documents."""
 Global___ProgressStage: _TypeAlias = ProgressStage  # noqa: Y015
 
 @_typing.final
@@ -75,7 +79,7 @@ class Progress(_message.Message):
     done_count: _builtins.int
     """Units done in this stage."""
     total_count: _builtins.int
-    """Units of this stage; 0 while unknown. Bytes when receiving, else chunks, records or
+    """Units of this stage; 0 while unknown. Bytes when receiving, documents when deleting, else chunks, records or
     findings.
     """
     def __init__(

@@ -28,6 +28,7 @@ from groundwire.ingest.servicer import CollectionServicer, IngestServicer, Maint
 from groundwire.ingest.servicer.calls import Calls, UseCases
 from groundwire.ingest.servicer.chunk_stream import ChunkStream
 from groundwire.ingest.servicer.collection_calls import CollectionCalls, CollectionUseCases
+from groundwire.ingest.servicer.long_work import LongCalls, LongWork
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
 from groundwire.ingest.servicer.upload_stream import UploadStream
@@ -72,6 +73,7 @@ class IngestService:
     parser: ParserPool
     pools: Pools
     operations: OperationCalls
+    long_calls: LongCalls
     index_recovery: IndexRecovery
 
     def services(self) -> list[Service]:
@@ -106,6 +108,7 @@ class IngestService:
     def close(self) -> None:
         """End the parser process and the threads; a document that is being ingested fails."""
         self.operations.close()
+        self.long_calls.use.runs.close()
         self.parser.close()
         self.pools.close()
         self.housekeeping.close()
@@ -137,16 +140,18 @@ def build(
 
     ingest = ingest_document(base, parser, after_write)
     pools = Pools.beside(workers, settings.concurrent_documents)
+    long_work = _operations(base, housekeeping)
     operations = OperationCalls(
-        _operations(base, housekeeping), StoredOperations(catalog, base.clock), base.remember, _OPERATIONS_AT_A_TIME
+        LongWork(long_work).by_method(), StoredOperations(catalog, base.clock), base.remember, _OPERATIONS_AT_A_TIME
     )
+    long_calls = LongCalls(long_work, operations)
     changes = _changes(base, ingest, housekeeping)
     key = load_key(base.folder / PAGE_TOKEN_KEY_FILE)
-    servicer = _servicer(base, ingest, receive, changes, pools, key)
+    servicer = _servicer(base, ingest, receive, changes, long_calls, pools, key)
     return IngestService(
         servicer,
         CollectionServicer(_collection_calls(base, changes, PageTokens(key)), pools),
-        MaintenanceServicer(operations, housekeeping, base.deletions, pools),
+        MaintenanceServicer(long_calls, housekeeping, base.deletions, pools),
         OperationsServicer(operations, pools, PageTokens(key)),
         servicer.calls.use,
         housekeeping,
@@ -154,6 +159,7 @@ def build(
         parser,
         pools,
         operations,
+        long_calls,
         index_recovery,
     )
 
@@ -163,6 +169,7 @@ def _servicer(
     ingest: IngestDocument,
     receive: ReceiveUpload,
     changes: Changes,
+    long_calls: LongCalls,
     pools: Pools,
     key: bytes,
 ) -> IngestServicer:
@@ -172,6 +179,7 @@ def _servicer(
         calls,
         UploadStream(ingest, base.remember, receive, pools, write_tokens),
         ChunkStream(calls, receive.staging, pools, receive.quota_bytes),
+        long_calls,
         pools,
     )
 

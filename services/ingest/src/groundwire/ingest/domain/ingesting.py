@@ -28,7 +28,7 @@ class IngestOutcome(StrEnum):
 
 
 class Stage(StrEnum):
-    """Stages of an ingest and of long work on stores, in their order."""
+    """Stages of an ingest and of long work, in their order."""
 
     RECEIVING = "RECEIVING"
     PARSING = "PARSING"
@@ -37,11 +37,12 @@ class Stage(StrEnum):
     WRITING = "WRITING"
     INDEXING = "INDEXING"
     CHECKING = "CHECKING"
+    DELETING = "DELETING"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stage is; counts bytes when receiving, documents when parsing, else chunks."""
+    """How far a stage is; counts bytes when receiving, documents when parsing and deleting, else chunks."""
 
     stage: Stage
     done: int

@@ -1,4 +1,4 @@
-"""What long work on a collection returns."""
+"""What long work returns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +16,14 @@ class IndexBuilt:
     vectors: int
     embedded: int
     identity: EmbeddingIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """How many documents were deleted; where they were only counted, with the sources of the first ones."""
+
+    documents: int
+    sample: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

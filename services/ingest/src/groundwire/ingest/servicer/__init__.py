@@ -22,6 +22,7 @@ from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.chunk_stream import ChunkStream
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
+from groundwire.ingest.servicer.long_work import LongCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
 from groundwire.ingest.servicer.upload_stream import UploadStream
@@ -46,6 +47,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     calls: Calls
     upload: UploadStream
     chunks: ChunkStream
+    long_calls: LongCalls
     pools: Pools
 
     async def IngestDocument(self, request: pb.IngestDocumentRequest, context: Any) -> pb.IngestDocumentResponse:
@@ -71,6 +73,10 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
         """Receive the chunks of a document and store it with them."""
         current = request_context.current()
         return await self.chunks(request_iterator, current.tenant, current.budget)
+
+    async def PurgeDocuments(self, request: pb.PurgeDocumentsRequest, context: Any) -> operations_pb2.Operation:
+        """Begin to delete documents, or to count them."""
+        return await self.pools.change(self.long_calls.purge_documents, request)
 
     async def DeleteDocument(self, request: pb.DeleteDocumentRequest, context: Any) -> pb.DeleteDocumentResponse:
         """Delete a document."""
@@ -135,7 +141,7 @@ class CollectionServicer(collections_grpc.CollectionServiceServicer):
 class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
     """Begins long work, and says what goes on behind the calls."""
 
-    calls: OperationCalls
+    calls: LongCalls
     housekeeping: Housekeeping
     deletions: Deletions
     pools: Pools
@@ -150,7 +156,7 @@ class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
 
     async def CheckStore(self, request: maintenance_pb.CheckStoreRequest, context: Any) -> operations_pb2.Operation:
         """Begin to compare the stores with the catalog."""
-        return await self.pools.change(self.calls.check, request)
+        return await self.pools.change(self.calls.check_store, request)
 
     async def GetHousekeeping(
         self, request: maintenance_pb.GetHousekeepingRequest, context: Any
@@ -190,8 +196,8 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):  # type: ignor
         current, size = request_context.current(), page_size(request.page_size)
         position = self.tokens.read(request.page_token, tenant=current.tenant, request=request)
         before = None if position is None else int(position[0])
-        found, more = await self.pools.reads.run(current.budget, self.calls.page, before, size)
-        token = self.tokens.next_token(None if more is None else (more,), tenant=current.tenant, request=request)
+        entries, more = await self.pools.reads.run(current.budget, self.calls.page, before, size)
+        found, token = self.tokens.fill(entries, more, tenant=current.tenant, request=request)
         return operations_pb2.ListOperationsResponse(operations=found, next_page_token=token)
 
     async def CancelOperation(self, request: operations_pb2.CancelOperationRequest, context: Any) -> empty_pb2.Empty:

@@ -1,39 +1,30 @@
-"""Long work on stores as operations: begun by a call, done in threads of their own, watched by whoever likes."""
+"""Long work as operations: begun by a call, done in threads of their own, watched by whoever likes."""
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import structlog
 from google.longrunning import operations_pb2
 from google.protobuf.message import Message
 
-from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog import operations as stored
 from groundwire.catalog.generations import Receipt
-from groundwire.ingest.domain.ingesting import Progress
-from groundwire.ingest.domain.operating import CheckEvent
-from groundwire.ingest.operations import Operations
+from groundwire.ingest.domain.ingesting import Progress, Report
 from groundwire.ingest.remember_request import RememberRequest
-from groundwire.ingest.wire.operations import (
-    MAX_FINDINGS,
-    operation_id_of,
-    operation_name,
-    to_index_build_result,
-    to_operation,
-    to_report_message,
-)
+from groundwire.ingest.wire.operations import operation_id_of, operation_name, to_operation
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, GroundwireError, InternalError
-from groundwire.kernel.identifiers import parse_collection_name
-from groundwire.kernel.store_findings import StoreFinding
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
+from groundwire.rpc.pagination import Position
 from groundwire.rpc.request_keys import request_key
 
-_STOP_LIMIT_S = 10.0
+Work: TypeAlias = Callable[[stored.Operation, Budget, Report], Message]
+"""Does what an operation is for, telling how far it is, and returns its response; can be done again from the start."""
 
 _log = structlog.get_logger(__name__)
 
@@ -48,12 +39,12 @@ class _Run:
 
 
 class OperationCalls:
-    """Begins, watches and ends operations. Operations beyond `at_a_time` wait for their turn."""
+    """Begins, watches and ends operations; `work` is what each method does. Beyond `at_a_time` they wait."""
 
     def __init__(
-        self, use: Operations, operations: stored.Operations, remember: RememberRequest, at_a_time: int
+        self, work: Mapping[str, Work], operations: stored.Operations, remember: RememberRequest, at_a_time: int
     ) -> None:
-        self.use = use
+        self._work = work
         self._operations = operations
         self._remember = remember
         # Threads of a pool have no context of a call, so the work has no deadline but its own.
@@ -75,20 +66,28 @@ class OperationCalls:
             runs = list(self._runs.values())
         for run in runs:
             run.budget.cancel()
-        self.use.runs.close()
         self._pool.shutdown(cancel_futures=True)
 
-    def reindex(self, request: pb.ReindexRequest) -> operations_pb2.Operation:
-        """Begin to build the indexes of a collection anew."""
-        return self._begin("Reindex", request)
+    def begin(self, request: Message, collection: str, prepare: Callable[[str], Message]) -> operations_pb2.Operation:
+        """Begin what a request asks for; the same request id gets the same operation.
 
-    def reembed(self, request: pb.ReembedRequest) -> operations_pb2.Operation:
-        """Begin to embed a collection anew."""
-        return self._begin("Reembed", request)
+        `prepare` gets the id of a new operation, refuses what cannot begin, and returns what is stored of the request.
+        """
+        tenant, method = request_context.current().tenant, request.DESCRIPTOR.name.removesuffix("Request")
+        begun: list[stored.Operation] = []
 
-    def check(self, request: pb.CheckStoreRequest) -> operations_pb2.Operation:
-        """Begin to compare the stores with the catalog."""
-        return self._begin("CheckStore", request)
+        def work(receipt: Callable[[stored.Operation], Receipt] | None) -> stored.Operation:
+            operation_id = str(uuid.uuid4())
+            body = prepare(operation_id).SerializeToString(deterministic=True)
+            begun.append(self._operations.begin(tenant, operation_id, method, collection, body, receipt))
+            return begun[-1]
+
+        name = self._remember(
+            tenant, request_key(method, request), work, lambda made: operation_name(made).encode()
+        ).decode()
+        for operation in begun:
+            self._submit(operation)
+        return self.get(name)
 
     def get(self, name: str) -> operations_pb2.Operation:
         """Return an operation as it is now.
@@ -98,11 +97,15 @@ class OperationCalls:
         """
         return self._message(self._operations.get(request_context.current().tenant, operation_id_of(name)))
 
-    def page(self, before: int | None, limit: int) -> tuple[list[operations_pb2.Operation], int | None]:
-        """Return a page of operations, newest first, and where the next page begins, None on the last."""
+    def page(
+        self, before: int | None, limit: int
+    ) -> tuple[list[tuple[operations_pb2.Operation, Position]], Position | None]:
+        """Return a page of operations with their positions, newest first, and where the next one begins, if any."""
         found = self._operations.page(request_context.current().tenant, before, limit + 1)
-        more = found[limit - 1].place if len(found) > limit else None
-        return [self._message(operation) for operation in found[:limit]], more
+        entries: list[tuple[operations_pb2.Operation, Position]] = [
+            (self._message(operation), (operation.place,)) for operation in found[:limit]
+        ]
+        return entries, entries[-1][1] if len(found) > limit else None
 
     def cancel(self, name: str) -> None:
         """Tell an operation to stop; one that has ended stays as it is."""
@@ -121,26 +124,6 @@ class OperationCalls:
         """Return what is done when an operation has ended, None when it does not go on; asks no store."""
         run = self._runs.get(operation_id_of(name))
         return None if run is None else run.ended
-
-    def _begin(
-        self, method: str, request: pb.ReindexRequest | pb.ReembedRequest | pb.CheckStoreRequest
-    ) -> operations_pb2.Operation:
-        tenant = request_context.current().tenant
-        if request.collection or method != "CheckStore":
-            self.use.check.collections.get(tenant, parse_collection_name(request.collection))
-        begun: list[stored.Operation] = []
-
-        def work(receipt: Callable[[stored.Operation], Receipt] | None) -> stored.Operation:
-            operation_id, body = str(uuid.uuid4()), request.SerializeToString(deterministic=True)
-            begun.append(self._operations.begin(tenant, operation_id, method, request.collection, body, receipt))
-            return begun[-1]
-
-        name = self._remember(
-            tenant, request_key(method, request), work, lambda made: operation_name(made).encode()
-        ).decode()
-        for operation in begun:
-            self._submit(operation)
-        return self.get(name)
 
     def _message(self, operation: stored.Operation) -> operations_pb2.Operation:
         run = self._runs.get(operation.operation_id)
@@ -180,26 +163,11 @@ class OperationCalls:
             CallCancelledError: it was cancelled, or the process is closing.
             GroundwireError: whatever the work raises.
         """
-        tenant, name = operation.tenant, operation.collection
         if operation.cancel_requested:
             raise CallCancelledError("the operation was cancelled")
+        run.budget.check()
 
         def note(progress: Progress) -> None:
             run.progress = progress
 
-        match operation.method:
-            case "Reindex":
-                return to_index_build_result(self.use.reindex(tenant, name, run.budget, note))
-            case "Reembed":
-                return to_index_build_result(self.use.reembed(tenant, name, run.budget, note))
-            case _:
-                findings: list[StoreFinding] = []
-
-                def hear(event: CheckEvent) -> None:
-                    if isinstance(event, Progress):
-                        run.progress = event
-                    elif len(findings) < MAX_FINDINGS:
-                        findings.append(event)
-
-                repair = pb.CheckStoreRequest.FromString(operation.request).repair
-                return to_report_message(self.use.check(tenant, name, run.budget, hear, repair=repair), findings)
+        return self._work[operation.method](operation, run.budget, note)

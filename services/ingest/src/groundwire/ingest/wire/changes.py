@@ -1,4 +1,4 @@
-"""Check and translate what is to be changed on documents and chunks."""
+"""Check and translate what is to be changed on documents and chunks, and what is to be purged."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,6 +6,8 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.field_changes import ChunkChange, DocumentChange, MetadataChange
 from groundwire.ingest.wire.fields import parse_fields, parse_metadata, parse_tags
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.filters import Filter, leaves
+from groundwire.rpc.filter_messages import parse_filter_message
 
 _ALL = "*"
 _FIELDS = "fields"
@@ -46,6 +48,20 @@ def parse_chunk_change(request: pb.UpdateChunkRequest) -> ChunkChange:
     _refuse_unknown(mask, {_ALL, "tags"})
     tags = parse_tags(given, "chunk.tags") if mask or given else None
     return ChunkChange(tags, _metadata_change(request, tags is not None))
+
+
+def parse_purge_filter(request: pb.PurgeDocumentsRequest) -> Filter | None:
+    """Return which documents are to be purged, None for all.
+
+    Raises:
+        InvalidRequestError: there is no filter, or it has no condition, which would match everything.
+    """
+    if request.filter.json == _ALL:
+        return None
+    where = parse_filter_message(request.filter) if request.HasField("filter") else None
+    if where is None or not any(leaves(where)):
+        raise InvalidRequestError.of("filter", f"must have a condition; its JSON form {_ALL!r} matches all documents")
+    return where
 
 
 def _refuse_unknown(mask: Sequence[str], known: Collection[str]) -> None:

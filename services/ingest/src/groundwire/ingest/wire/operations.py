@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from google.longrunning import operations_pb2
 
 from groundwire.api.common.v1 import error_reason_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operation
 from groundwire.ingest.domain.ingesting import Progress
-from groundwire.ingest.domain.operating import IndexBuilt, StoreReport
+from groundwire.ingest.domain.operating import IndexBuilt, Purged, StoreReport
 from groundwire.ingest.housekeeping import Failure, JobFigures
 from groundwire.ingest.wire.responses import to_progress
 from groundwire.kernel.errors import InvalidRequestError
@@ -65,6 +66,11 @@ def to_index_build_result(built: IndexBuilt) -> pb.IndexBuildResult:
         embedded_count=built.embedded,
         embedding=to_identity_message(built.identity),
     )
+
+
+def to_purge_response(purged: Purged) -> ingest_service_pb2.PurgeDocumentsResponse:
+    """Return the message of what a purge deleted or counted."""
+    return ingest_service_pb2.PurgeDocumentsResponse(purge_count=purged.documents, purge_sample=purged.sample)
 
 
 def to_finding_message(finding: StoreFinding) -> pb.StoreFinding:

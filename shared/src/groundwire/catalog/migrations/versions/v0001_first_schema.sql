@@ -142,6 +142,7 @@ CREATE TABLE operations (
     collection TEXT NOT NULL,
     request BLOB NOT NULL,
     cancel_requested INTEGER DEFAULT 0 NOT NULL,
+    done_count INTEGER DEFAULT 0 NOT NULL,
     outcome BLOB,
     create_time INTEGER NOT NULL,
     end_time INTEGER,

@@ -1,0 +1,117 @@
+"""The calls that begin long work, and what their operations do: message in, message out, blocking."""
+
+from dataclasses import dataclass
+
+from google.longrunning import operations_pb2
+from google.protobuf.message import Message
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
+from groundwire.catalog.operations import Operation
+from groundwire.ingest.domain.ingesting import Progress, Report
+from groundwire.ingest.domain.operating import CheckEvent
+from groundwire.ingest.operations import Operations
+from groundwire.ingest.purge_documents import Purge
+from groundwire.ingest.servicer.operation_calls import OperationCalls, Work
+from groundwire.ingest.wire.changes import parse_purge_filter
+from groundwire.ingest.wire.operations import (
+    MAX_FINDINGS,
+    to_index_build_result,
+    to_purge_response,
+    to_report_message,
+)
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.store_findings import StoreFinding
+from groundwire.rpc import request_context
+
+
+@dataclass(frozen=True, slots=True)
+class LongWork:
+    """What operations do, by the name of the call that began them."""
+
+    use: Operations
+
+    def by_method(self) -> dict[str, Work]:
+        """Return what each method does."""
+        return {
+            "Reindex": self._reindex,
+            "Reembed": self._reembed,
+            "CheckStore": self._check_store,
+            "PurgeDocuments": self._purge_documents,
+        }
+
+    def _reindex(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:
+        return to_index_build_result(self.use.reindex(operation.tenant, operation.collection, budget, report))
+
+    def _reembed(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:
+        return to_index_build_result(self.use.reembed(operation.tenant, operation.collection, budget, report))
+
+    def _check_store(self, operation: Operation, budget: Budget, report: Report) -> pb.StoreReport:
+        findings: list[StoreFinding] = []
+
+        def hear(event: CheckEvent) -> None:
+            if isinstance(event, Progress):
+                report(event)
+            elif len(findings) < MAX_FINDINGS:
+                findings.append(event)
+
+        repair = pb.CheckStoreRequest.FromString(operation.request).repair
+        checked = self.use.check(operation.tenant, operation.collection, budget, hear, repair=repair)
+        return to_report_message(checked, findings)
+
+    def _purge_documents(
+        self, operation: Operation, budget: Budget, report: Report
+    ) -> ingest_pb.PurgeDocumentsResponse:
+        request = ingest_pb.PurgeDocumentsRequest.FromString(operation.request)
+        purge = Purge(
+            operation.tenant,
+            operation.collection,
+            parse_purge_filter(request),
+            operation.operation_id,
+            operation.create_time,
+            operation.done_count,
+        )
+        return to_purge_response(
+            self.use.purge(purge, budget, report) if request.force else self.use.purge.count(purge)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LongCalls:
+    """Checks requests for long work and begins it."""
+
+    use: Operations
+    operations: OperationCalls
+
+    def reindex(self, request: pb.ReindexRequest) -> operations_pb2.Operation:
+        """Begin to build the indexes of a collection anew."""
+        return self._begin(request, parse_collection_name(request.collection))
+
+    def reembed(self, request: pb.ReembedRequest) -> operations_pb2.Operation:
+        """Begin to embed a collection anew."""
+        return self._begin(request, parse_collection_name(request.collection))
+
+    def check_store(self, request: pb.CheckStoreRequest) -> operations_pb2.Operation:
+        """Begin to compare the stores with the catalog."""
+        return self._begin(request, parse_collection_name(request.collection) if request.collection else "")
+
+    def purge_documents(self, request: ingest_pb.PurgeDocumentsRequest) -> operations_pb2.Operation:
+        """Begin to delete the documents that a filter matches, or to count them."""
+        collection, where = parse_collection_name(request.collection), parse_purge_filter(request)
+
+        def checked(_operation_id: str) -> ingest_pb.PurgeDocumentsRequest:
+            self.use.purge.check(request_context.current().tenant, collection, where)
+            return request
+
+        return self.operations.begin(request, collection, checked)
+
+    def _begin(
+        self, request: pb.ReindexRequest | pb.ReembedRequest | pb.CheckStoreRequest, collection: str
+    ) -> operations_pb2.Operation:
+        def checked(_operation_id: str) -> Message:
+            if collection:
+                self.use.check.collections.get(request_context.current().tenant, collection)
+            return request
+
+        return self.operations.begin(request, collection, checked)
