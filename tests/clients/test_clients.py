@@ -112,7 +112,7 @@ def test_a_client_does_the_main_job(make: Callable[[Path], list[str]], server: S
 @pytest.mark.parametrize("language", SOURCES)
 def test_a_client_is_short(language: str) -> None:
     lines = SOURCES[language].read_text(encoding="utf-8").splitlines()
-    assert 0 < len([line for line in lines if re.fullmatch(r"\s*(//.*)?", line) is None]) < 80
+    assert 0 < len(lines) < 80
 
 
 @pytest.mark.parametrize("language", SOURCES)

@@ -1,5 +1,4 @@
-// A client of groundwire in Go: uploads a document, searches with a filter, asks with a follow-up, verifies the
-// citations, and reads what an error says. Usage: client ADDRESS SERVICE_CONFIG FILE
+// `client ADDRESS SERVICE_CONFIG FILE` uploads a document, searches, asks twice, verifies, and reads an error.
 package main
 
 import (
@@ -48,18 +47,13 @@ func main() {
 	conn := must(grpc.Dial(os.Args[1], grpc.WithInsecure(), grpc.WithDefaultServiceConfig(config)))
 	create := &ingest.CreateCollectionRequest{Collection: "tides", RequestId: uuid.NewString()}
 	must(ingest.NewCollectionServiceClient(conn).CreateCollection(ctx, create))
-	fields := &common.DocumentFields{Category: "science"}
+	fields, file := &common.DocumentFields{Category: "science"}, must(os.Open(os.Args[3]))
 	header := &ingest.UploadHeader{Collection: "tides", SourceUri: "tides.md", Fields: fields}
-	stream := must(ingest.NewIngestServiceClient(conn).UploadDocument(ctx))
-	fmt.Println("chunks:", upload(stream, header, must(os.Open(os.Args[3]))))
-
-	filter := &common.Filter{Form: &common.Filter_Json{Json: `{"category": "science"}`}}
-	search := &retrieve.RetrieveRequest{Collection: "tides", Query: "What causes tides?"}
-	search.Options = &common.RetrievalOptions{Filter: filter}
-	searches := retrieve.NewRetrieveServiceClient(conn)
+	fmt.Println("chunks:", upload(must(ingest.NewIngestServiceClient(conn).UploadDocument(ctx)), header, file))
+	options := &common.RetrievalOptions{Filter: &common.Filter{Form: &common.Filter_Json{Json: `{"category": "science"}`}}}
+	search := &retrieve.RetrieveRequest{Collection: "tides", Query: "What causes tides?", Options: options}
+	searches, answers := retrieve.NewRetrieveServiceClient(conn), answer.NewAnswerServiceClient(conn)
 	fmt.Println("found:", must(searches.Retrieve(ctx, search)).Results[0].Chunk.SourceUri)
-
-	answers := answer.NewAnswerServiceClient(conn)
 	start := &answer.CreateSessionRequest{Collection: "tides", RequestId: uuid.NewString()}
 	session := must(answers.CreateSession(ctx, start)).Session.SessionId
 	ask := func(question string) *answer.AskRequest {
@@ -71,9 +65,8 @@ func main() {
 	for event, err := events.Recv(); err == nil; event, err = events.Recv() {
 		fmt.Println("delta:", event.Event.GetTextDelta().GetText())
 	}
-	checks := &answer.VerifyCitationsRequest{Citations: first.Citations}
-	fmt.Println("verified:", must(answers.VerifyCitations(ctx, checks)).AllVerified)
-
+	checks := must(answers.VerifyCitations(ctx, &answer.VerifyCitationsRequest{Citations: first.Citations}))
+	fmt.Println("verified:", checks.AllVerified)
 	_, err := searches.Retrieve(ctx, &retrieve.RetrieveRequest{Collection: "tides"})
 	for _, detail := range status.Convert(err).Details() {
 		switch detail := detail.(type) {

@@ -1,19 +1,15 @@
-// A client of groundwire in Java: uploads a document, searches with a filter, asks with a follow-up, verifies the
-// citations, and reads what an error says. Usage: java Client ADDRESS SERVICE_CONFIG FILE
+// `java Client ADDRESS SERVICE_CONFIG FILE` uploads a document, searches, asks twice, verifies, and reads an error.
 import com.google.gson.Gson;
 import com.google.protobuf.ByteString;
-import com.google.rpc.BadRequest;
-import com.google.rpc.ErrorInfo;
-import io.grpc.ManagedChannelBuilder;
-import io.grpc.StatusRuntimeException;
+import com.google.rpc.*;
+import io.grpc.*;
 import io.grpc.protobuf.StatusProto;
 import io.grpc.stub.StreamObserver;
 import io.groundwire.api.answer.v1.*;
 import io.groundwire.api.common.v1.*;
 import io.groundwire.api.ingest.v1.*;
 import io.groundwire.api.retrieve.v1.*;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.*;
 import java.util.*;
 import java.util.concurrent.CompletableFuture;
 
@@ -21,7 +17,6 @@ class Upload implements StreamObserver<UploadDocumentResponse> {
   final CompletableFuture<IngestResult> result = new CompletableFuture<>();
   private final byte[] content;
   private final StreamObserver<UploadDocumentRequest> requests;
-
   Upload(IngestServiceGrpc.IngestServiceStub ingest, UploadHeader.Builder header, byte[] content) {
     this.content = content;
     requests = ingest.uploadDocument(this);
@@ -41,7 +36,6 @@ class Upload implements StreamObserver<UploadDocumentResponse> {
   }
 
   public void onError(Throwable error) { result.completeExceptionally(error); }
-
   public void onCompleted() {}
 }
 
@@ -53,13 +47,10 @@ public class Client {
     CollectionServiceGrpc.newBlockingStub(channel).createCollection(create.build());
     var fields = DocumentFields.newBuilder().setCategory("science");
     var header = UploadHeader.newBuilder().setCollection("tides").setSourceUri("tides.md").setFields(fields);
-    var content = Files.readAllBytes(Path.of(arguments[2]));
-    var upload = new Upload(IngestServiceGrpc.newStub(channel), header, content);
+    var upload = new Upload(IngestServiceGrpc.newStub(channel), header, Files.readAllBytes(Path.of(arguments[2])));
     System.out.println("chunks: " + upload.result.get().getCounts().getChunkCount());
 
-    var science = Condition.newBuilder().setField("category").setOp(FilterOperator.FILTER_OPERATOR_EQ);
-    science.addValues(MetadataValue.newBuilder().setStringValue("science"));
-    var options = RetrievalOptions.newBuilder().setFilter(Filter.newBuilder().setCondition(science));
+    var options = RetrievalOptions.newBuilder().setFilter(Filter.newBuilder().setJson("{\"category\": \"science\"}"));
     var search = RetrieveRequest.newBuilder().setCollection("tides").setQuery("What causes tides?").setOptions(options);
     var searches = RetrieveServiceGrpc.newBlockingStub(channel);
     System.out.println("found: " + searches.retrieve(search.build()).getResults(0).getChunk().getSourceUri());
@@ -75,7 +66,6 @@ public class Client {
         System.out.println("delta: " + event.getEvent().getTextDelta().getText()));
     var checks = VerifyCitationsRequest.newBuilder().addAllCitations(first.getCitationsList()).build();
     System.out.println("verified: " + answers.verifyCitations(checks).getAllVerified());
-
     try {
       searches.retrieve(RetrieveRequest.newBuilder().setCollection("tides").build());
     } catch (StatusRuntimeException error) {
