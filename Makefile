@@ -23,7 +23,7 @@ DELIVERED ?= \
 	R12 R26
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-slow test-faults test-limits test-clients requirements check format protos wheel-test clean
+.PHONY: help demo serve test test-fast test-slow test-faults test-limits test-clients requirements check format protos release-contract wheel-test clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -77,6 +77,9 @@ format: $(STAMP) ## Format the code and repair what the linter can
 
 protos: $(STAMP) ## Generate Python stubs, descriptor set and service configs from the protos
 	$(BIN)/python scripts/generate_protos.py
+
+release-contract: $(STAMP) ## Keep the contract as that of the version being released, for make check to compare with
+	$(BIN)/python scripts/check_breaking.py --release
 
 wheel-test: $(STAMP) ## Build the wheel and run the tests against it, without the sources
 	$(BIN)/python scripts/test_wheel.py

@@ -1,70 +1,91 @@
-"""Compare the contract with that of the last release, and refuse what breaks clients of it.
+"""Check that the contract breaks no clients of the last release, or keep the contract of a release.
 
-usage: python scripts/check_breaking.py
+usage: python scripts/check_breaking.py [--release]
 
-The last release is the nearest tag `v*` in the history. The rules are those of `breaking` in protos/buf.yaml. Before
-the first release, in a clone without tags and outside a repository there is nothing to compare with: that is said, and
-the exit status is 0. It is 1 when something breaks; buf prints what.
+`--release` writes what the contract is now to protos/released/vX.Y.Z.binpb, X.Y.Z being the version in pyproject.toml,
+in place of that of the release before. The file is committed, so that every clone compares with it, with or without
+tags. The rules are those of `breaking` in protos/buf.yaml. The exit status is 1 when something breaks, buf prints what;
+and when CHANGELOG.md names a release that has no file. Before the first release there is nothing to compare with: that
+is said, and the exit status is 0.
 """
 
-import io
+import argparse
+import re
 import subprocess
 import sys
 import sysconfig
-import tarfile
-import tempfile
+import tomllib
 from pathlib import Path
 
 BUF = Path(sysconfig.get_path("scripts")) / "buf"
+FOUND_BREAKING = 100
+
+
+def kept_contract(repository: Path) -> Path | None:
+    """Return the file of the last release, or None before the first one.
+
+    Raises:
+        ValueError: there are several.
+    """
+    files = sorted((repository / "protos" / "released").glob("v*.binpb"))
+    if len(files) > 1:
+        raise ValueError(f"{', '.join(file.name for file in files)}: only the last release is kept")
+    return files[0] if files else None
 
 
 def last_release(repository: Path) -> str | None:
-    """Return the nearest tag `v*` that the current commit descends from, or None without any."""
-    described = subprocess.run(
-        ["git", "describe", "--tags", "--abbrev=0", "--match=v*"],  # noqa: S607 - the git of the developer
-        cwd=repository,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return described.stdout.strip() if described.returncode == 0 else None
+    """Return the newest release of the changelog, such as `v1.2.3`, or None before the first one."""
+    changelog = repository / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8") if changelog.exists() else ""
+    heading = re.search(r"^## \[?v?(\d+\.\d+\.\d+)", text, re.MULTILINE)
+    return f"v{heading[1]}" if heading else None
 
 
-def breaks(repository: Path, release: str) -> bool:
-    """Compare the protos of the working tree with those of a tag; buf prints every finding.
+def keep_contract(repository: Path) -> Path:
+    """Write the contract as it is now as that of the version that is being released; return the file."""
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    before = kept_contract(repository)
+    kept = repository / "protos" / "released" / f"v{project['version']}.binpb"
+    kept.parent.mkdir(exist_ok=True)
+    command = [str(BUF), "build", "protos", "--exclude-source-info", "--output", str(kept)]
+    subprocess.run(command, cwd=repository, check=True)  # noqa: S603 - our own command
+    if before is not None and before != kept:
+        before.unlink()
+    return kept
+
+
+def breaks(repository: Path, kept: Path) -> bool:
+    """Compare the protos of the working tree with those of a release; buf prints every finding.
 
     Raises:
-        subprocess.CalledProcessError: the tag has no protos, or buf could not compare.
+        subprocess.CalledProcessError: buf could not compare.
     """
-    # Not `--against .git#tag=…`: buf cannot clone from a worktree, whose .git is a file.
-    archive = subprocess.run(  # noqa: S603 - the tag is one of git's own
-        ["git", "archive", "--format=tar", release, "protos"],  # noqa: S607 - the git of the developer
-        cwd=repository,
-        capture_output=True,
-        check=True,
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-            tar.extractall(folder, filter="data")
-        command = [str(BUF), "breaking", "protos", "--against", str(Path(folder) / "protos")]
-        compared = subprocess.run(command, cwd=repository, check=False)  # noqa: S603 - our own command
-    found_breaking = 100
-    if compared.returncode not in {0, found_breaking}:
+    command = [str(BUF), "breaking", "protos", "--against", str(kept)]
+    compared = subprocess.run(command, cwd=repository, check=False)  # noqa: S603 - our own command
+    if compared.returncode not in {0, FOUND_BREAKING}:
         compared.check_returncode()
-    return compared.returncode == found_breaking
+    return compared.returncode == FOUND_BREAKING
 
 
-def main() -> int:
-    """Compare the repository of the working directory, and return the exit status."""
+def main(arguments: list[str] | None = None) -> int:
+    """Compare or keep the contract of the repository of the working directory, and return the exit status."""
+    parser = argparse.ArgumentParser(description="Check that the contract breaks no clients of the last release.")
+    parser.add_argument("--release", action="store_true", help="keep the contract as that of the version released now")
     repository = Path.cwd()
-    release = last_release(repository)
-    if release is None:
+    if parser.parse_args(arguments).release:
+        print(f"check_breaking: kept {keep_contract(repository).relative_to(repository)}, commit it with the release")
+        return 0
+    kept, release = kept_contract(repository), last_release(repository)
+    if kept is None and release is None:
         print("check_breaking: no release to compare the contract with, skipped")
         return 0
-    if breaks(repository, release):
-        print(f"check_breaking: clients of {release} would break", file=sys.stderr)
+    if kept is None or release not in {None, kept.stem}:
+        print(f"check_breaking: the contract of {release} was not kept, run `make release-contract`", file=sys.stderr)
         return 1
-    print(f"check_breaking: clients of {release} go on working")
+    if breaks(repository, kept):
+        print(f"check_breaking: clients of {kept.stem} would break", file=sys.stderr)
+        return 1
+    print(f"check_breaking: clients of {kept.stem} go on working")
     return 0
 
 
