@@ -1,11 +1,16 @@
 """Starts `groundwire serve` as a process of its own, as an operator would."""
 
+import atexit
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 STARTED = "listening on "
 ASKS_ENGINE = {"GROUNDWIRE_RETRIEVE_EXACT_CHUNKS": "0"}
@@ -54,5 +59,46 @@ class ServerProcess:
 def groundwire(*arguments: str, address: str | None = None) -> "subprocess.CompletedProcess[str]":
     """Run the command line and return what it printed."""
     variables = os.environ | ({"GROUNDWIRE_ADDRESS": address} if address else {})
-    command = [sys.executable, "-m", "groundwire.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables, timeout=300)
+    with TemporaryDirectory() as folder:
+        printed = [Path(folder, name) for name in ("stdout", "stderr")]
+        for path in printed:
+            path.touch()
+        streams = [os.devnull, *map(str, printed)]
+        code = _commands().run(
+            {"arguments": arguments, "variables": variables, "folder": str(Path.cwd()), "streams": streams}
+        )
+        stdout, stderr = (path.read_bytes().decode() for path in printed)
+    return subprocess.CompletedProcess(arguments, code, stdout, stderr)
+
+
+class _Commands:
+    """The process of `command_runner`."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tests.e2e.command_runner"]
+        variables = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables
+        )
+
+    def run(self, order: dict[str, Any]) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            print(json.dumps(order), file=self._process.stdin, flush=True)
+            return int(self._process.stdout.readline())
+        except BaseException:  # a time limit of the test, too: what comes later is not for the next command
+            self.close()
+            _commands.cache_clear()
+            raise
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@cache
+def _commands() -> _Commands:
+    started = _Commands()
+    atexit.register(started.close)
+    return started
