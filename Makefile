@@ -32,6 +32,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+	# Where PYTHONDONTWRITEBYTECODE is set, every start would compile the sources again: a fifth of its work.
+	$(BIN)/python -m compileall -q -j 0 protos/gen shared/src services
 	touch $@
 
 demo: $(STAMP) ## Ask a question about Markdown documents: make demo DOCS=folder Q="…"

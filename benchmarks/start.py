@@ -49,8 +49,9 @@ class Subject:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return what lets Python import this checkout."""
-        return os.environ | {"PYTHONPATH": os.pathsep.join(str(self.checkout / root) for root in _ROOTS)}
+        """Return what lets Python import this checkout, compiled once, as an installation is."""
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return kept | {"PYTHONPATH": os.pathsep.join(str(self.checkout / root) for root in _ROOTS)}
 
     def start(self) -> tuple["subprocess.Popen[str]", str, float]:
         """Start a server; return it, its address, and the seconds until it was serving."""

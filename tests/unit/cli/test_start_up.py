@@ -57,6 +57,29 @@ print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)
     assert "ingest" in done.stdout
 
 
+def test_a_command_imports_no_other() -> None:
+    code = """
+import sys
+from groundwire.cli.app import app
+try:
+    app(["serve", "--help"])
+except SystemExit as ended:
+    assert ended.code == 0
+print([name for name in ("ask", "ingest", "serve") if f"groundwire.cli.{name}" in sys.modules], file=sys.stderr)
+"""
+    assert _run(code).stderr.strip() == "['serve']"
+
+
+def test_services_are_put_together_without_what_few_calls_need() -> None:
+    rarely = ["groundwire.ingest.domain.chunkers", "groundwire.retrieve.domain.self_query.rules", "openvino", "torch"]
+    code = f"""
+import sys
+import groundwire.standalone.bootstrap
+print([name for name in {rarely!r} if name in sys.modules])
+"""
+    assert _run(code).stdout.strip() == "[]"
+
+
 def test_the_client_and_every_command_can_be_imported_without_the_packages_of_servers() -> None:
     code = f"""
 {WITHOUT_THEM}

@@ -125,9 +125,11 @@ def _sweep(parent: Path) -> None:
 
 def _save(module: Any, model_xml: Path, files: ModelFiles) -> None:
     openvino = import_openvino()
+    from openvino.tools.ovc import convert_model  # noqa: PLC0415 - importing openvino leaves it out
+
     with quiet_libraries():
         try:
-            converted = openvino.convert_model(_traceable(module), example_input=_example(), input=_inputs(openvino))
+            converted = convert_model(_traceable(module), example_input=_example(), input=_inputs(openvino))
         except Exception as error:
             # OpenVINO and the tracing of torch raise whatever they like for a model they do not know.
             raise PreconditionError(f"OpenVINO cannot convert {files.model_name}: {error}") from error

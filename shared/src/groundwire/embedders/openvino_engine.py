@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import MissingExtraError
 
 _MAX_STREAMS = 8
+_CONVERTER = "openvino.tools.ovc"
+_IMPORTING = threading.Lock()
 
 
 class OpenVinoEngine:
@@ -66,17 +69,24 @@ def import_openvino() -> Any:
     """Return the openvino module, its telemetry off.
 
     OpenVINO reports conversions over the network when the package openvino_telemetry can be imported,
-    and has a silent stub for when it cannot.
+    and has a silent stub for when it cannot. Its converter takes half of the import, and only a new model needs it:
+    `openvino.tools.ovc` can be imported afterwards.
 
     Raises:
         MissingExtraError: openvino is not installed.
     """
-    if "openvino" not in sys.modules:
-        sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # None blocks the import
-    try:
-        import openvino  # noqa: PLC0415 - heavy, only where this engine runs
-    except ImportError as error:
-        raise MissingExtraError("openvino is not installed", extra="models") from error
+    with _IMPORTING:
+        if "openvino" not in sys.modules:
+            # None blocks an import.
+            sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+            sys.modules[_CONVERTER] = None  # type: ignore[assignment]
+        try:
+            import openvino  # noqa: PLC0415 - heavy, only where this engine runs
+        except ImportError as error:
+            raise MissingExtraError("openvino is not installed", extra="models") from error
+        finally:
+            if sys.modules.get(_CONVERTER, sys) is None:
+                del sys.modules[_CONVERTER]
     return openvino
 
 

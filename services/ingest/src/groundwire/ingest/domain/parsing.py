@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from groundwire.ingest.domain.chunkers import chunker_for
 from groundwire.ingest.domain.cuts import Cut
 from groundwire.ingest.domain.pieces import Splitter
 from groundwire.ingest.domain.placement import Place, Places
@@ -88,6 +87,9 @@ def parse_document(
         DocumentLimitError: it makes more than MAX_CHUNKS chunks.
         InvalidRequestError: `read_source` refuses the bytes.
     """
+    # Imported here: the serving process needs what is above, and only parser processes need the chunkers.
+    from groundwire.ingest.domain.chunkers import chunker_for  # noqa: PLC0415 - see above
+
     source = read_source(data, rules)
     chunker = chunker_for(rules.policy, splitter_for(source.format))
     cuts = chunker.cut(source.text, source.outline, source.body_start)

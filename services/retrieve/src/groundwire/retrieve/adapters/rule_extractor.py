@@ -2,16 +2,17 @@
 
 from groundwire.kernel.budget import Budget
 from groundwire.retrieve.domain.self_query.question import Extraction, Question
-from groundwire.retrieve.domain.self_query.rules import RULES, extract_by_rules
 
 
 class RuleExtractor:
     """Derives filters by rules; never fails."""
 
-    name = RULES
+    name = "rules"
 
     def extract(self, question: Question, budget: Budget) -> Extraction | None:
         """Return the extraction."""
+        from groundwire.retrieve.domain.self_query.rules import extract_by_rules  # noqa: PLC0415 - no start waits for it
+
         budget.check()
         return extract_by_rules(question)
 

@@ -13,9 +13,6 @@ from groundwire.retrieve.domain.self_query.date_ranges import find_date_range
 from groundwire.retrieve.domain.self_query.mentions import Mention, Words, named_person, spoken
 from groundwire.retrieve.domain.self_query.question import Extraction, Question
 
-RULES = "rules"
-"""Name of the extractor."""
-
 _LEAD_IN = re.compile(
     r"^\s*(?:please\s+)?(?:(?:can|could)\s+you\s+)?(?:show|give|find|get|list|fetch|bring)\s+(?:me\s+|us\s+)?(?:all\s+)?(?:the\s+)?",
     re.IGNORECASE,
