@@ -30,8 +30,8 @@ in_checkout = pytest.mark.skipif(not (PROTOS / "gen").exists(), reason="runs aga
 
 CALLS = {
     "IngestService": """
-        IngestDocument UploadDocument PlanIngest UpdateDocument DeleteDocument RestoreDocument UpdateChunk PutChunks
-        PurgeDocuments""",
+        IngestDocument BatchIngestDocuments UploadDocument PlanIngest UpdateDocument DeleteDocument RestoreDocument
+        UpdateChunk PutChunks PurgeDocuments""",
     "CollectionService": "CreateCollection GetCollection ListCollections UpdateCollection DeleteCollection",
     "MaintenanceService": "Reindex Reembed CheckStore GetHousekeeping",
     "RetrieveService": "Retrieve BatchRetrieve Expand ParseQuery",

@@ -12,10 +12,12 @@ from groundwire.client import (
     Citation,
     Collection,
     GroundwireClient,
+    IngestResult,
     Progress,
     Sources,
     TextDelta,
 )
+from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
     CollectionNotFoundError,
     DocumentNotFoundError,
@@ -142,6 +144,30 @@ def test_a_large_file_is_uploaded_and_reported(client: GroundwireClient, tmp_pat
     assert large.ingest(tmp_path / "large.txt", source="books/large.txt").outcome == "unchanged"
 
 
+def test_many_files_are_ingested_and_each_fails_for_itself(client: GroundwireClient, tmp_path: Path) -> None:
+    many = client.collection("many")
+    many.create()
+    (tmp_path / "b").mkdir()
+    paths = {"large.txt": tmp_path / "large.txt", "b/empty.md": tmp_path / "b" / "empty.md"}
+    paths["large.txt"].write_text("The tide comes in. " * 100_000, encoding="utf-8")
+    paths["b/empty.md"].write_text("  ", encoding="utf-8")
+    for number in range(102):
+        paths[f"{number:03}.md"] = tmp_path / f"{number:03}.md"
+        paths[f"{number:03}.md"].write_text(f"Tide {number}.\n", encoding="utf-8")
+    outcomes = many.ingest_many(paths, tags=["sea"])
+    assert isinstance(outcomes[1], EmptyDocumentError)
+    results = [outcome for outcome in outcomes if isinstance(outcome, IngestResult)]
+    assert [result.document.source for result in results] == [source for source in paths if source != "b/empty.md"]
+    assert {result.outcome for result in results} == {"created"}
+    assert {result.document.tags for result in results} == {("sea",)}
+    again = many.ingest_many([tmp_path / "001.md", tmp_path / "000.md"])
+    assert [isinstance(outcome, IngestResult) and outcome.outcome for outcome in again] == ["unchanged"] * 2
+    with pytest.raises(InvalidRequestError):
+        many.ingest_many([tmp_path / "001.md", tmp_path / "001.md"])
+    with pytest.raises(CollectionNotFoundError):
+        client.collection("none").ingest_many([tmp_path / "001.md"])
+
+
 def test_mistakes_are_typed(client: GroundwireClient, notes: Collection, tmp_path: Path) -> None:
     with pytest.raises(CollectionNotFoundError):
         client.collection("nope").search("x")
@@ -174,4 +200,7 @@ async def test_the_asynchronous_client_does_the_same(server: ServerProcess, note
         assert (await asynchronous.ingest(tmp_path / "a.md", on_progress=reports.append)).outcome == "created"
         assert reports
         assert await asynchronous.text("a.md") == BREAD
+        (again,) = await asynchronous.ingest_many([tmp_path / "a.md"])
+        assert isinstance(again, IngestResult)
+        assert again.outcome == "unchanged"
         assert (await asynchronous.purge("*", force=True)).document_count == 1

@@ -150,3 +150,14 @@ def test_the_searches_of_a_batch_share_its_size(stubs: Stubs) -> None:
         assert len(outcome.response.results) + outcome.response.omitted_result_count == CHUNKS
     whole = stubs.Retrieve(search("moon"))
     assert len(whole.results) > 10, "what a batch left out is not remembered as left out"
+
+
+def test_a_batch_of_documents_leaves_out_what_is_said_about_the_last_ones(stubs: Stubs) -> None:
+    items = [pb.IngestDocumentRequest(source_uri=f"{each:02}.md", text=f"Tide {each}.") for each in range(DOCUMENTS)]
+    batch = stubs.BatchIngestDocuments(pb.BatchIngestDocumentsRequest(collection="c00", requests=items))
+    results = [outcome.result for outcome in batch.outcomes]
+    assert [result.document.source_uri for result in results] == [item.source_uri for item in items]
+    assert PAGE_BYTES - 300_000 < batch.ByteSize() <= PAGE_BYTES + 100_000
+    whole = [result.document.HasField("fields") for result in results]
+    assert whole == sorted(whole, reverse=True)
+    assert 5 < sum(whole) < DOCUMENTS

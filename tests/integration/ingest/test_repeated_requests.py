@@ -46,6 +46,11 @@ def chunks(content: str) -> list[pb.PutChunksRequest]:
     return list(put_chunks_messages(header, [pb.ReadyChunk(content=content)], 1))
 
 
+def batch(*sources: str) -> pb.BatchIngestDocumentsRequest:
+    items = [pb.IngestDocumentRequest(source_uri=source, text=f"Of {source}. {TEXT}") for source in sources]
+    return pb.BatchIngestDocumentsRequest(collection="docs", requests=items)
+
+
 def chunk_of(tag: str) -> chunk_pb2.Chunk:
     return chunk_pb2.Chunk(chunk_id="one#chunk_000", tags=[tag])
 
@@ -55,6 +60,7 @@ REQUESTS: dict[str, tuple[Any, Any]] = {
         pb.IngestDocumentRequest(collection="docs", source_uri="new.md", text=TEXT),
         pb.IngestDocumentRequest(collection="docs", source_uri="new.md", text="Another text."),
     ),
+    "BatchIngestDocuments": (batch("new.md", "newer.md"), batch("new.md", "other.md")),
     "UploadDocument": (upload("new.md"), upload("other.md")),
     "PutChunks": (chunks("The moon pulls the sea."), chunks("The wind moves the sea.")),
     "UpdateDocument": (

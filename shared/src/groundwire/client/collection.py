@@ -4,7 +4,7 @@ Every method is written once and is blocking in `Collection`, awaited in `AsyncC
 """
 
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from os import PathLike
 from pathlib import Path
@@ -17,6 +17,7 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
+from groundwire.client.batch import UNARY_BYTES, ingest_files
 from groundwire.client.contract import Contract
 from groundwire.client.long_running import end_of
 from groundwire.client.operations import Operation, StreamOperation
@@ -38,12 +39,15 @@ from groundwire.client.results import (
 from groundwire.client.transport import AsyncCaller, Caller, SyncCaller, Transport
 from groundwire.client.upload import put_chunks, upload
 from groundwire.client.values import Fields, FilterJson, fields_message, filter_message, purge_filter
-from groundwire.kernel.errors import DataLossError, DocumentNotFoundError, InvalidRequestError
+from groundwire.kernel.errors import (
+    DataLossError,
+    DocumentNotFoundError,
+    GroundwireError,
+    InvalidRequestError,
+)
 
 ResultT = TypeVar("ResultT")
 
-UNARY_BYTES: Final = 1024 * 1024
-"""Larger files are uploaded as a stream, which goes on after a broken connection."""
 _PAGE_SIZE: Final = 200
 
 
@@ -169,6 +173,31 @@ class CollectionOperations(Operations):
                 on_progress(Progress.of(progress.progress))
 
         return IngestResult.of(await upload(self._transport, file, pb.UploadHeader(**said), report))
+
+    @Operation
+    async def ingest_many(
+        self,
+        files: Iterable[str | PathLike[str]] | Mapping[str, str | PathLike[str]],
+        **fields: Unpack[Fields],
+    ) -> list[IngestResult | GroundwireError]:
+        """Ingest files in batches and return what became of each, in their order: a result, or why there is none.
+
+        Args:
+            files: the files, known and cited by their names; or a mapping from what they are known by to them.
+            fields: what is said about each of them; see `Fields`.
+
+        Raises:
+            GroundwireError: what concerns all of them, such as a collection that is not there.
+            OSError: a file cannot be opened.
+
+        Example:
+            handbook = client.collection("handbook")
+            for outcome in handbook.ingest_many(["spans.md"], tags=["sea"]):
+                print(outcome)
+        """
+        named = files.items() if isinstance(files, Mapping) else ((Path(file).name, file) for file in files)
+        given = [(source, Path(file)) for source, file in named]
+        return await ingest_files(self._transport, self.name, given, fields_message(fields))
 
     @Operation
     async def ingest_text(

@@ -52,6 +52,11 @@ class Contract:
     ingest_document = UnaryCall(
         _INGEST + "IngestDocument", ingest_pb.IngestDocumentRequest, ingest_pb.IngestDocumentResponse
     )
+    batch_ingest_documents = UnaryCall(
+        _INGEST + "BatchIngestDocuments",
+        ingest_pb.BatchIngestDocumentsRequest,
+        ingest_pb.BatchIngestDocumentsResponse,
+    )
     plan_ingest = UnaryCall(_INGEST + "PlanIngest", ingest_pb.PlanIngestRequest, ingest_pb.PlanIngestResponse)
     get_document = UnaryCall(_LIBRARY + "GetDocument", library_pb.GetDocumentRequest, library_pb.GetDocumentResponse)
     list_documents = UnaryCall(

@@ -87,6 +87,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "UpdateCollection": Method(Work.WRITE),
         "DeleteCollection": Method(Work.WRITE),
         "IngestDocument": Method(Work.WRITE, 600.0),
+        "BatchIngestDocuments": Method(Work.WRITE, 600.0),
         "PlanIngest": Method(Work.WRITE, 600.0),
         "PutChunks": Method(Work.UPLOAD, 3600.0),
         "UpdateDocument": Method(Work.WRITE),

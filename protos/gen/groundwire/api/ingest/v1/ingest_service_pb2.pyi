@@ -9,6 +9,7 @@ from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.rpc import status_pb2 as _status_pb2
 from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import document_format_pb2 as _document_format_pb2
 from groundwire.api.common.v1 import document_pb2 as _document_pb2
@@ -169,6 +170,104 @@ class IngestDocumentResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___IngestDocumentResponse: _TypeAlias = IngestDocumentResponse  # noqa: Y015
+
+@_typing.final
+class BatchIngestDocumentsRequest(_message.Message):
+    """Request of `IngestService.BatchIngestDocuments`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Required. Name of the collection."""
+    request_id: _builtins.str
+    """Optional. UUID that makes a retry safe."""
+    @_builtins.property
+    def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___IngestDocumentRequest]:
+        """Required. The documents, 1 to 100, otherwise INVALID_ARGUMENT. Their `collection` is unset or the same, their
+        `request_id` unset.
+        """
+
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        requests: _abc.Iterable[Global___IngestDocumentRequest] | None = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "request_id", b"request_id", "requests", b"requests"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchIngestDocumentsRequest: _TypeAlias = BatchIngestDocumentsRequest  # noqa: Y015
+
+@_typing.final
+class BatchIngestDocumentsResponse(_message.Message):
+    """Response of `IngestService.BatchIngestDocuments`, at most 4 MiB."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    CONSISTENCY_TOKEN_FIELD_NUMBER: _builtins.int
+    consistency_token: _builtins.str
+    """Give it to a search that must see these writes. Opaque, and of the moment of the answer: the
+    answer to a repeated request may have a newer one.
+    """
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___BatchIngestDocumentsOutcome]:
+        """One outcome per document, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        outcomes: _abc.Iterable[Global___BatchIngestDocumentsOutcome] | None = ...,
+        consistency_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consistency_token", b"consistency_token", "outcomes", b"outcomes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchIngestDocumentsResponse: _TypeAlias = BatchIngestDocumentsResponse  # noqa: Y015
+
+@_typing.final
+class BatchIngestDocumentsOutcome(_message.Message):
+    """What became of one document of a batch."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULT_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def result(self) -> _ingest_result_pb2.IngestResult:
+        """What was done. The token of the response stands for its `consistency_token`. From 3 MiB on `fields` and `alias_uris`
+        of documents are left out of a response.
+        """
+
+    @_builtins.property
+    def error(self) -> _status_pb2.Status:
+        """Nothing was done: the status, with its details, that the document alone would have failed with."""
+
+    def __init__(
+        self,
+        *,
+        result: _ingest_result_pb2.IngestResult | None = ...,
+        error: _status_pb2.Status | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "outcome", b"outcome", "result", b"result"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "outcome", b"outcome", "result", b"result"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["result", "error"]  # noqa: Y015
+    _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
+
+Global___BatchIngestDocumentsOutcome: _TypeAlias = BatchIngestDocumentsOutcome  # noqa: Y015
 
 @_typing.final
 class UploadDocumentRequest(_message.Message):

@@ -50,6 +50,11 @@ class IngestServiceStub:
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.IngestDocumentRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.IngestDocumentResponse.FromString,
                 _registered_method=True)
+        self.BatchIngestDocuments = channel.unary_unary(
+                '/groundwire.api.ingest.v1.IngestService/BatchIngestDocuments',
+                request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.BatchIngestDocumentsRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.BatchIngestDocumentsResponse.FromString,
+                _registered_method=True)
         self.UploadDocument = channel.stream_stream(
                 '/groundwire.api.ingest.v1.IngestService/UploadDocument',
                 request_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UploadDocumentRequest.SerializeToString,
@@ -115,6 +120,19 @@ class IngestServiceServicer:
         Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
         ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
         document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BatchIngestDocuments(self, request, context):
+        """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is OK
+        when the call itself worked.
+
+        Sent again with the same `request_id`, as after a call that was cut off, it ingests what is not ingested yet, and
+        gives the first result of what is: an item that failed is tried again.
+
+        Errors: INVALID_ARGUMENT for two items with one source or document id, naming the second one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -221,6 +239,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.IngestDocumentRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.IngestDocumentResponse.SerializeToString,
             ),
+            'BatchIngestDocuments': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchIngestDocuments,
+                    request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.BatchIngestDocumentsRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.BatchIngestDocumentsResponse.SerializeToString,
+            ),
             'UploadDocument': grpc.stream_stream_rpc_method_handler(
                     servicer.UploadDocument,
                     request_deserializer=groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.UploadDocumentRequest.FromString,
@@ -299,6 +322,33 @@ class IngestService:
             '/groundwire.api.ingest.v1.IngestService/IngestDocument',
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.IngestDocumentRequest.SerializeToString,
             groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.IngestDocumentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BatchIngestDocuments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.ingest.v1.IngestService/BatchIngestDocuments',
+            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.BatchIngestDocumentsRequest.SerializeToString,
+            groundwire_dot_api_dot_ingest_dot_v1_dot_ingest__service__pb2.BatchIngestDocumentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

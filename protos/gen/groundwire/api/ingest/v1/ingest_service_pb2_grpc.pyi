@@ -55,6 +55,15 @@ class IngestServiceStub:
     ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
     document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
     """
+    BatchIngestDocuments: _grpc.UnaryUnaryMultiCallable[_ingest_service_pb2.BatchIngestDocumentsRequest, _ingest_service_pb2.BatchIngestDocumentsResponse]
+    """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is OK
+    when the call itself worked.
+
+    Sent again with the same `request_id`, as after a call that was cut off, it ingests what is not ingested yet, and
+    gives the first result of what is: an item that failed is tried again.
+
+    Errors: INVALID_ARGUMENT for two items with one source or document id, naming the second one.
+    """
     UploadDocument: _grpc.StreamStreamMultiCallable[_ingest_service_pb2.UploadDocumentRequest, _ingest_service_pb2.UploadDocumentResponse]
     """Ingests a document of any size in parts, telling how far it is.
 
@@ -142,6 +151,15 @@ class IngestServiceAsyncStub(IngestServiceStub):
     Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
     ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
     document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+    """
+    BatchIngestDocuments: _aio.UnaryUnaryMultiCallable[_ingest_service_pb2.BatchIngestDocumentsRequest, _ingest_service_pb2.BatchIngestDocumentsResponse]  # type: ignore[assignment]
+    """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is OK
+    when the call itself worked.
+
+    Sent again with the same `request_id`, as after a call that was cut off, it ingests what is not ingested yet, and
+    gives the first result of what is: an item that failed is tried again.
+
+    Errors: INVALID_ARGUMENT for two items with one source or document id, naming the second one.
     """
     UploadDocument: _aio.StreamStreamMultiCallable[_ingest_service_pb2.UploadDocumentRequest, _ingest_service_pb2.UploadDocumentResponse]  # type: ignore[assignment]
     """Ingests a document of any size in parts, telling how far it is.
@@ -233,6 +251,21 @@ class IngestServiceServicer(metaclass=_abc_1.ABCMeta):
         Errors: INVALID_ARGUMENT with DOCUMENT_EMPTY, DOCUMENT_BINARY, DOCUMENT_ENCODING or DOCUMENT_TOO_LARGE;
         ALREADY_EXISTS with DOCUMENT_DUPLICATE; ABORTED with DOCUMENT_CHANGED when someone else replaced the
         document meanwhile, with SOURCE_VERSION_STALE for a late `source_version`; FAILED_PRECONDITION with EMBEDDING_MISMATCH.
+        """
+
+    @_abc_1.abstractmethod
+    def BatchIngestDocuments(
+        self,
+        request: _ingest_service_pb2.BatchIngestDocumentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ingest_service_pb2.BatchIngestDocumentsResponse, _abc.Awaitable[_ingest_service_pb2.BatchIngestDocumentsResponse]]:
+        """Ingests several documents that fit in one message (4 MiB) together; each succeeds or fails for itself. The call is OK
+        when the call itself worked.
+
+        Sent again with the same `request_id`, as after a call that was cut off, it ingests what is not ingested yet, and
+        gives the first result of what is: an item that failed is tried again.
+
+        Errors: INVALID_ARGUMENT for two items with one source or document id, naming the second one.
         """
 
     @_abc_1.abstractmethod

@@ -22,6 +22,7 @@ from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.chunk_stream import ChunkStream
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
+from groundwire.ingest.servicer.ingest_batch import IngestBatch
 from groundwire.ingest.servicer.long_work import LongCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
@@ -53,6 +54,12 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     async def IngestDocument(self, request: pb.IngestDocumentRequest, context: Any) -> pb.IngestDocumentResponse:
         """Ingest a document."""
         return await self._run_document(self.calls.ingest_document, request)
+
+    async def BatchIngestDocuments(
+        self, request: pb.BatchIngestDocumentsRequest, context: Any
+    ) -> pb.BatchIngestDocumentsResponse:
+        """Ingest several documents; each succeeds or fails for itself."""
+        return await IngestBatch(self.calls, self.pools)(request)
 
     async def UploadDocument(
         self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from groundwire.api.ingest.v1 import deletion_pb2
+from groundwire.api.ingest.v1 import deletion_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.deletions import Deletions
 from groundwire.ingest.changes import Changes
@@ -22,6 +22,7 @@ from groundwire.ingest.wire.ready_chunks import parse_put_chunks
 from groundwire.ingest.wire.requests import parse_ingest_document
 from groundwire.ingest.wire.responses import to_deletion_receipt, to_ingest_result
 from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.request_key import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.chunk_messages import to_chunk_message
 from groundwire.rpc.document_messages import parse_reference, to_document_message
@@ -52,16 +53,20 @@ class Calls:
 
     def ingest_document(self, request: pb.IngestDocumentRequest) -> pb.IngestDocumentResponse:
         """Ingest a document."""
+        result = self.ingest_once(request, request_key("IngestDocument", request))
+        return self.write_tokens.add(pb.IngestDocumentResponse(result=result), request.collection)
+
+    def ingest_once(self, request: pb.IngestDocumentRequest, key: RequestKey | None) -> ingest_result_pb2.IngestResult:
+        """Ingest a document, or return the first result of the same key; without a token of the write."""
         current = request_context.current()
         wanted, original = parse_ingest_document(request, current.tenant)
-        answer = answered_once(
-            self.use.remember,
-            request,
-            pb.IngestDocumentResponse,
+        encoded = self.use.remember(
+            current.tenant,
+            key,
             lambda receipt: self.use.ingest_document(wanted, original, current.budget, _unheard, receipt),
-            lambda result: pb.IngestDocumentResponse(result=to_ingest_result(result)),
+            lambda result: to_ingest_result(result).SerializeToString(deterministic=True),
         )
-        return self.write_tokens.add(answer, wanted.collection)
+        return ingest_result_pb2.IngestResult.FromString(encoded)
 
     def plan_ingest(self, request: pb.PlanIngestRequest) -> pb.PlanIngestResponse:
         """Say what ingesting a document would do."""

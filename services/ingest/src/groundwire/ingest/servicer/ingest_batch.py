@@ -1,0 +1,136 @@
+"""BatchIngestDocuments: several documents at the same time, so that the model gets their texts together."""
+
+import asyncio
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.servicer.calls import Calls
+from groundwire.ingest.servicer.pools import Pools
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
+from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.request_key import RequestKey
+from groundwire.rpc import request_context
+from groundwire.rpc.error_status import to_status
+from groundwire.rpc.interceptors.errors import as_groundwire_error
+from groundwire.rpc.pagination import MAX_PAGE_BYTES
+from groundwire.rpc.request_keys import request_key
+
+MAX_DOCUMENTS = 100
+_AT_A_TIME = 8
+"""Threads that one batch has at most, so that others have some too; as many documents are written at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestBatch:
+    """Ingests each document of a batch in a thread of its own, as a call of its own would.
+
+    The request id of the batch stands for one of each document, so that a batch that is sent again goes on where it was
+    cut off, and no answer holds what is said about several documents: the deletion of one takes its words away.
+    """
+
+    calls: Calls
+    pools: Pools
+
+    async def __call__(self, request: pb.BatchIngestDocumentsRequest) -> pb.BatchIngestDocumentsResponse:
+        """Return what became of each document.
+
+        Raises:
+            InvalidRequestError: the batch as a whole breaks a rule.
+            CollectionNotFoundError: no such collection.
+            RequestIdReusedError: the request id was used with another body.
+            DeadlineError: the time is used up; what is ingested stays, and the same request ingests the rest.
+        """
+        budget = request_context.current().budget
+        collection, key = parse_collection_name(request.collection), request_key("BatchIngestDocuments", request)
+        _check(request)
+        await self.pools.changes.run(budget, self._begin, collection, key)
+        outcomes = await self._outcomes(request, key, budget)
+        response = pb.BatchIngestDocumentsResponse(outcomes=_cut_to_size(outcomes))
+        return await self.pools.reads.run(budget, self.calls.write_tokens.add, response, collection)
+
+    def _begin(self, collection: str, key: RequestKey | None) -> None:
+        """Refuse a batch whose request id was used otherwise, also while none of its documents is ingested."""
+        use, tenant = self.calls.use, request_context.current().tenant
+        admit = use.ingest_document.prepare.admit
+        use.remember(tenant, key, lambda _: admit.collections.get(tenant, collection), lambda _: b"begun")
+
+    async def _outcomes(
+        self, request: pb.BatchIngestDocumentsRequest, key: RequestKey | None, budget: Budget
+    ) -> list[pb.BatchIngestDocumentsOutcome]:
+        items = request.requests
+        outcomes = [pb.BatchIngestDocumentsOutcome()] * len(items)
+        free = asyncio.Semaphore(_AT_A_TIME)
+
+        async def ingest(numbers: Iterable[int]) -> None:
+            async with free:
+                for number in numbers:
+                    own = key and replace(key, request_id=f"{key.request_id}#{number}")
+                    workers = self.pools.of_document(items[number].ByteSize())
+                    outcomes[number] = await workers.run(budget, self._ingest, request.collection, items[number], own)
+
+        tasks = [asyncio.create_task(ingest(numbers)) for numbers in _equal_bytes(items)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return outcomes
+
+    def _ingest(
+        self, collection: str, item: pb.IngestDocumentRequest, key: RequestKey | None
+    ) -> pb.BatchIngestDocumentsOutcome:
+        alone = pb.IngestDocumentRequest()
+        alone.CopyFrom(item)
+        alone.collection = collection
+        try:
+            return pb.BatchIngestDocumentsOutcome(result=self.calls.ingest_once(alone, key))
+        except (CallCancelledError, DeadlineError):
+            raise
+        except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
+            return pb.BatchIngestDocumentsOutcome(error=to_status(as_groundwire_error(error, "BatchIngestDocuments")))
+
+
+def _check(request: pb.BatchIngestDocumentsRequest) -> None:
+    """Refuse a batch that breaks a rule which no document breaks alone.
+
+    Raises:
+        InvalidRequestError: naming the field of the first one.
+    """
+    if not 1 <= len(request.requests) <= MAX_DOCUMENTS:
+        raise InvalidRequestError.of("requests", f"must be 1 to {MAX_DOCUMENTS} documents")
+    sources: dict[str, int] = {}
+    ids: dict[str, int] = {}
+    for number, item in enumerate(request.requests):
+        place = f"requests[{number}]"
+        if item.collection not in {"", request.collection}:
+            raise InvalidRequestError.of(f"{place}.collection", "must be unset or that of the batch")
+        if item.request_id:
+            raise InvalidRequestError.of(f"{place}.request_id", "must be unset: the batch has one")
+        if item.source_uri and (first := sources.setdefault(item.source_uri, number)) != number:
+            raise InvalidRequestError.of(f"{place}.source_uri", f"is that of requests[{first}] already")
+        if item.document_id and (first := ids.setdefault(item.document_id, number)) != number:
+            raise InvalidRequestError.of(f"{place}.document_id", f"is that of requests[{first}] already")
+
+
+def _equal_bytes(items: Sequence[pb.IngestDocumentRequest]) -> Iterable[list[int]]:
+    """Group the numbers of the items by their bytes: of equal ones the first is to be there before the others."""
+    groups: defaultdict[bytes, list[int]] = defaultdict(list)
+    for number, item in enumerate(items):
+        groups[hashlib.sha256(item.content or item.text.encode()).digest()].append(number)
+    return groups.values()
+
+
+def _cut_to_size(outcomes: Sequence[pb.BatchIngestDocumentsOutcome]) -> Sequence[pb.BatchIngestDocumentsOutcome]:
+    """Leave out what can be read elsewhere from where a response would have too many bytes."""
+    total = 0
+    for outcome in outcomes:
+        if total + outcome.ByteSize() > MAX_PAGE_BYTES and outcome.HasField("result"):
+            outcome.result.document.ClearField("fields")
+            outcome.result.document.ClearField("alias_uris")
+        total += outcome.ByteSize()
+    return outcomes
