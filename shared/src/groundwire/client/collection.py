@@ -192,7 +192,7 @@ class CollectionOperations(Operations):
 
         Example:
             handbook = client.collection("handbook")
-            for outcome in handbook.ingest_many(["spans.md"], tags=["sea"]):
+            for outcome in handbook.ingest_many(["spans.md"], metadata={"year": 2024}):
                 print(outcome)
         """
         named = files.items() if isinstance(files, Mapping) else ((Path(file).name, file) for file in files)
