@@ -36,8 +36,8 @@ CALLS = {
     "MaintenanceService": "Reindex Reembed CheckStore GetHousekeeping",
     "RetrieveService": "Retrieve BatchRetrieve Expand ParseQuery",
     "LibraryService": """
-        GetDocument ListDocuments GetDocumentText GetChunk ListChunks GetSchema ValidateMetadata GetStats ListQueryLogs
-        GetPipelineStats""",
+        GetDocument ListDocuments GetDocumentText ReadSpans GetChunk BatchGetChunks ListChunks GetSchema
+        ValidateMetadata GetStats ListQueryLogs GetPipelineStats""",
     "ServerService": "GetServerInfo",
     "AnswerService": """
         CreateSession GetSession ListSessions ListMessages EndSession DeleteSession DeleteSessions Ask AskStream
@@ -46,7 +46,7 @@ CALLS = {
 STREAMED_REQUESTS = {"PutChunks", "UploadDocument"}
 STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "AskStream"}
 LONG = {"PurgeDocuments", "Reindex", "Reembed", "CheckStore"}
-READS = re.compile(r"Get|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|Ask")
+READS = re.compile(r"Get|BatchGet|Read|List|Plan|Validate|Retrieve|BatchRetrieve|Expand|Parse|VerifyCitations|Ask")
 UNUSUAL_NAMES = re.compile(r"(?:^|_)(?:avg|num)_|(?:[st]ed|ified)_time$|_at$|_date$")
 CHANGES_IN_A_HEADER = {"PutChunks": "header", "UploadDocument": "header"}
 

@@ -80,6 +80,19 @@ def test_an_answer_that_the_material_does_not_give_is_refused(notes: Collection)
     assert (answer.grounded, answer.citations, answer.refusal) == (False, (), "no_results")
 
 
+def test_the_texts_of_hits_and_citations_are_read_in_one_call(notes: Collection) -> None:
+    notes.ingest_text("A text that goes: the comet is made of ice.", source="going.md")
+    hits = notes.search("tides of the sea, bread, comet", k=10, min_relevance=0.0)
+    answer = notes.ask("What causes the tides of the sea?")
+    notes.delete_document("going.md", purge=True)
+    assert "going.md" in {hit.source for hit in hits}
+    places = [*hits, *answer.citations] * 300
+    assert len(places) > 1000
+    stays = [None if hit.source == "going.md" else hit.text for hit in hits]
+    assert notes.read(places) == [*stays, *(citation.quote for citation in answer.citations)] * 300
+    assert notes.read([]) == []
+
+
 def test_a_session_is_continued(client: GroundwireClient, notes: Collection) -> None:
     session = notes.start_session()
     first = notes.ask("What causes the tides of the sea?", session=session)

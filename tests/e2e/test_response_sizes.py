@@ -7,6 +7,7 @@ import grpc
 import pytest
 
 from groundwire.api.common.v1 import document_pb2, metadata_value_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_IDS
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.ingest.v1 import collection_pb2, collection_service_pb2
@@ -108,6 +109,41 @@ def test_chunks_of_one_document_are_cut_to_pages_too(stubs: Stubs) -> None:
     assert max(page.ByteSize() for page in read) <= PAGE_BYTES
     assert len(read) > 1
     assert numbers == list(range(CHUNKS // 2))
+
+
+def asked_again(call: Any, request: Any, field: str) -> list[Any]:
+    """Ask for the rest of a batch until there is none, and return the responses."""
+    entries = list(getattr(request, field))
+    answers: list[Any] = []
+    while entries:
+        rest = type(request)()
+        rest.CopyFrom(request)
+        rest.ClearField(field)
+        getattr(rest, field).extend(entries)
+        answers.append(call(rest))
+        entries = entries[len(answers[-1].outcomes) :]
+    return answers
+
+
+@pytest.mark.parametrize("call", ["BatchGetChunks", "ReadSpans"])
+def test_a_batch_has_as_many_outcomes_as_fit_and_the_rest_is_asked_for_again(stubs: Stubs, call: str) -> None:
+    request = library_pb.ListChunksRequest(collection="c01")
+    chunks = [chunk for page in pages(stubs.ListChunks, request) for chunk in page.chunks]
+    if call == "BatchGetChunks":
+        references = [ChunkReference(chunk_id=chunk.chunk_id) for chunk in chunks]
+        batch = library_pb.BatchGetChunksRequest(collection="c01", references=references)
+        answers = asked_again(stubs.BatchGetChunks, batch, "references")
+        contents = [outcome.chunk.content for answer in answers for outcome in answer.outcomes]
+    else:
+        spans = [library_pb.SpanReference(reference=by_id(chunk.document_id), span=chunk.span) for chunk in chunks]
+        read = library_pb.ReadSpansRequest(collection="c01", spans=spans)
+        answers = asked_again(stubs.ReadSpans, read, "spans")
+        contents = [outcome.found.text for answer in answers for outcome in answer.outcomes]
+    assert contents == [chunk.content for chunk in chunks]
+    assert len(contents) == CHUNKS
+    sizes = [answer.ByteSize() for answer in answers]
+    assert max(sizes) <= PAGE_BYTES
+    assert min(sizes[:-1]) > PAGE_BYTES - 300_000, "a batch ended too early"
 
 
 def test_more_metadata_than_fits_is_refused(stubs: Stubs) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from groundwire.api.common.v1 import chunk_pb2, document_pb2, hit_pb2, metadata_value_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -98,7 +99,9 @@ class Store:
         ).document
 
     def chunk(self, chunk_id: str, *, include_embedding: bool = False) -> chunk_pb2.Chunk:
-        request = library_pb.GetChunkRequest(collection="docs", chunk_id=chunk_id, include_embedding=include_embedding)
+        request = library_pb.GetChunkRequest(
+            collection="docs", reference=ChunkReference(chunk_id=chunk_id), include_embedding=include_embedding
+        )
         return self.harness.library.get_chunk(request).chunk
 
     def chunks(

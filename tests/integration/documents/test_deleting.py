@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from groundwire.api.common.v1 import document_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2, deletion_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -122,7 +123,9 @@ def test_no_call_finds_what_was_deleted_softly(store: Store) -> None:
             call()
     for reference in ({"chunk_id": chunk.chunk_id}, {"chunk_number": chunk.chunk_number}):
         with pytest.raises(ChunkNotFoundError):
-            store.harness.library.get_chunk(library_pb.GetChunkRequest(collection="docs", **reference))
+            store.harness.library.get_chunk(
+                library_pb.GetChunkRequest(collection="docs", reference=ChunkReference(**reference))
+            )
     with pytest.raises(ChunkNotFoundError):
         store.update_chunk(chunk.chunk_id, tags=["x"])
 

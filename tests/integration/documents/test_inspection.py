@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import document_format_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.common.v1.metadata_value_pb2 import DoubleList, Int64List, MetadataValue, StringList
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
@@ -260,7 +261,9 @@ def test_documents_chunks_and_points_lead_to_one_another(engine_store: Store) ->
     assert engine_store.points() == [chunk.chunk_number for chunk in chunks]
     assert len(chunks) == document.chunk_count
     for chunk in chunks:
-        by_number = library_pb.GetChunkRequest(collection="docs", chunk_number=chunk.chunk_number)
+        by_number = library_pb.GetChunkRequest(
+            collection="docs", reference=ChunkReference(chunk_number=chunk.chunk_number)
+        )
         answer = engine_store.harness.library.get_chunk(by_number)
         assert (answer.chunk, answer.document) == (chunk, document)
         assert found.text[chunk.span.start : chunk.span.end] == chunk.content

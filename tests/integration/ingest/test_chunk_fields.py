@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from groundwire.api.common.v1 import chunk_pb2, document_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
@@ -39,7 +40,9 @@ def listed(harness: Harness, collection: str, source: str, *, vectors: bool = Fa
 
 
 def chunk_of_id(harness: Harness, collection: str, chunk_id: str) -> chunk_pb2.Chunk:
-    return harness.library.get_chunk(library_pb.GetChunkRequest(collection=collection, chunk_id=chunk_id)).chunk
+    return harness.library.get_chunk(
+        library_pb.GetChunkRequest(collection=collection, reference=ChunkReference(chunk_id=chunk_id))
+    ).chunk
 
 
 @pytest.mark.requirement("S1-71")

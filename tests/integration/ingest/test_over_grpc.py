@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2, progress_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
@@ -81,8 +82,14 @@ async def test_a_document_is_ingested_read_and_deleted(stub: Any, collection: st
         )
     )
     assert (found.document, found.text) == (result.document, text)
-    chunk = (await stub.GetChunk(library_pb.GetChunkRequest(collection=collection, chunk_id=found.chunk_ids[1]))).chunk
-    by_number = await stub.GetChunk(library_pb.GetChunkRequest(collection=collection, chunk_number=chunk.chunk_number))
+    chunk = (
+        await stub.GetChunk(
+            library_pb.GetChunkRequest(collection=collection, reference=ChunkReference(chunk_id=found.chunk_ids[1]))
+        )
+    ).chunk
+    by_number = await stub.GetChunk(
+        library_pb.GetChunkRequest(collection=collection, reference=ChunkReference(chunk_number=chunk.chunk_number))
+    )
     assert by_number.chunk == chunk
     assert text[chunk.span.start : chunk.span.end] == chunk.content
     wanted = result.document.document_id

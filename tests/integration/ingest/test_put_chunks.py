@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from groundwire.api.common.v1 import chunk_pb2, document_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
@@ -284,7 +285,7 @@ def test_own_ids_are_kept_linked_and_unique(harness: Harness, collection: str) -
         (names[0], names[2]),
         (names[1], ""),
     ]
-    request = library_pb.GetChunkRequest(collection=collection, chunk_id=names[1])
+    request = library_pb.GetChunkRequest(collection=collection, reference=ChunkReference(chunk_id=names[1]))
     assert harness.library.get_chunk(request).chunk.content == f"text of chunk {names[1]}"
     with pytest.raises(AlreadyExistsError):
         put(harness, collection, chunk("another document", chunk_id=names[0]), source_uri="other")

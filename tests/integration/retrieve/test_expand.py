@@ -7,6 +7,7 @@ import grpc
 import pytest
 from sqlalchemy import update
 
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -93,7 +94,7 @@ def _chunks(room: ReadingRoom, collection: str, document: str) -> list[str]:
 
 
 def _request(collection: str, mode: int, chunk_ids: Sequence[str], **fields: int) -> pb.ExpandRequest:
-    chunks = [pb.ChunkReference(chunk_id=chunk_id) for chunk_id in chunk_ids]
+    chunks = [ChunkReference(chunk_id=chunk_id) for chunk_id in chunk_ids]
     return pb.ExpandRequest(collection=collection, chunks=chunks, mode=mode, **fields)  # type: ignore[arg-type]  # an enum
 
 
@@ -114,7 +115,7 @@ async def test_chunks_name_the_tokenizer_that_counted_their_document(room: Readi
         )
     )
     request = pb.ExpandRequest(
-        collection="counted", chunks=[pb.ChunkReference(chunk_id=f"{document_id}#chunk_000")], mode=_NEIGHBOURS
+        collection="counted", chunks=[ChunkReference(chunk_id=f"{document_id}#chunk_000")], mode=_NEIGHBOURS
     )
     (passage,) = (await reader.Expand(request)).passages
     assert [chunk.tokenizer for chunk in passage.chunks] == ["another-counter"]
@@ -274,14 +275,14 @@ async def test_passages_of_several_documents_keep_the_order_of_the_request(room:
 async def test_a_chunk_may_be_named_by_its_number(room: ReadingRoom, reader: "Stub") -> None:
     room.put("fixed", "a.txt", LONG)
     number = room.ingest.live_numbers("fixed")[0]
-    request = pb.ExpandRequest(collection="fixed", chunks=[pb.ChunkReference(chunk_number=number)], mode=_PARENT)
+    request = pb.ExpandRequest(collection="fixed", chunks=[ChunkReference(chunk_number=number)], mode=_PARENT)
     assert (await reader.Expand(request)).passages[0].chunks[0].chunk_number == number
 
 
 async def test_unknown_and_deleted_chunks_and_those_elsewhere_are_not_found(room: ReadingRoom, reader: "Stub") -> None:
     document = room.put("fixed", "a.txt", LONG)
     chunk_ids = _chunks(room, "fixed", document)
-    missing = pb.ChunkReference(chunk_number=2**60)
+    missing = ChunkReference(chunk_number=2**60)
     requests = [
         _request("fixed", _PARENT, ["nothing"]),
         _request("levels", _PARENT, chunk_ids[:1]),
@@ -292,9 +293,7 @@ async def test_unknown_and_deleted_chunks_and_those_elsewhere_are_not_found(room
     goes = room.put("structure", "gone.txt", "A text that goes away again soon.")
     (gone,) = set(room.ingest.live_numbers("structure")) - before
     room.ingest.delete("structure", goes)
-    requests.append(
-        pb.ExpandRequest(collection="structure", chunks=[pb.ChunkReference(chunk_number=gone)], mode=_PARENT)
-    )
+    requests.append(pb.ExpandRequest(collection="structure", chunks=[ChunkReference(chunk_number=gone)], mode=_PARENT))
     for request in requests:
         code, info, _ = await refused(reader.Expand(request))
         assert (code, info.reason) == (grpc.StatusCode.NOT_FOUND, "CHUNK_NOT_FOUND"), request
@@ -303,7 +302,7 @@ async def test_unknown_and_deleted_chunks_and_those_elsewhere_are_not_found(room
 async def test_every_violation_of_a_request_is_named(reader: "Stub") -> None:
     wrong = pb.ExpandRequest(
         collection="No!",
-        chunks=[pb.ChunkReference()],
+        chunks=[ChunkReference()],
         mode=9,  # type: ignore[arg-type]  # on purpose
         radius=21,
         levels_up=0,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from groundwire.api.common.v1 import hit_pb2
-from groundwire.api.common.v1.chunk_pb2 import Chunk
+from groundwire.api.common.v1.chunk_pb2 import Chunk, ChunkReference
 from groundwire.api.common.v1.document_pb2 import Document
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -89,7 +89,10 @@ def test_ids_are_nothing_but_names_places_and_scores(filled: Library) -> None:
 def test_the_full_view_is_what_the_library_returns(filled: Library) -> None:
     response = _search(filled, RetrievalOptions(view=hit_pb2.HIT_VIEW_FULL))
     calls = filled.service.library_servicer.calls
-    requests = [GetChunkRequest(collection="docs", chunk_id=hit.chunk.chunk_id) for hit in response.results]
+    requests = [
+        GetChunkRequest(collection="docs", reference=ChunkReference(chunk_id=hit.chunk.chunk_id))
+        for hit in response.results
+    ]
     stored = [calls.get_chunk(request) for request in requests]
     assert len(stored) == 4
     assert [hit.chunk for hit in response.results] == [each.chunk for each in stored]

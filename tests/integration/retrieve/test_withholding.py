@@ -8,6 +8,7 @@ import pysqlite3
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.approved_sources import is_approved
@@ -60,7 +61,7 @@ async def test_the_list_of_the_server_holds_for_every_collection(guarded: Librar
         response = await _search(stub)
         assert contents(response) == ["alpha good"]
         assert response.report.quality.rejected_count == 1
-        reference = pb.ChunkReference(chunk_id=f"{bad.document_id}#chunk_000")
+        reference = ChunkReference(chunk_id=f"{bad.document_id}#chunk_000")
         request = pb.ExpandRequest(collection="docs", chunks=[reference], mode=pb.EXPAND_MODE_PARENT)
         _, info, _ = await refused(stub.Expand(request))
         assert info.reason == "CHUNK_NOT_FOUND", "expanding shows no more than searching"

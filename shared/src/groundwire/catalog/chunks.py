@@ -33,6 +33,11 @@ _BY_NUMBERS = _OF_TENANT.where(
     collections.c.name == bindparam("collection"),
     chunks.c.chunk_number.in_(select(func.json_each(bindparam("wanted")).table_valued("value").c.value)),
 )
+_BY_IDS = _OF_TENANT.where(
+    collections.c.name == bindparam("collection"),
+    chunks.c.tenant == bindparam("tenant"),
+    chunks.c.chunk_id.in_(select(func.json_each(bindparam("wanted")).table_valued("value").c.value)),
+)
 _BY_ID = SELECT_LIVE_CHUNKS.where(chunks.c.tenant == bindparam("tenant"), chunks.c.chunk_id == bindparam("wanted"))
 _OF_DOCUMENT = (
     SELECT_LIVE_CHUNKS.where(chunks.c.document_key == bindparam("document"), chunks.c.sequence_num > bindparam("after"))
@@ -76,6 +81,17 @@ class Chunks:
         if row is None:
             raise ChunkNotFoundError(str(chunk_id_or_number))
         return to_stored_chunk(row, {})
+
+    def find(self, tenant: str, collection: str, references: Sequence[str | int]) -> list[StoredChunk]:
+        """Return those of the chunks with these ids or numbers that are live in the collection, in no order."""
+        ids = [reference for reference in references if isinstance(reference, str)]
+        numbers = [reference for reference in references if isinstance(reference, int)]
+        given = {"tenant": tenant, "collection": collection, "wanted": json.dumps(ids)}
+        with self._database.read() as connection:
+            numbered = live_chunks(connection, tenant, collection, numbers) if numbers else {}
+            rows = connection.execute(_BY_IDS, given).all() if ids else []
+        seen: dict[int, Document] = {}
+        return [*numbered.values(), *(to_stored_chunk(row, seen) for row in rows)]
 
     def page(
         self, tenant: str, collection: str, document_id: str, after_sequence: int, limit: int

@@ -46,6 +46,29 @@ class Texts:
         with self._database.read() as connection:
             return slice_of_generation(connection, tenant, collection, document_id, generation, spans)
 
+    def at(
+        self, tenant: str, collection: str, document_id: str, generation: int, start: int, end: int
+    ) -> TextPart | None:
+        """Return the code points start..end, at least one; None when they are not within the text.
+
+        Raises:
+            DocumentNotFoundError: no such document, or no published generation of this number.
+            DataLossError: a part of the stored text is missing.
+        """
+        with self._database.read() as connection:
+            found = _find(connection, tenant, collection, document_id, generation)
+            if not 0 <= start < end <= found.total_chars:
+                return None
+            numbers = _segments(start, end)
+            of_text = text_segments.c.generation_key == found.key
+            wanted = select(text_segments).where(of_text, text_segments.c.number.in_(numbers))
+            segments = connection.execute(wanted.order_by(text_segments.c.number)).all()
+        if len(segments) < len(numbers):
+            raise DataLossError("a part of the stored text is missing", what="text")
+        text, offset = "".join(segment.content for segment in segments), start - segments[0].char_start
+        byte = segments[0].byte_start + len(text[:offset].encode("utf-8"))
+        return TextPart(start, text[offset : offset + end - start], byte)
+
     def parts(
         self, tenant: str, collection: str, document_id: str, generation: int | None, part_chars: int
     ) -> Iterator[TextPart]:

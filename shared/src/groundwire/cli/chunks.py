@@ -71,9 +71,9 @@ def get_chunk(chunk: str, collection: str, address: str, as_json: bool) -> None:
 
     request = library_pb.GetChunkRequest(collection=collection)
     if chunk.isdecimal():
-        request.chunk_number = _number(chunk)
+        request.reference.chunk_number = _number(chunk)
     else:
-        request.chunk_id = chunk
+        request.reference.chunk_id = chunk
     with connect(address) as client:
         found = client.get_chunk.send(request).chunk
     if as_json:

@@ -30,14 +30,15 @@ def expand(
     client: "GroundwireClient", collection: str, chunk_ids: "Sequence[str]", mode: str, radius: int | None
 ) -> "Sequence[retrieve_service_pb2.ExpandedPassage]":
     """Return the passages around chunks, in the order of the chunks."""
-    from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
+    from groundwire.api.common.v1.chunk_pb2 import ChunkReference  # noqa: PLC0415 - --help stays fast
+    from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb  # noqa: PLC0415 - the same
 
     if not chunk_ids:
         return ()
     is_hierarchy = mode == HIERARCHY
     response = client.expand(
         collection=collection,
-        chunks=[pb.ChunkReference(chunk_id=chunk_id) for chunk_id in chunk_ids],
+        chunks=[ChunkReference(chunk_id=chunk_id) for chunk_id in chunk_ids],
         mode=pb.ExpandMode.Value(f"EXPAND_MODE_{mode.upper()}"),
         radius=None if is_hierarchy else radius,
         levels_up=radius if is_hierarchy else None,

@@ -1,7 +1,7 @@
 """Descriptors that turn one line of the table of calls into a typed method of both clients.
 
-`client.get_chunk(collection="rust", chunk_id="doc_…")` takes the fields of the request message as keywords and
-returns the response message (or an iterator of them, or an awaitable, as the client and the call are).
+`client.list_chunks(collection="rust", page_size=100)` takes the fields of the request message as keywords and returns
+the response message (or an iterator of them, or an awaitable, as the client and the call are).
 `client.get_document.send(request, timeout_s=5)` takes a ready request.
 """
 

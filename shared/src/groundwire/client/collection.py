@@ -28,6 +28,7 @@ from groundwire.client.results import (
     CollectionInfo,
     Deletion,
     Document,
+    Hit,
     IngestResult,
     Progress,
     Purge,
@@ -49,6 +50,7 @@ from groundwire.kernel.errors import (
 ResultT = TypeVar("ResultT")
 
 _PAGE_SIZE: Final = 200
+_SPANS: Final = 1000
 
 
 class Operations(Caller):
@@ -345,6 +347,30 @@ class CollectionOperations(Operations):
             print(document.title, document.metadata)
         """
         return Document.of(await self._find(reference))
+
+    @Operation
+    async def read(self, places: Sequence[Hit | Citation]) -> list[str | None]:
+        """Return the stored text at the span of each hit or citation, None where it is gone; many of them in one call.
+
+        Example:
+            handbook = client.collection("handbook")
+            hits = handbook.search("spans")
+            assert handbook.read(hits) == [hit.text for hit in hits]
+        """
+        spans = [
+            library_pb.SpanReference(
+                reference=document_pb2.DocumentReference(document_id=place.document_id),
+                generation=place.generation,
+                span=place.span.to_message(),
+            )
+            for place in places
+        ]
+        texts: list[str | None] = []
+        while len(texts) < len(spans):
+            request = library_pb.ReadSpansRequest(collection=self.name, spans=spans[len(texts) :][:_SPANS])
+            outcomes = (await self._transport.send(Contract.read_spans, request)).outcomes
+            texts += [outcome.found.text if outcome.HasField("found") else None for outcome in outcomes]
+        return texts
 
     @StreamOperation
     async def documents(

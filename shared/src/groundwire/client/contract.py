@@ -74,7 +74,11 @@ class Contract:
     restore_document = UnaryCall(
         _INGEST + "RestoreDocument", ingest_pb.RestoreDocumentRequest, ingest_pb.RestoreDocumentResponse
     )
+    read_spans = UnaryCall(_LIBRARY + "ReadSpans", library_pb.ReadSpansRequest, library_pb.ReadSpansResponse)
     get_chunk = UnaryCall(_LIBRARY + "GetChunk", library_pb.GetChunkRequest, library_pb.GetChunkResponse)
+    batch_get_chunks = UnaryCall(
+        _LIBRARY + "BatchGetChunks", library_pb.BatchGetChunksRequest, library_pb.BatchGetChunksResponse
+    )
     list_chunks = UnaryCall(_LIBRARY + "ListChunks", library_pb.ListChunksRequest, library_pb.ListChunksResponse)
     update_chunk = UnaryCall(_INGEST + "UpdateChunk", ingest_pb.UpdateChunkRequest, ingest_pb.UpdateChunkResponse)
     purge_documents = UnaryCall(_INGEST + "PurgeDocuments", ingest_pb.PurgeDocumentsRequest, operations_pb.Operation)

@@ -35,6 +35,10 @@ class Span:
         """Return the span of a message."""
         return cls(message.start, message.end, message.start_byte, message.end_byte)
 
+    def to_message(self) -> span_pb2.Span:
+        """Return the message of the contract."""
+        return span_pb2.Span(start=self.start, end=self.end, start_byte=self.start_byte, end_byte=self.end_byte)
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -152,14 +156,11 @@ class Citation:
         """Return the message it was made from, else one of what can be verified."""
         if self.message is not None:
             return self.message
-        span = span_pb2.Span(
-            start=self.span.start, end=self.span.end, start_byte=self.span.start_byte, end_byte=self.span.end_byte
-        )
         return citation_pb2.Citation(
             document_id=self.document_id,
             generation=self.generation,
             quote=self.quote,
-            span=span,
+            span=self.span.to_message(),
             marker=self.marker,
             chunk_id=self.chunk_id,
             collection=self.collection,

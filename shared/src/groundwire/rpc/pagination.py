@@ -107,6 +107,18 @@ class PageTokens:
         return digest.digest()[:_MAC_BYTES]
 
 
+def as_many_as_fit(messages: Iterable[MessageT]) -> list[MessageT]:
+    """Return the first messages, one at least, that fit into `MAX_PAGE_BYTES` together; the others are not made."""
+    fitting: list[MessageT] = []
+    total = 0
+    for message in messages:
+        total += message.ByteSize() + _FRAMING_BYTES
+        if fitting and total > MAX_PAGE_BYTES:
+            break
+        fitting.append(message)
+    return fitting
+
+
 def page_size(requested: int, *, default: int = 50, maximum: int = MAX_PAGE_SIZE, field: str = "page_size") -> int:
     """Return the size of a page: `default` for 0, at most `maximum`.
 

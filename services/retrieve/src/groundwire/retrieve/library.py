@@ -1,6 +1,6 @@
 """Read what is stored: documents, their texts and chunks, and figures of collections."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -17,6 +17,8 @@ from groundwire.kernel.errors import (
     ChunkNotFoundError,
     CollectionNotFoundError,
     DataLossError,
+    DocumentNotFoundError,
+    GroundwireError,
     InvalidRequestError,
     PreconditionError,
 )
@@ -30,6 +32,8 @@ MAX_INLINE_TEXT_BYTES = 1 << 20
 """A longer text is streamed."""
 PART_CHARS = 65_536
 _CHUNKS_PER_READ = 1000
+_CHUNKS_PER_SLICE = 50
+"""Chunks of a batch that are in memory at a time, with their contents."""
 
 ItemT = TypeVar("ItemT")
 
@@ -51,6 +55,30 @@ class TextSlice:
     span: Span
     generation: int
     total_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpanQuery:
+    """A span of one generation of a document's text; generation 0 means the live one.
+
+    `start` and `end` are code points, `bytes_` their places in the UTF-8, (0, 0) when these are not compared.
+    """
+
+    reference: DocumentReference
+    generation: int
+    start: int
+    end: int
+    bytes_: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanText:
+    """What stands at a span of a text."""
+
+    text: str
+    span: Span
+    document_id: str
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +195,34 @@ class Library:
             if part.start + len(part.text) >= stop:
                 return
 
+    def read_spans(
+        self, tenant: str, collection: str, wanted: Iterable[SpanQuery]
+    ) -> Iterator[SpanText | GroundwireError]:
+        """Iterate over what stands at each span, in the order given, or why nothing does; reads it when it is its turn.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+        """
+        self.collections.get(tenant, collection)
+        known: dict[DocumentReference, Document] = {}
+        for query in wanted:
+            try:
+                if query.reference not in known:
+                    known[query.reference] = self.documents.find(tenant, collection, query.reference)
+                yield self._span_text(tenant, known[query.reference], query)
+            except (DocumentNotFoundError, InvalidRequestError, DataLossError) as error:
+                yield error
+
+    def _span_text(self, tenant: str, document: Document, query: SpanQuery) -> SpanText:
+        generation = query.generation or document.generation
+        part = self.texts.at(tenant, document.collection, document.document_id, generation, query.start, query.end)
+        if part is None:
+            raise InvalidRequestError.of("span", f"{query.start}..{query.end} is not within the text")
+        span = Span(query.start, query.end, part.start_byte, part.start_byte + len(part.text.encode("utf-8")))
+        if query.bytes_ not in {(0, 0), (span.start_byte, span.end_byte)}:
+            raise InvalidRequestError.of("span", f"its bytes are {span.start_byte}..{span.end_byte}")
+        return SpanText(part.text, span, document.document_id, generation)
+
     def list_documents(self, query: DocumentQuery, after: tuple[str, str] | None, limit: int) -> Page[Document]:
         """Return up to `limit` documents above `after` (source, id), by source, then id.
 
@@ -187,21 +243,28 @@ class Library:
         positions = tuple((document.source_uri, document.document_id) for document in found[:limit])
         return Page(found[:limit], positions, positions[-1] if len(found) > limit else None)
 
-    def chunk(self, tenant: str, collection: str, reference: str | int, *, include_embedding: bool) -> ChunkWithVector:
-        """Return the chunk with this id or number.
+    def find_chunks(
+        self, tenant: str, collection: str, references: Sequence[str | int], *, include_embedding: bool
+    ) -> Iterator[ChunkWithVector | ChunkNotFoundError]:
+        """Iterate over the chunks with these ids or numbers, in the order given; reads some at a time.
 
         Raises:
             CollectionNotFoundError: no such collection.
-            ChunkNotFoundError: the collection has no such live chunk.
         """
-        found = self.collections.get(tenant, collection)
-        stored = self.chunks.get(tenant, reference)
-        if stored.document.collection != collection:
-            raise ChunkNotFoundError(str(reference))
-        if not include_embedding:
-            return ChunkWithVector(stored)
-        known = self.cache.get(found.identity.digest, [stored.chunk.embedding_hash])
-        return _with_vectors([stored], known)[0]
+        digest = self.collections.get(tenant, collection).identity.digest
+        for at in range(0, len(references), _CHUNKS_PER_SLICE):
+            part = references[at : at + _CHUNKS_PER_SLICE]
+            chunks = self.chunks.find(tenant, collection, part)
+            found: dict[str | int, StoredChunk] = {stored.chunk_id: stored for stored in chunks}
+            found.update((stored.chunk_number, stored) for stored in chunks)
+            hashes = [stored.chunk.embedding_hash for stored in chunks]
+            vectors = self.cache.get(digest, hashes) if include_embedding else {}
+            for reference in part:
+                stored = found.get(reference)
+                if stored is None:
+                    yield ChunkNotFoundError(str(reference))
+                else:
+                    yield _with_vectors([stored], vectors)[0] if include_embedding else ChunkWithVector(stored)
 
     def list_chunks(self, query: ChunkQuery, after: int | None, limit: int) -> Page[ChunkWithVector]:
         """Return up to `limit` chunks: of a document in the order of its text, else by chunk number.

@@ -238,3 +238,31 @@ class Chunk(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__window_size) -> _WhichOneofReturnType__window_size | None: ...
 
 Global___Chunk: _TypeAlias = Chunk  # noqa: Y015
+
+@_typing.final
+class ChunkReference(_message.Message):
+    """Names a chunk of a collection. Calls that take a chunk take it like this."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHUNK_ID_FIELD_NUMBER: _builtins.int
+    CHUNK_NUMBER_FIELD_NUMBER: _builtins.int
+    chunk_id: _builtins.str
+    """By id."""
+    chunk_number: _builtins.int
+    """By number, from 1 and below 2^53."""
+    def __init__(
+        self,
+        *,
+        chunk_id: _builtins.str = ...,
+        chunk_number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "reference", b"reference"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "reference", b"reference"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_reference: _TypeAlias = _typing.Literal["chunk_id", "chunk_number"]  # noqa: Y015
+    _WhichOneofArgType_reference: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_reference) -> _WhichOneofReturnType_reference | None: ...
+
+Global___ChunkReference: _TypeAlias = ChunkReference  # noqa: Y015

@@ -9,6 +9,7 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.rpc import status_pb2 as _status_pb2
 from groundwire.api.common.v1 import chunk_pb2 as _chunk_pb2
 from groundwire.api.common.v1 import document_pb2 as _document_pb2
 from groundwire.api.common.v1 import filter_pb2 as _filter_pb2
@@ -262,38 +263,190 @@ class GetDocumentTextResponse(_message.Message):
 Global___GetDocumentTextResponse: _TypeAlias = GetDocumentTextResponse  # noqa: Y015
 
 @_typing.final
+class ReadSpansRequest(_message.Message):
+    """Request of `LibraryService.ReadSpans`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    SPANS_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Required. Name of the collection."""
+    @_builtins.property
+    def spans(self) -> _containers.RepeatedCompositeFieldContainer[Global___SpanReference]:
+        """Required. What to read, 1 to 1,000, in any order, of any documents of the collection."""
+
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        spans: _abc.Iterable[Global___SpanReference] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "spans", b"spans"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadSpansRequest: _TypeAlias = ReadSpansRequest  # noqa: Y015
+
+@_typing.final
+class SpanReference(_message.Message):
+    """A span of the text of one generation of a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REFERENCE_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    SPAN_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    """Optional. Which generation; 0 means the live one."""
+    @_builtins.property
+    def reference(self) -> _document_pb2.DocumentReference:
+        """Required. Which document."""
+
+    @_builtins.property
+    def span(self) -> _span_pb2.Span:
+        """Required. Where in the text, at most 262,144 code points; `GetDocumentText` reads more. The bytes may both be 0, and
+        are not compared then.
+        """
+
+    def __init__(
+        self,
+        *,
+        reference: _document_pb2.DocumentReference | None = ...,
+        generation: _builtins.int = ...,
+        span: _span_pb2.Span | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reference", b"reference", "span", b"span"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "reference", b"reference", "span", b"span"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpanReference: _TypeAlias = SpanReference  # noqa: Y015
+
+@_typing.final
+class ReadSpansResponse(_message.Message):
+    """Response of `LibraryService.ReadSpans`, at most 3 MiB."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReadSpansOutcome]:
+        """One outcome for each span, in the order of the request: of as many as fit, of one at least. Ask again for the others."""
+
+    def __init__(
+        self,
+        *,
+        outcomes: _abc.Iterable[Global___ReadSpansOutcome] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcomes", b"outcomes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadSpansResponse: _TypeAlias = ReadSpansResponse  # noqa: Y015
+
+@_typing.final
+class ReadSpansOutcome(_message.Message):
+    """What became of one span."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FOUND_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def found(self) -> Global___SpanText:
+        """What stands there."""
+
+    @_builtins.property
+    def error(self) -> _status_pb2.Status:
+        """Why nothing was read."""
+
+    def __init__(
+        self,
+        *,
+        found: Global___SpanText | None = ...,
+        error: _status_pb2.Status | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "found", b"found", "outcome", b"outcome"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "found", b"found", "outcome", b"outcome"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["found", "error"]  # noqa: Y015
+    _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
+
+Global___ReadSpansOutcome: _TypeAlias = ReadSpansOutcome  # noqa: Y015
+
+@_typing.final
+class SpanText(_message.Message):
+    """What stands at a span of a text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    SPAN_FIELD_NUMBER: _builtins.int
+    DOCUMENT_ID_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The characters, exactly."""
+    document_id: _builtins.str
+    """Document the text is of."""
+    generation: _builtins.int
+    """Generation the text is of."""
+    @_builtins.property
+    def span(self) -> _span_pb2.Span:
+        """The span, in both units."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        span: _span_pb2.Span | None = ...,
+        document_id: _builtins.str = ...,
+        generation: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["span", b"span"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document_id", b"document_id", "generation", b"generation", "span", b"span", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpanText: _TypeAlias = SpanText  # noqa: Y015
+
+@_typing.final
 class GetChunkRequest(_message.Message):
     """Request of `LibraryService.GetChunk`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
-    CHUNK_ID_FIELD_NUMBER: _builtins.int
-    CHUNK_NUMBER_FIELD_NUMBER: _builtins.int
+    REFERENCE_FIELD_NUMBER: _builtins.int
     INCLUDE_EMBEDDING_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
-    chunk_id: _builtins.str
-    """By id."""
-    chunk_number: _builtins.int
-    """By number, from 1 and below 2^53."""
     include_embedding: _builtins.bool
     """Optional. Adds the vector."""
+    @_builtins.property
+    def reference(self) -> _chunk_pb2.ChunkReference:
+        """Required. Which chunk."""
+
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
-        chunk_id: _builtins.str = ...,
-        chunk_number: _builtins.int = ...,
+        reference: _chunk_pb2.ChunkReference | None = ...,
         include_embedding: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "reference", b"reference"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "collection", b"collection", "include_embedding", b"include_embedding", "reference", b"reference"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "include_embedding", b"include_embedding", "reference", b"reference"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_reference: _TypeAlias = _typing.Literal["chunk_id", "chunk_number"]  # noqa: Y015
-    _WhichOneofArgType_reference: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_reference) -> _WhichOneofReturnType_reference | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetChunkRequest: _TypeAlias = GetChunkRequest  # noqa: Y015
 
@@ -326,6 +479,96 @@ class GetChunkResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetChunkResponse: _TypeAlias = GetChunkResponse  # noqa: Y015
+
+@_typing.final
+class BatchGetChunksRequest(_message.Message):
+    """Request of `LibraryService.BatchGetChunks`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    REFERENCES_FIELD_NUMBER: _builtins.int
+    INCLUDE_EMBEDDING_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Required. Name of the collection."""
+    include_embedding: _builtins.bool
+    """Optional. Adds the vectors."""
+    @_builtins.property
+    def references(self) -> _containers.RepeatedCompositeFieldContainer[_chunk_pb2.ChunkReference]:
+        """Required. Which chunks, 1 to 1,000."""
+
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        references: _abc.Iterable[_chunk_pb2.ChunkReference] | None = ...,
+        include_embedding: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "include_embedding", b"include_embedding", "references", b"references"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchGetChunksRequest: _TypeAlias = BatchGetChunksRequest  # noqa: Y015
+
+@_typing.final
+class BatchGetChunksResponse(_message.Message):
+    """Response of `LibraryService.BatchGetChunks`, at most 3 MiB."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___BatchGetChunksOutcome]:
+        """One outcome for each reference, in the order of the request: of as many as fit, of one at least. Ask again for the
+        others.
+        """
+
+    def __init__(
+        self,
+        *,
+        outcomes: _abc.Iterable[Global___BatchGetChunksOutcome] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcomes", b"outcomes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchGetChunksResponse: _TypeAlias = BatchGetChunksResponse  # noqa: Y015
+
+@_typing.final
+class BatchGetChunksOutcome(_message.Message):
+    """What became of one reference of a batch."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHUNK_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def chunk(self) -> _chunk_pb2.Chunk:
+        """The chunk."""
+
+    @_builtins.property
+    def error(self) -> _status_pb2.Status:
+        """Why there is none: the status, with its details, that `GetChunk` would have failed with."""
+
+    def __init__(
+        self,
+        *,
+        chunk: _chunk_pb2.Chunk | None = ...,
+        error: _status_pb2.Status | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "error", b"error", "outcome", b"outcome"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "error", b"error", "outcome", b"outcome"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["chunk", "error"]  # noqa: Y015
+    _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
+
+Global___BatchGetChunksOutcome: _TypeAlias = BatchGetChunksOutcome  # noqa: Y015
 
 @_typing.final
 class ListChunksRequest(_message.Message):

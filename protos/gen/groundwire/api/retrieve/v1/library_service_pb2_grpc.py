@@ -54,10 +54,20 @@ class LibraryServiceStub:
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetDocumentTextRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetDocumentTextResponse.FromString,
                 _registered_method=True)
+        self.ReadSpans = channel.unary_unary(
+                '/groundwire.api.retrieve.v1.LibraryService/ReadSpans',
+                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansResponse.FromString,
+                _registered_method=True)
         self.GetChunk = channel.unary_unary(
                 '/groundwire.api.retrieve.v1.LibraryService/GetChunk',
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetChunkRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetChunkResponse.FromString,
+                _registered_method=True)
+        self.BatchGetChunks = channel.unary_unary(
+                '/groundwire.api.retrieve.v1.LibraryService/BatchGetChunks',
+                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.BatchGetChunksRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.BatchGetChunksResponse.FromString,
                 _registered_method=True)
         self.ListChunks = channel.unary_unary(
                 '/groundwire.api.retrieve.v1.LibraryService/ListChunks',
@@ -123,9 +133,28 @@ class LibraryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadSpans(self, request, context):
+        """Returns what stands at spans of stored texts, exactly, as for checking citations. Each span succeeds or fails for
+        itself. Safe to retry.
+
+        Errors of a span: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that the document does not have or no
+        longer has; INVALID_ARGUMENT for a span outside the text, or whose bytes are not those of its code points.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetChunk(self, request, context):
-        """Returns a live chunk. Errors: NOT_FOUND with
-        CHUNK_NOT_FOUND.
+        """Returns a live chunk and its document. Safe to retry. Errors: NOT_FOUND with CHUNK_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BatchGetChunks(self, request, context):
+        """Returns several live chunks. Each is found or missing for itself. Safe to retry.
+
+        Errors of a chunk: NOT_FOUND with CHUNK_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -195,10 +224,20 @@ def add_LibraryServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetDocumentTextRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetDocumentTextResponse.SerializeToString,
             ),
+            'ReadSpans': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadSpans,
+                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansResponse.SerializeToString,
+            ),
             'GetChunk': grpc.unary_unary_rpc_method_handler(
                     servicer.GetChunk,
                     request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetChunkRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetChunkResponse.SerializeToString,
+            ),
+            'BatchGetChunks': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchGetChunks,
+                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.BatchGetChunksRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.BatchGetChunksResponse.SerializeToString,
             ),
             'ListChunks': grpc.unary_unary_rpc_method_handler(
                     servicer.ListChunks,
@@ -328,6 +367,33 @@ class LibraryService:
             _registered_method=True)
 
     @staticmethod
+    def ReadSpans(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.retrieve.v1.LibraryService/ReadSpans',
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansRequest.SerializeToString,
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ReadSpansResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def GetChunk(request,
             target,
             options=(),
@@ -344,6 +410,33 @@ class LibraryService:
             '/groundwire.api.retrieve.v1.LibraryService/GetChunk',
             groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetChunkRequest.SerializeToString,
             groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetChunkResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BatchGetChunks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.retrieve.v1.LibraryService/BatchGetChunks',
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.BatchGetChunksRequest.SerializeToString,
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.BatchGetChunksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -48,9 +48,19 @@ class LibraryServiceStub:
     Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation it does not have; INVALID_ARGUMENT for a
     range outside the text.
     """
+    ReadSpans: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ReadSpansRequest, _library_service_pb2.ReadSpansResponse]
+    """Returns what stands at spans of stored texts, exactly, as for checking citations. Each span succeeds or fails for
+    itself. Safe to retry.
+
+    Errors of a span: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that the document does not have or no
+    longer has; INVALID_ARGUMENT for a span outside the text, or whose bytes are not those of its code points.
+    """
     GetChunk: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.GetChunkRequest, _library_service_pb2.GetChunkResponse]
-    """Returns a live chunk. Errors: NOT_FOUND with
-    CHUNK_NOT_FOUND.
+    """Returns a live chunk and its document. Safe to retry. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+    BatchGetChunks: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.BatchGetChunksRequest, _library_service_pb2.BatchGetChunksResponse]
+    """Returns several live chunks. Each is found or missing for itself. Safe to retry.
+
+    Errors of a chunk: NOT_FOUND with CHUNK_NOT_FOUND.
     """
     ListChunks: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ListChunksRequest, _library_service_pb2.ListChunksResponse]
     """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk
@@ -92,9 +102,19 @@ class LibraryServiceAsyncStub(LibraryServiceStub):
     Errors: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation it does not have; INVALID_ARGUMENT for a
     range outside the text.
     """
+    ReadSpans: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ReadSpansRequest, _library_service_pb2.ReadSpansResponse]  # type: ignore[assignment]
+    """Returns what stands at spans of stored texts, exactly, as for checking citations. Each span succeeds or fails for
+    itself. Safe to retry.
+
+    Errors of a span: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that the document does not have or no
+    longer has; INVALID_ARGUMENT for a span outside the text, or whose bytes are not those of its code points.
+    """
     GetChunk: _aio.UnaryUnaryMultiCallable[_library_service_pb2.GetChunkRequest, _library_service_pb2.GetChunkResponse]  # type: ignore[assignment]
-    """Returns a live chunk. Errors: NOT_FOUND with
-    CHUNK_NOT_FOUND.
+    """Returns a live chunk and its document. Safe to retry. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+    BatchGetChunks: _aio.UnaryUnaryMultiCallable[_library_service_pb2.BatchGetChunksRequest, _library_service_pb2.BatchGetChunksResponse]  # type: ignore[assignment]
+    """Returns several live chunks. Each is found or missing for itself. Safe to retry.
+
+    Errors of a chunk: NOT_FOUND with CHUNK_NOT_FOUND.
     """
     ListChunks: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ListChunksRequest, _library_service_pb2.ListChunksResponse]  # type: ignore[assignment]
     """Returns live chunks, of one document in the order of the text, of a collection in rising order of chunk
@@ -153,13 +173,35 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def ReadSpans(
+        self,
+        request: _library_service_pb2.ReadSpansRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_library_service_pb2.ReadSpansResponse, _abc.Awaitable[_library_service_pb2.ReadSpansResponse]]:
+        """Returns what stands at spans of stored texts, exactly, as for checking citations. Each span succeeds or fails for
+        itself. Safe to retry.
+
+        Errors of a span: NOT_FOUND with DOCUMENT_NOT_FOUND, also for a generation that the document does not have or no
+        longer has; INVALID_ARGUMENT for a span outside the text, or whose bytes are not those of its code points.
+        """
+
+    @_abc_1.abstractmethod
     def GetChunk(
         self,
         request: _library_service_pb2.GetChunkRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_library_service_pb2.GetChunkResponse, _abc.Awaitable[_library_service_pb2.GetChunkResponse]]:
-        """Returns a live chunk. Errors: NOT_FOUND with
-        CHUNK_NOT_FOUND.
+        """Returns a live chunk and its document. Safe to retry. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+
+    @_abc_1.abstractmethod
+    def BatchGetChunks(
+        self,
+        request: _library_service_pb2.BatchGetChunksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_library_service_pb2.BatchGetChunksResponse, _abc.Awaitable[_library_service_pb2.BatchGetChunksResponse]]:
+        """Returns several live chunks. Each is found or missing for itself. Safe to retry.
+
+        Errors of a chunk: NOT_FOUND with CHUNK_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod

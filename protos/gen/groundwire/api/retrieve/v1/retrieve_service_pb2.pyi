@@ -289,14 +289,14 @@ class ExpandRequest(_message.Message):
     chunk, which itself stays whole. Unset means 100,000.
     """
     @_builtins.property
-    def chunks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChunkReference]:
+    def chunks(self) -> _containers.RepeatedCompositeFieldContainer[_chunk_pb2.ChunkReference]:
         """Required. Chunks to expand, 1 to 20."""
 
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
-        chunks: _abc.Iterable[Global___ChunkReference] | None = ...,
+        chunks: _abc.Iterable[_chunk_pb2.ChunkReference] | None = ...,
         mode: Global___ExpandMode.ValueType = ...,
         radius: _builtins.int | None = ...,
         levels_up: _builtins.int | None = ...,
@@ -320,34 +320,6 @@ class ExpandRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__radius) -> _WhichOneofReturnType__radius | None: ...
 
 Global___ExpandRequest: _TypeAlias = ExpandRequest  # noqa: Y015
-
-@_typing.final
-class ChunkReference(_message.Message):
-    """Names a chunk."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CHUNK_ID_FIELD_NUMBER: _builtins.int
-    CHUNK_NUMBER_FIELD_NUMBER: _builtins.int
-    chunk_id: _builtins.str
-    """By id."""
-    chunk_number: _builtins.int
-    """By number, from 1 and below 2^53."""
-    def __init__(
-        self,
-        *,
-        chunk_id: _builtins.str = ...,
-        chunk_number: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "reference", b"reference"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk_id", b"chunk_id", "chunk_number", b"chunk_number", "reference", b"reference"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_reference: _TypeAlias = _typing.Literal["chunk_id", "chunk_number"]  # noqa: Y015
-    _WhichOneofArgType_reference: _TypeAlias = _typing.Literal["reference", b"reference"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_reference) -> _WhichOneofReturnType_reference | None: ...
-
-Global___ChunkReference: _TypeAlias = ChunkReference  # noqa: Y015
 
 @_typing.final
 class ExpandResponse(_message.Message):

@@ -84,9 +84,19 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
             async for part in parts:
                 yield part
 
+    async def ReadSpans(self, request: library_pb.ReadSpansRequest, context: Any) -> library_pb.ReadSpansResponse:
+        """Return what stands at spans of texts."""
+        return await self._run(self.calls.read_spans, request)
+
     async def GetChunk(self, request: library_pb.GetChunkRequest, context: Any) -> library_pb.GetChunkResponse:
         """Return a chunk."""
         return await self._run(self.calls.get_chunk, request)
+
+    async def BatchGetChunks(
+        self, request: library_pb.BatchGetChunksRequest, context: Any
+    ) -> library_pb.BatchGetChunksResponse:
+        """Return several chunks."""
+        return await self._run(self.calls.batch_get_chunks, request)
 
     async def ListChunks(self, request: library_pb.ListChunksRequest, context: Any) -> library_pb.ListChunksResponse:
         """Return a page of chunks."""

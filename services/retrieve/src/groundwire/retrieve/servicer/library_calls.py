@@ -4,19 +4,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
+from groundwire.kernel.errors import ChunkNotFoundError
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.library import Library
 from groundwire.retrieve.wire.library import (
     parse_chunk_query,
-    parse_chunk_reference,
+    parse_chunk_references,
     parse_document_query,
+    parse_span_queries,
+    to_chunk_outcome,
+    to_span_outcome,
     to_stats_message,
     to_text_message,
 )
 from groundwire.rpc import request_context
 from groundwire.rpc.chunk_messages import to_chunk_message
 from groundwire.rpc.document_messages import parse_reference, to_document_message
-from groundwire.rpc.pagination import PageTokens, page_size
+from groundwire.rpc.pagination import PageTokens, as_many_as_fit, page_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,28 @@ class LibraryCalls:
     def get_chunk(self, request: pb.GetChunkRequest) -> pb.GetChunkResponse:
         """Return a chunk."""
         tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
-        found = self.library.chunk(
-            tenant, collection, parse_chunk_reference(request), include_embedding=request.include_embedding
+        (reference,) = parse_chunk_references([request.reference], "reference")
+        (found,) = self.library.find_chunks(
+            tenant, collection, [reference], include_embedding=request.include_embedding
         )
+        if isinstance(found, ChunkNotFoundError):
+            raise found
         return pb.GetChunkResponse(
             chunk=to_chunk_message(found.stored, found.vector), document=to_document_message(found.stored.document)
         )
+
+    def batch_get_chunks(self, request: pb.BatchGetChunksRequest) -> pb.BatchGetChunksResponse:
+        """Return several chunks, as many as fit."""
+        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        references = parse_chunk_references(request.references, "references")
+        found = self.library.find_chunks(tenant, collection, references, include_embedding=request.include_embedding)
+        return pb.BatchGetChunksResponse(outcomes=as_many_as_fit(map(to_chunk_outcome, found)))
+
+    def read_spans(self, request: pb.ReadSpansRequest) -> pb.ReadSpansResponse:
+        """Return what stands at several spans, as many as fit."""
+        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        read = self.library.read_spans(tenant, collection, parse_span_queries(request))
+        return pb.ReadSpansResponse(outcomes=as_many_as_fit(map(to_span_outcome, read)))
 
     def list_chunks(self, request: pb.ListChunksRequest) -> pb.ListChunksResponse:
         """Return a page of chunks."""

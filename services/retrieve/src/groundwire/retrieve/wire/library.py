@@ -1,27 +1,94 @@
 """Translate what is read: queries, parts of texts, and figures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Sized
 
+from groundwire.api.common.v1 import chunk_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.api.retrieve.v1 import stats_pb2
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import ChunkNotFoundError, FieldViolation, GroundwireError, InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
-from groundwire.retrieve.library import ChunkQuery, DocumentQuery, Stats, TextSlice
-from groundwire.rpc.chunk_messages import to_span
+from groundwire.retrieve.library import (
+    ChunkQuery,
+    ChunkWithVector,
+    DocumentQuery,
+    SpanQuery,
+    SpanText,
+    Stats,
+    TextSlice,
+)
+from groundwire.rpc.chunk_messages import to_chunk_message, to_span
 from groundwire.rpc.document_messages import parse_reference, to_identity_message
+from groundwire.rpc.error_status import to_status
 from groundwire.rpc.filter_messages import parse_filter_message
+from groundwire.rpc.pagination import MAX_PAGE_SIZE
+
+MAX_SPAN_CHARS = 262_144
+"""Most code points of one span, so that any one fits into a response."""
 
 
-def parse_chunk_reference(request: pb.GetChunkRequest) -> str | int:
-    """Return the id or number of the chunk.
+def parse_chunk_references(references: Sequence[chunk_pb2.ChunkReference], field: str) -> list[str | int]:
+    """Return the ids or numbers of chunks; `field` is the name of the list.
 
     Raises:
-        InvalidRequestError: neither is given.
+        InvalidRequestError: there are not 1 to 1,000, or one has neither id nor number.
     """
-    kind = request.WhichOneof("reference")
-    if kind is None:
-        raise InvalidRequestError.of("reference", "must be given: either chunk_id or chunk_number")
-    return request.chunk_number if kind == "chunk_number" else request.chunk_id
+    _check_count(references, field)
+    kinds = [reference.WhichOneof("reference") for reference in references]
+    missing = [number for number, kind in enumerate(kinds) if kind is None]
+    if missing:
+        message = "must have either chunk_id or chunk_number"
+        raise InvalidRequestError([FieldViolation(f"{field}[{number}]", message) for number in missing])
+    return [getattr(reference, kind or "") for reference, kind in zip(references, kinds, strict=True)]
+
+
+def parse_span_queries(request: pb.ReadSpansRequest) -> list[SpanQuery]:
+    """Return what to read.
+
+    Raises:
+        InvalidRequestError: there are not 1 to 1,000 spans, or one names no document or is no range.
+    """
+    _check_count(request.spans, "spans")
+    queries, violations = [], list[FieldViolation]()
+    for number, each in enumerate(request.spans):
+        span = each.span
+        try:
+            reference = parse_reference(each.reference)
+        except InvalidRequestError as error:
+            violations += [
+                FieldViolation(f"spans[{number}].{wrong.field}", wrong.description) for wrong in error.violations
+            ]
+            continue
+        if not (0 <= span.start < span.end and span.end - span.start <= MAX_SPAN_CHARS):
+            rule = f"must begin at 0 or later and have 1 to {MAX_SPAN_CHARS} code points"
+            violations.append(FieldViolation(f"spans[{number}].span", rule))
+        if each.generation < 0:
+            violations.append(FieldViolation(f"spans[{number}].generation", "must not be negative"))
+        queries.append(SpanQuery(reference, each.generation, span.start, span.end, (span.start_byte, span.end_byte)))
+    if violations:
+        raise InvalidRequestError(violations)
+    return queries
+
+
+def _check_count(entries: Sized, field: str) -> None:
+    if not 1 <= len(entries) <= MAX_PAGE_SIZE:
+        raise InvalidRequestError.of(field, f"must be 1 to {MAX_PAGE_SIZE}")
+
+
+def to_chunk_outcome(found: ChunkWithVector | ChunkNotFoundError) -> pb.BatchGetChunksOutcome:
+    """Return the message of what became of one chunk of a batch."""
+    if isinstance(found, ChunkNotFoundError):
+        return pb.BatchGetChunksOutcome(error=to_status(found))
+    return pb.BatchGetChunksOutcome(chunk=to_chunk_message(found.stored, found.vector))
+
+
+def to_span_outcome(read: SpanText | GroundwireError) -> pb.ReadSpansOutcome:
+    """Return the message of what became of one span."""
+    if isinstance(read, GroundwireError):
+        return pb.ReadSpansOutcome(error=to_status(read))
+    found = pb.SpanText(
+        text=read.text, span=to_span(read.span), document_id=read.document_id, generation=read.generation
+    )
+    return pb.ReadSpansOutcome(found=found)
 
 
 def parse_chunk_query(request: pb.ListChunksRequest, tenant: str) -> ChunkQuery:
