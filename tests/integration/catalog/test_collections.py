@@ -37,6 +37,15 @@ def test_a_name_is_not_shared_by_other_settings(catalog: Catalog, docs: Collecti
     assert catalog.collections.get(TENANT, "docs") == docs
 
 
+def test_updating_changes_no_other_collection(catalog: Catalog, docs: Collection) -> None:
+    other = catalog.collections.create(make_collection("other"))
+    settings = PROFILES[ProfileName.BOOK].settings
+    assert docs.settings != settings
+    assert catalog.collections.update(TENANT, "docs", lambda _: settings).settings == settings
+    assert catalog.collections.get(TENANT, "docs").settings == settings
+    assert catalog.collections.get(TENANT, "other") == other
+
+
 def test_pages_go_through_all_names_in_order(catalog: Catalog) -> None:
     for name in ("c", "a", "b"):
         catalog.collections.create(make_collection(name))

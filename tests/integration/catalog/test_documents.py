@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from groundwire.catalog.begin_generation import Prepared, insert_chunks
 from groundwire.catalog.outbox import OutboxKind
+from groundwire.catalog.soft_deletes import SoftDeletes
+from groundwire.catalog.tables import generations
+from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import (
@@ -54,6 +57,12 @@ def test_every_field_comes_back_as_it_was_given(catalog: Catalog, docs: Collecti
 def test_lengths_count_code_points_and_bytes(catalog: Catalog, docs: Collection) -> None:
     document, _ = catalog.put(docs, make_draft("naïve 東京 🦀", "é"))
     assert (document.total_chars, document.total_bytes) == (12, 21)
+
+
+def _states(catalog: Catalog) -> dict[int, str]:
+    with catalog.database.read() as connection:
+        rows = connection.execute(select(generations.c.generation, generations.c.state)).all()
+    return {row.generation: row.state for row in rows}
 
 
 def test_a_pending_generation_is_seen_by_no_reader(catalog: Catalog, docs: Collection) -> None:
@@ -251,6 +260,29 @@ def test_a_document_that_comes_back_goes_on_counting_generations(catalog: Catalo
     assert (document.generation, again.generation) == (1, 2)
     with pytest.raises(DocumentNotFoundError):
         catalog.texts.slice(TENANT, "docs", "doc-1", 1, [(0, 1)])
+
+
+def test_what_was_replaced_before_a_soft_deletion_stays_replaced_after_it_is_undone(
+    catalog: Catalog, docs: Collection
+) -> None:
+    first, _ = catalog.put(docs, make_draft("old"))
+    document, pending = catalog.put(docs, make_draft("new", document_id=first.document_id, expected=1))
+    soft_deletes = SoftDeletes(catalog.database, catalog.clock)
+    soft_deletes.hide(TENANT, "docs", document.document_id)
+    assert _states(catalog) == {1: "SUPERSEDED", 2: "DELETED"}
+    returning = soft_deletes.begin_return(TENANT, "docs", document.document_id)
+    assert returning is not None
+    assert soft_deletes.bring_back(returning) == document
+    assert _states(catalog) == {1: "SUPERSEDED", 2: "LIVE"}
+    assert catalog.numbers_for(docs, "new") == list(pending.numbers)
+
+
+def test_a_vocabulary_has_values_of_up_to_200_characters(catalog: Catalog, docs: Collection) -> None:
+    short, long = "s" * 200, "l" * 201
+    catalog.put(docs, make_draft("one", fields=DocumentFields(category=short, project=short)))
+    catalog.put(docs, make_draft("two", source="b.md", fields=DocumentFields(category=long, project=long)))
+    values = Vocabularies(catalog.database).read(TENANT, "docs").values
+    assert (values["category"], values["project"]) == ((short,), (short,))
 
 
 def test_a_deletion_during_an_update_wins_and_leaves_nothing(catalog: Catalog, docs: Collection) -> None:

@@ -32,6 +32,9 @@ from groundwire.kernel.errors import (
     StoreOwnedError,
 )
 from tests.integration.catalog.drafts import TENANT, make_collection, make_draft, open_catalog
+from tests.manual_clock import ManualClock
+
+HOUR_MS = 3_600_000
 
 
 def _open(path: Path) -> Database:
@@ -312,6 +315,22 @@ def test_numbers_go_on_after_reopening(tmp_path: Path) -> None:
     _, second = again.put(docs, make_draft("a"))
     assert second.numbers[0] == first.numbers[-1] + 1
     again.database.close()
+
+
+def test_a_pause_counts_as_time_without_a_server_and_a_clock_set_back_as_none(tmp_path: Path) -> None:
+    clock = ManualClock()
+
+    def read() -> tuple[int, int]:
+        database = Database.open(f"sqlite:{tmp_path / 'catalog.db'}", clock)
+        found = database.steady.now_ms(), database.steady.with_downtime_ms()
+        database.close()
+        return found
+
+    began, _ = read()
+    clock.advance(hours=2)
+    assert read() == (began, began + 2 * HOUR_MS)
+    clock.jump(hours=-1)
+    assert read() == (began, began + 2 * HOUR_MS)
 
 
 def test_the_newest_revision_is_the_one_that_needs_no_migration() -> None:

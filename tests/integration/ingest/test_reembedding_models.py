@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 import pytest
 
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.embedders.factory import open_embedder
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
@@ -19,8 +20,18 @@ from tests.unit.embedders.tiny_model import save_tiny_model
 
 
 def open_tiny(folder: Path, dimensions: int, *, seed: int = 0) -> Embedder:
-    model = save_tiny_model(folder / f"saved-{dimensions}-{seed}", dimensions, seed=seed)
+    saved = save_tiny_model(folder / f"saved-{dimensions}-{seed}", dimensions, seed=seed)
+    model = saved.rename(saved.with_name(f"tiny-{dimensions}-{seed}"))
     return open_embedder(f"sentence-transformers:{model}?engine=torch&long=truncate", cache_dir=folder / "cache")
+
+
+def _models(harness: Harness, collection: str) -> set[str]:
+    """Return the models that a collection's documents and chunks name."""
+    documents = harness.library.list_documents(library_pb.ListDocumentsRequest(collection=collection)).documents
+    chunks = harness.library.list_chunks(library_pb.ListChunksRequest(collection=collection)).chunks
+    assert documents
+    assert chunks
+    return {document.embedding_model for document in documents} | {chunk.embedding_model for chunk in chunks}
 
 
 @pytest.mark.requirement("S1-92")
@@ -35,6 +46,8 @@ def test_a_collection_moves_from_one_model_to_another(
     first.create("tides")
     for number in range(3):
         first.ingest("tides", f"{number}.md", f"# Tides {number}\n\n" + long_text(number, 10))
+    first.create("others")
+    first.ingest("others", "other.md", "# Other\n\nMoon.")
     harness = process(store, cast("CountingEmbedder", new))
     with pytest.raises(EmbeddingMismatchError):
         harness.ingest("tides", "new.md", "# New\n\nMoon.")
@@ -44,6 +57,9 @@ def test_a_collection_moves_from_one_model_to_another(
     collection = harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection
     held = store.fetch(collection.engine_name, harness.points("tides"), Budget())
     chunks = harness.library.library.chunks.live(DEFAULT_TENANT, "tides", held.numbers)
+    assert old.identity.model_name != new.identity.model_name
+    assert _models(harness, "tides") == {new.identity.model_name}
+    assert _models(harness, "others") == {old.identity.model_name}
     made = new.embed_documents([stored.chunk.embedding_text for stored in chunks.values()], Budget())
     expected = made / np.linalg.norm(made, axis=1, keepdims=True)
     assert held.vectors.shape == (count, dimensions)

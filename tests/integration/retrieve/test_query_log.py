@@ -320,6 +320,13 @@ def test_a_window_forgets_what_is_older() -> None:
     assert pipeline.read("other", None, None).requests == 0
 
 
+def test_a_window_holds_more_searches_than_it_has_slices() -> None:
+    pipeline = Pipeline(lambda: 1_000_000.0)
+    for _ in range(2_000):
+        pipeline.add("t", None, SearchSample(failed=False, total_s=0.1))
+    assert pipeline.read("t", None, 60.0).requests == 2_000
+
+
 def test_quantiles_are_right_to_two_hundredths() -> None:
     pipeline = Pipeline()
     for number in range(1, 1001):
