@@ -1,11 +1,13 @@
 """Libraries to search in."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from groundwire.kernel.vector_store import VectorStore
+from groundwire.vectorstores.factory import open_vector_store
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.serving import serving
 
@@ -24,12 +26,29 @@ def library(tmp_path: Path) -> Iterator[Library]:
     opened.close()
 
 
+@pytest.fixture(scope="session")
+def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], VectorStore]]:
+    """Open an engine of `ENGINES` once for all tests: its process takes longer to start than a test takes."""
+    opened: dict[str, VectorStore] = {}
+
+    def engine(name: str) -> VectorStore:
+        if name not in opened:
+            opened[name] = open_vector_store(ENGINES[name], data_dir=tmp_path_factory.mktemp(name))
+        return opened[name]
+
+    yield engine
+    for each in opened.values():
+        each.close()
+
+
 @pytest.fixture(params=ENGINES)
-def engine_library(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Library]:
+def engine_library(
+    request: pytest.FixtureRequest, tmp_path: Path, shared_engine: Callable[[str], VectorStore]
+) -> Iterator[Library]:
     """A library on each engine in turn."""
     if request.param in _PACKAGES:
         pytest.importorskip(_PACKAGES[request.param])
-    opened = Library(tmp_path, ENGINES[request.param])
+    opened = Library(tmp_path, engine=shared_engine(request.param))
     yield opened
     opened.close()
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,14 @@ class WordBagEmbedder:
         return None
 
 
+_numbers = count()
+
+
 class Library:
-    """One collection `docs` that can be filled and searched."""
+    """One collection `docs` that can be filled and searched.
+
+    On an engine that is given, others have collections too; it stays open when this library is closed.
+    """
 
     def __init__(
         self,
@@ -86,9 +93,12 @@ class Library:
         settings: RetrieveSettings | None = None,
         clock: Clock | None = None,
         ages: Clock | None = None,
+        engine: VectorStore | None = None,
     ) -> None:
         self.database = Database.open(f"sqlite:{folder / 'catalog.db'}", ages or clock)
-        self.vectors: VectorStore = open_vector_store(vectors_url, data_dir=folder)
+        self._uids = "uid" if engine is None else f"uid{next(_numbers)}"
+        self._shared_names = None if engine is None else list[str]()
+        self.vectors: VectorStore = engine or open_vector_store(vectors_url, data_dir=folder)
         self.embedder = WordBagEmbedder()
         self.documents = Documents(self.database, clock)
         self.workers = Workers(2)
@@ -118,7 +128,7 @@ class Library:
     ) -> Collection:
         """Create a collection; `settings` replace those of the profile."""
         profile = PROFILES[profile_name]
-        uid = f"uid-{name}"
+        uid = f"{self._uids}-{name}"
         collection = Collection(
             uid=uid,
             tenant=DEFAULT_TENANT,
@@ -131,6 +141,8 @@ class Library:
             update_time=datetime(2026, 1, 1, tzinfo=UTC),
         )
         self.vectors.create_collection(collection.engine_name, identity.dimensions, Budget())
+        if self._shared_names is not None:
+            self._shared_names.append(collection.engine_name)
         return Collections(self.database).create(collection)
 
     def put(
@@ -216,7 +228,11 @@ class Library:
     def close(self) -> None:
         self.service.close()
         self.workers.close()
-        self.vectors.close()
+        if self._shared_names is None:
+            self.vectors.close()
+        else:
+            for engine_name in self._shared_names:
+                self.vectors.drop_collection(engine_name, Budget())
         self.database.close()
 
 
