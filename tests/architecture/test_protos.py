@@ -37,7 +37,7 @@ CALLS = {
     "RetrieveService": "Retrieve BatchRetrieve Expand ParseQuery",
     "LibraryService": """
         GetDocument ListDocuments GetDocumentText ReadSpans GetChunk BatchGetChunks ListChunks GetSchema
-        ValidateMetadata GetStats ListQueryLogs GetPipelineStats""",
+        ValidateMetadata ListStats ListQueryLogs GetPipelineStats""",
     "ServerService": "GetServerInfo",
     "AnswerService": """
         CreateSession GetSession ListSessions ListMessages EndSession DeleteSession DeleteSessions Ask AskStream

@@ -24,7 +24,7 @@ def test_the_default_model_is_minilm_with_384_dimensions(tmp_path: Path) -> None
         with GroundwireClient(server.address) as client:
             client.create_collection(collection="docs")
             client.ingest_document(collection="docs", source_uri="a.txt", text="The moon causes the tides of the sea.")
-            [stats] = client.stats(collection="docs").collections
+            [stats] = client.list_stats(collection="docs").stats
             [chunk] = client.list_chunks(collection="docs", include_embedding=True).chunks
     finally:
         assert server.stop() == 0
@@ -51,7 +51,7 @@ def test_results_follow_the_model_that_was_chosen(tmp_path: Path, monkeypatch: p
             options = RetrievalOptions(top_k=20, mode=search_mode_pb2.SEARCH_MODE_VECTOR)
             found = client.retrieve(collection="docs", query="a brown clock", options=options).results
             chunks = client.list_chunks(collection="docs", include_embedding=True).chunks
-            [stats] = client.stats(collection="docs").collections
+            [stats] = client.list_stats(collection="docs").stats
     finally:
         assert server.stop() == 0
     assert (stats.embedding.model_name, stats.embedding.dimensions) == (f"sentence-transformers/{name}", dimensions)

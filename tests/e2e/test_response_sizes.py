@@ -1,23 +1,25 @@
 """No response is larger than what a client takes by default, however much is stored."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
 import pytest
 
+from groundwire.api.answer.v1 import answer_service_pb2, citation_pb2
 from groundwire.api.common.v1 import document_pb2, metadata_value_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_IDS
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
-from groundwire.api.ingest.v1 import collection_pb2, collection_service_pb2
+from groundwire.api.common.v1.span_pb2 import Span
+from groundwire.api.ingest.v1 import collection_pb2, collection_service_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc.error_status import from_rpc_error
 from tests.e2e.server import ServerProcess
-from tests.stubs import Stubs, by_id, put_chunks_messages
+from tests.stubs import Stubs, by_id, by_source, put_chunks_messages
 
 PAGE_BYTES = 3 << 20
 FILLER = "ß" * 8000
@@ -144,6 +146,114 @@ def test_a_batch_has_as_many_outcomes_as_fit_and_the_rest_is_asked_for_again(stu
     sizes = [answer.ByteSize() for answer in answers]
     assert max(sizes) <= PAGE_BYTES
     assert min(sizes[:-1]) > PAGE_BYTES - 300_000, "a batch ended too early"
+
+
+WIDE = "🌊" * 1000
+"""4 kB in UTF-8."""
+MANY = 120
+"""More than the hundred that a response shows, which have half a megabyte."""
+
+
+def ingest_many(stubs: Stubs, collection: str, make: Callable[[int], pb.IngestDocumentRequest]) -> None:
+    for first in range(0, MANY, 60):
+        requests = [make(number) for number in range(first, first + 60)]
+        batch = pb.BatchIngestDocumentsRequest(collection=collection, requests=requests)
+        assert all(outcome.HasField("result") for outcome in stubs.BatchIngestDocuments(batch).outcomes)
+
+
+def test_figures_have_the_projects_with_most_documents_and_count_the_others(stubs: Stubs) -> None:
+    def make(number: int) -> pb.IngestDocumentRequest:
+        fields = document_pb2.DocumentFields(project=f"{min(number, 110)} {WIDE}")
+        return pb.IngestDocumentRequest(source_uri=f"{number}.md", text=f"Tide {number}.", fields=fields)
+
+    ingest_many(stubs, "c02", make)
+    (stats,) = stubs.ListStats(library_pb.ListStatsRequest(collection="c02")).stats
+    assert (stats.document_count, stats.project_count, len(stats.by_project)) == (MANY, 111, 100)
+    assert max(count.count for count in stats.by_project) == 10
+    assert stats.ByteSize() < 500_000
+    read = pages(stubs.ListStats, library_pb.ListStatsRequest())
+    assert [each.collection for page in read for each in page.stats][:DOCUMENTS] == sorted(
+        f"c{number:02}" for number in range(DOCUMENTS)
+    )
+
+
+def test_figures_of_all_collections_come_in_pages(stubs: Stubs) -> None:
+    request, names = library_pb.ListStatsRequest(page_size=7), list[str]()
+    while not names or request.page_token:
+        page = stubs.ListStats(request)
+        assert 1 <= len(page.stats) <= 7
+        names += [each.collection for each in page.stats]
+        request.page_token = page.next_page_token
+    listed = pages(stubs.ListCollections, collection_service_pb2.ListCollectionsRequest())
+    assert names == [each.name for page in listed for each in page.collections]
+    assert len(names) >= DOCUMENTS
+    assert [each.collection for each in stubs.ListStats(library_pb.ListStatsRequest(collection="c01")).stats] == ["c01"]
+
+
+def test_a_document_shows_its_first_aliases_and_counts_the_others(stubs: Stubs) -> None:
+    def make(number: int) -> pb.IngestDocumentRequest:
+        return pb.IngestDocumentRequest(
+            source_uri=f"{number:04} {WIDE}",
+            text="The same text under many names.",
+            duplicate_policy=ingest_result_pb2.DUPLICATE_POLICY_REUSE,
+        )
+
+    ingest_many(stubs, "c03", make)
+    (document,) = stubs.ListDocuments(library_pb.ListDocumentsRequest(collection="c03")).documents
+    assert document.alias_count == MANY - 1
+    assert [uri[:4] for uri in document.alias_uris] == [f"{number:04}" for number in range(1, 101)]
+    last = stubs.GetDocument(library_pb.GetDocumentRequest(collection="c03", reference=by_source(f"0119 {WIDE}")))
+    assert last.document == document
+    assert document.ByteSize() < 500_000
+    stubs.DeleteDocument(pb.DeleteDocumentRequest(collection="c03", reference=by_source(f"0119 {WIDE}")))
+    (after,) = stubs.ListDocuments(library_pb.ListDocumentsRequest(collection="c03")).documents
+    assert after.alias_count == MANY - 2
+    assert after.etag != document.etag, "it changes with aliases that are not shown, too"
+
+
+def test_ids_of_more_chunks_than_a_page_has_are_listed(stubs: Stubs) -> None:
+    small = collection_pb2.ChunkingPolicy(
+        unit=collection_pb2.CHUNK_UNIT_CHARS, target_size=64, maximum_size=64, minimum_size=1
+    )
+    settings = collection_pb2.CollectionSettings(chunking=small)
+    stubs.CreateCollection(collection_service_pb2.CreateCollectionRequest(collection="small", settings=settings))
+    for source, count in (("few.md", 1000), ("many.md", 1001)):
+        chunks = [pb.ReadyChunk(content=f"Tide number {number} rises.", sequence_num=number) for number in range(count)]
+        header = pb.PutChunksHeader(collection="small", source_uri=source)
+        stubs.PutChunks(put_chunks_messages(header, chunks, 500))
+    few = library_pb.GetDocumentRequest(collection="small", reference=by_source("few.md"), include_chunk_ids=True)
+    assert len(set(stubs.GetDocument(few).chunk_ids)) == 1000
+    many = library_pb.GetDocumentRequest(collection="small", reference=by_source("many.md"), include_chunk_ids=True)
+    with pytest.raises(grpc.RpcError) as caught:
+        stubs.GetDocument(many)
+    assert "ListChunks" in str(from_rpc_error(caught.value))
+    request = library_pb.ListChunksRequest(collection="small", reference=by_source("many.md"))
+    assert len({chunk.chunk_id for page in pages(stubs.ListChunks, request) for chunk in page.chunks}) == 1001
+
+
+def test_verifications_leave_out_the_stored_texts_that_do_not_fit(stubs: Stubs) -> None:
+    listed = pages(stubs.ListChunks, library_pb.ListChunksRequest(collection="c01"))
+    chunks = [chunk for page in listed for chunk in page.chunks]
+    citations = [
+        citation_pb2.Citation(
+            collection="c01",
+            document_id=chunk.document_id,
+            generation=chunk.generation,
+            span=chunk.span,
+            quote="Something else.",
+        )
+        for chunk in chunks
+    ]
+    whole = Span(start=0, end=chunks[CHUNKS // 2 - 1].span.end)
+    first = citation_pb2.Citation(collection="c01", document_id=chunks[0].document_id, generation=1, span=whole)
+    answer = stubs.VerifyCitations(answer_service_pb2.VerifyCitationsRequest(citations=[first, *citations]))
+    assert answer.ByteSize() < PAGE_BYTES + 100_000
+    assert {each.failure for each in answer.verifications} == {citation_pb2.VERIFICATION_FAILURE_TEXT_DIFFERS}
+    texts = [each.stored_text for each in answer.verifications]
+    assert texts[0] == "", "the text of a whole document does not fit"
+    shown = [(text, chunk.content) for text, chunk in zip(texts[1:], chunks, strict=True) if text]
+    assert len(shown) == PAGE_BYTES // len(chunks[0].content.encode())
+    assert all(text == content for text, content in shown)
 
 
 def test_more_metadata_than_fits_is_refused(stubs: Stubs) -> None:

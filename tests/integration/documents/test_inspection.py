@@ -1,4 +1,4 @@
-"""GetSchema, ValidateMetadata and GetStats, and how documents, chunks and points refer to one another."""
+"""GetSchema, ValidateMetadata and ListStats, and how documents, chunks and points refer to one another."""
 
 import json
 import random
@@ -34,8 +34,8 @@ def _validate(store: Store, document_type: str, /, **metadata: MetadataValue) ->
 
 
 def _stats(store: Store, collection: str = "") -> list[stats_pb2.CollectionStats]:
-    request = library_pb.GetStatsRequest(collection=collection)
-    return list(store.harness.library.get_stats(request).collections)
+    request = library_pb.ListStatsRequest(collection=collection)
+    return list(store.harness.library.list_stats(request).stats)
 
 
 def _message(value: Any) -> MetadataValue:

@@ -1,22 +1,29 @@
 """What runs behind the calls: sweeping again after a failure, rebuilding stale indexes, forgetting the old."""
 
+import asyncio
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
+from structlog.testing import capture_logs
 
 from groundwire.api.common.v1 import error_reason_pb2
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.outbox import queue_deleted_points
+from groundwire.ingest.housekeeping import Housekeeping, Job, Subject
 from groundwire.ingest.sweep_leftovers import OUTBOX
 from groundwire.kernel.budget import Budget
+from groundwire.kernel.clock import SystemClock
+from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.vectorstores.memory import MemoryVectorStore
@@ -131,6 +138,26 @@ def test_a_past_that_is_kept_for_an_hour_goes_after_an_hour_however_the_clock_is
     assert harness.service.housekeeping.run_now(("retention",), Budget(60)) == 0
     clock.ahead += timedelta(minutes=61)
     assert harness.service.housekeeping.run_now(("retention",), Budget(60)) == 1
+    harness.close()
+
+
+def test_of_many_failures_the_first_are_told_and_long_messages_are_cut(tmp_path: Path) -> None:
+    """120 collections whose index cannot be built, each with a message of 10 kB."""
+
+    def fails(subject: Subject, _budget: Budget) -> int:
+        raise StoreUnavailableError(f"{subject.collection} " + "ß" * 5000)
+
+    subjects = [Subject(f"{number}", "default", f"c{number:04}") for number in range(120)]
+    failing = Housekeeping([[Job("rebuild", fails, lambda: subjects)]], SystemClock(), 60.0)
+    with capture_logs(), pytest.raises(StoreUnavailableError):  # to print so many takes a minute
+        failing.run_now(("rebuild",), Budget(60))
+    harness = Harness(tmp_path).without_housekeeping()
+    servicer = replace(harness.service.maintenance_servicer, housekeeping=failing)
+    told = asyncio.run(servicer.GetHousekeeping(maintenance_pb.GetHousekeepingRequest(), None))
+    assert [each.collection for each in told.failures] == [f"c{number:04}" for number in range(100)]
+    assert {len(each.message) for each in told.failures} == {2000}
+    assert told.jobs[0].failure_count == 120
+    assert told.ByteSize() < 1 << 20
     harness.close()
 
 

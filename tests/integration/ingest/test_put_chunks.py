@@ -42,7 +42,7 @@ def stored(harness: Harness, collection: str, document_id: str) -> list[chunk_pb
 def contents(harness: Harness, collection: str) -> object:
     """Return the figures of a collection, its documents, its chunks and its points."""
     inspection = harness.library
-    figures = inspection.get_stats(library_pb.GetStatsRequest(collection=collection)).collections[0]
+    figures = inspection.list_stats(library_pb.ListStatsRequest(collection=collection)).stats[0]
     documents = harness.library.list_documents(library_pb.ListDocumentsRequest(collection=collection)).documents
     return figures, list(documents), harness.live_numbers(collection), harness.points(collection)
 

@@ -111,14 +111,14 @@ async def test_a_status_that_the_method_set_itself_stays(stub: Any, shape: str) 
 
 async def test_a_method_nobody_wrote_is_unimplemented_with_its_name(stub: Any) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as unary:
-        await stub.GetStats(library_pb.GetStatsRequest())
+        await stub.ListStats(library_pb.ListStatsRequest())
     with pytest.raises(grpc.aio.AioRpcError) as streamed:
         _ = [message async for message in stub.AskStream(answer_pb.AskStreamRequest())]
 
     assert [error.value.code() for error in (unary, streamed)] == [grpc.StatusCode.UNIMPLEMENTED] * 2
     translated = [from_rpc_error(error.value) for error in (unary, streamed)]
     assert [type(error) for error in translated] == [NotAvailableError] * 2
-    assert [error.metadata["feature"] for error in translated] == ["GetStats", "AskStream"]
+    assert [error.metadata["feature"] for error in translated] == ["ListStats", "AskStream"]
 
 
 async def test_an_unknown_method_is_unimplemented() -> None:

@@ -52,7 +52,7 @@ class Peer:
 
     async def unwritten(self) -> None:
         try:
-            await self.stub.GetStats(pb.GetStatsRequest())
+            await self.stub.ListStats(pb.ListStatsRequest())
         except grpc.RpcError as error:
             raise from_rpc_error(error) from error
 
@@ -114,7 +114,7 @@ async def test_a_method_nobody_wrote_is_not_available(peer: Peer) -> None:
     with pytest.raises(NotAvailableError) as caught:
         await peer.unwritten()
 
-    assert caught.value.metadata == {"feature": "GetStats"}
+    assert caught.value.metadata == {"feature": "ListStats"}
 
 
 @pytest.mark.parametrize("method", ["get", "texts"])

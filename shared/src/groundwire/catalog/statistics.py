@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Connection, ScalarSelect, func, select
 
-from groundwire.catalog.collection_rows import require_collection, to_collection
+from groundwire.catalog.collection_rows import require_collection
 from groundwire.catalog.database import Database
 from groundwire.catalog.generation_keys import key_of, live_generation_keys
-from groundwire.catalog.tables import chunks, collections, documents
+from groundwire.catalog.tables import chunks, documents
 from groundwire.kernel.collection import Collection
 
 
@@ -46,13 +46,6 @@ class Statistics:
         """
         with self._database.read() as connection:
             return _statistics(connection, require_collection(connection, tenant, name))
-
-    def of_all(self, tenant: str) -> list[CollectionStatistics]:
-        """Return the figures of every collection, by name, all of one moment."""
-        statement = select(collections).where(collections.c.tenant == tenant).order_by(collections.c.name)
-        with self._database.read() as connection:
-            found = [to_collection(row) for row in connection.execute(statement).mappings()]
-            return [_statistics(connection, collection) for collection in found]
 
 
 def _statistics(connection: Connection, collection: Collection) -> CollectionStatistics:

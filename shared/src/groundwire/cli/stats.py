@@ -6,9 +6,10 @@ import click
 
 from groundwire.cli.options import address_option, connect, json_option
 from groundwire.cli.output import print_fields, print_json, print_table
+from groundwire.cli.paging import PAGE_SIZE, all_items
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from groundwire.api.retrieve.v1 import stats_pb2
 
@@ -25,7 +26,12 @@ def stats(collection: str, address: str, as_json: bool) -> None:
     from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
 
     with connect(address) as client:
-        found = client.stats(collection=collection).collections
+
+        def page(token: str) -> "tuple[Sequence[stats_pb2.CollectionStats], str]":
+            response = client.list_stats(collection=collection, page_size=PAGE_SIZE, page_token=token)
+            return response.stats, response.next_page_token
+
+        found = list(all_items(page))
     if as_json:
         print_json([message_json(each) for each in found])
     elif collection:
@@ -59,6 +65,7 @@ def _show(each: "stats_pb2.CollectionStats") -> None:
             "vectors per document": round(each.average_vectors_per_document, 1),
             "model": f"{each.embedding.model_name}, {each.embedding.dimensions} dimensions",
             "by format": _counts(each.by_format),
+            "projects": f"{each.project_count:,}",
             "by project": _counts(each.by_project),
             "by embedding model": _counts(each.by_embedding_model),
         }

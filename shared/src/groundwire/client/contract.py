@@ -86,7 +86,7 @@ class Contract:
     validate_metadata = UnaryCall(
         _LIBRARY + "ValidateMetadata", library_pb.ValidateMetadataRequest, library_pb.ValidateMetadataResponse
     )
-    stats = UnaryCall(_LIBRARY + "GetStats", library_pb.GetStatsRequest, library_pb.GetStatsResponse)
+    list_stats = UnaryCall(_LIBRARY + "ListStats", library_pb.ListStatsRequest, library_pb.ListStatsResponse)
     housekeeping = UnaryCall(
         _MAINTENANCE + "GetHousekeeping", maintenance_pb.GetHousekeepingRequest, maintenance_pb.GetHousekeepingResponse
     )

@@ -78,7 +78,7 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "GetPipelineStats": Method(Work.READ),
         "GetSchema": Method(Work.READ),
         "ValidateMetadata": Method(Work.READ),
-        "GetStats": Method(Work.READ),
+        "ListStats": Method(Work.READ),
         "GetHousekeeping": Method(Work.READ),
         "GetServerInfo": Method(Work.READ),
         "GetSession": Method(Work.READ),

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from groundwire.answer.domain.verifying import (
     MESSAGES,
@@ -14,6 +15,9 @@ from groundwire.answer.domain.verifying import (
 from groundwire.answer.ports import DocumentGeneration, SourceTexts, StoredDocument
 from groundwire.kernel.spans import Span
 
+MAX_TEXT_BYTES = 3 << 20
+"""UTF-8 of all stored texts that verifications of one call show."""
+
 
 class VerifyCitations:
     """Verifies citations; changes nothing."""
@@ -24,18 +28,26 @@ class VerifyCitations:
     async def __call__(self, tenant: str, citations: Sequence[ClaimedCitation]) -> list[Verification]:
         """Return one verification for each citation, in the order given; none of them is an error.
 
-        Each document is read once, whatever the number of its citations.
+        Each document is read once, whatever the number of its citations. Stored texts are left out that would make up
+        more than 3 MiB together.
         """
         places: dict[DocumentGeneration, list[int]] = defaultdict(list)
         for index, claimed in enumerate(citations):
             key = DocumentGeneration(claimed.collection, claimed.document_id, claimed.generation)
             places[key].append(index)
         found: dict[int, Verification] = {}
+        room = MAX_TEXT_BYTES
         for wanted, indexes in places.items():
             document = await self._texts.document(tenant, wanted)
             cited = CanonicalText(document.text) if document and document.text is not None else None
             for index in indexes:
-                found[index] = await self._verify(tenant, citations[index], document, cited)
+                checked = await self._verify(tenant, citations[index], document, cited)
+                # A citation that is wrong may name a whole book, a thousand times.
+                size = len(checked.stored_text.encode("utf-8"))
+                if size > room:
+                    checked, size = replace(checked, stored_text=""), 0
+                found[index] = checked
+                room -= size
         return [found[index] for index in range(len(citations))]
 
     async def _verify(

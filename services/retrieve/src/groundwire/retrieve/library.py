@@ -31,7 +31,8 @@ from groundwire.kernel.vector_store import VectorStore
 MAX_INLINE_TEXT_BYTES = 1 << 20
 """A longer text is streamed."""
 PART_CHARS = 65_536
-_CHUNKS_PER_READ = 1000
+MAX_INLINE_CHUNK_IDS = 1000
+"""The chunks of a document that has more are listed."""
 _CHUNKS_PER_SLICE = 50
 """Chunks of a batch that are in memory at a time, with their contents."""
 
@@ -142,12 +143,16 @@ class Library:
         self.collections.get(tenant, collection)
         return self.documents.find(tenant, collection, reference)
 
-    def chunk_ids(self, tenant: str, document: Document) -> Iterator[str]:
-        """Iterate over the ids of a document's chunks in the order of its text."""
-        after = -1
-        while page := self.chunks.page(tenant, document.collection, document.document_id, after, _CHUNKS_PER_READ):
-            yield from (stored.chunk_id for stored in page)
-            after = page[-1].chunk.sequence_num
+    def chunk_ids(self, tenant: str, document: Document) -> list[str]:
+        """Return the ids of a document's chunks in the order of its text.
+
+        Raises:
+            PreconditionError: there are more than 1,000.
+        """
+        found = self.chunks.page(tenant, document.collection, document.document_id, -1, MAX_INLINE_CHUNK_IDS + 1)
+        if len(found) > MAX_INLINE_CHUNK_IDS:
+            raise PreconditionError(f"the document has more than {MAX_INLINE_CHUNK_IDS} chunks: use ListChunks")
+        return [stored.chunk_id for stored in found]
 
     def whole_text(self, tenant: str, document: Document) -> str:
         """Return the canonical text of the live generation.
@@ -300,15 +305,19 @@ class Library:
         )
         return Page(tuple(items), positions, None if listed.is_last else positions[-1])
 
-    def stats(self, tenant: str, collection: str, budget: Budget) -> Sequence[Stats]:
-        """Return the figures of one collection, or of all by name when the name is empty.
+    def stats(self, tenant: str, names: Iterable[str], budget: Budget) -> Iterator[Stats]:
+        """Iterate over the figures of collections, each counted when it is its turn; those gone by then are left out.
 
         Raises:
-            CollectionNotFoundError: no such collection.
             StoreUnavailableError: the engine does not answer.
         """
-        found = [self.statistics.of(tenant, collection)] if collection else self.statistics.of_all(tenant)
-        return [Stats(counted, self._count(counted.collection.engine_name, budget)) for counted in found]
+        for name in names:
+            budget.check()
+            try:
+                counted = self.statistics.of(tenant, name)
+            except CollectionNotFoundError:
+                continue
+            yield Stats(counted, self._count(counted.collection.engine_name, budget))
 
     def _count(self, engine_name: str, budget: Budget) -> int:
         try:

@@ -232,7 +232,9 @@ class CitationVerification(_message.Message):
     failure: Global___VerificationFailure.ValueType
     """Why it failed; unset when it did not."""
     stored_text: _builtins.str
-    """The stored text at the span; empty when there is none."""
+    """The stored text at the span; empty when there is none, and where the texts of a response would be more than 3 MiB
+    together; `ReadSpans` reads it.
+    """
     generation_live: _builtins.bool
     """Whether the cited generation is the live one."""
     current_generation: _builtins.int

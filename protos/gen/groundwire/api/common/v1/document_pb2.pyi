@@ -46,6 +46,7 @@ class Document(_message.Message):
     ENCODING_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     SOURCE_VERSION_FIELD_NUMBER: _builtins.int
+    ALIAS_COUNT_FIELD_NUMBER: _builtins.int
     document_id: _builtins.str
     """Id, `doc_<uuid>` unless the caller gave one."""
     collection: _builtins.str
@@ -81,6 +82,8 @@ class Document(_message.Message):
     """
     source_version: _builtins.int
     """Highest `source_version` that it was ingested with; unset when there was none."""
+    alias_count: _builtins.int
+    """Other sources that stand for this document, also those that `alias_uris` leaves out."""
     @_builtins.property
     def fields(self) -> Global___DocumentFields:
         """Optional. What the caller said about it."""
@@ -95,7 +98,9 @@ class Document(_message.Message):
 
     @_builtins.property
     def alias_uris(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Other sources that stand for this document, because they were ingested with its bytes and `REUSE`; in rising order."""
+        """Other sources that stand for this document, because they were ingested with its bytes and `REUSE`; in rising order,
+        the first 100.
+        """
 
     @_builtins.property
     def delete_time(self) -> _timestamp_pb2.Timestamp:
@@ -123,10 +128,11 @@ class Document(_message.Message):
         encoding: _builtins.str = ...,
         etag: _builtins.str = ...,
         source_version: _builtins.int | None = ...,
+        alias_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "delete_time", b"delete_time", "fields", b"fields", "ingest_time", b"ingest_time", "source_version", b"source_version", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "alias_uris", b"alias_uris", "chunk_count", b"chunk_count", "collection", b"collection", "delete_time", b"delete_time", "display_title", b"display_title", "document_id", b"document_id", "embedding_model", b"embedding_model", "encoding", b"encoding", "etag", b"etag", "fields", b"fields", "format", b"format", "generation", b"generation", "ingest_time", b"ingest_time", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version", "total_bytes", b"total_bytes", "total_chars", b"total_chars", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "alias_count", b"alias_count", "alias_uris", b"alias_uris", "chunk_count", b"chunk_count", "collection", b"collection", "delete_time", b"delete_time", "display_title", b"display_title", "document_id", b"document_id", "embedding_model", b"embedding_model", "encoding", b"encoding", "etag", b"etag", "fields", b"fields", "format", b"format", "generation", b"generation", "ingest_time", b"ingest_time", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version", "total_bytes", b"total_bytes", "total_chars", b"total_chars", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__source_version: _TypeAlias = _typing.Literal["source_version"]  # noqa: Y015
     _WhichOneofArgType__source_version: _TypeAlias = _typing.Literal["_source_version", b"_source_version"]  # noqa: Y015

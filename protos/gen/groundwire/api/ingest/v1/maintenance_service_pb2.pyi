@@ -223,7 +223,7 @@ class GetHousekeepingResponse(_message.Message):
 
     @_builtins.property
     def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___HousekeepingFailure]:
-        """What fails now, longest first; empty when all is well."""
+        """What fails now, longest first; the first 100. Empty when all is well."""
 
     @_builtins.property
     def incomplete_deletions(self) -> _containers.RepeatedCompositeFieldContainer[_deletion_pb2.DeletionReceipt]:
@@ -388,7 +388,7 @@ class HousekeepingFailure(_message.Message):
     reason: _error_reason_pb2.ErrorReason.ValueType
     """Reason of the last failure; `ERROR_REASON_INTERNAL` for a defect of the server, which its log describes."""
     message: _builtins.str
-    """The last failure, in English."""
+    """The last failure, in English, at most 2,000 code points."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
         """When it began to fail."""

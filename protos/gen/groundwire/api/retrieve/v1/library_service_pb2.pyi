@@ -42,7 +42,7 @@ class GetDocumentRequest(_message.Message):
     collection: _builtins.str
     """Required. Name of the collection."""
     include_chunk_ids: _builtins.bool
-    """Optional. Adds the ids of all chunks."""
+    """Optional. Adds the ids of all chunks if there are at most 1,000; for more FAILED_PRECONDITION: use `ListChunks`."""
     include_text: _builtins.bool
     """Optional. Adds the canonical text if it has at most 1,048,576 bytes; for longer ones FAILED_PRECONDITION:
     use `GetDocumentText`.
@@ -795,50 +795,66 @@ class ValidateMetadataResponse(_message.Message):
 Global___ValidateMetadataResponse: _TypeAlias = ValidateMetadataResponse  # noqa: Y015
 
 @_typing.final
-class GetStatsRequest(_message.Message):
-    """Request of `LibraryService.GetStats`."""
+class ListStatsRequest(_message.Message):
+    """Request of `LibraryService.ListStats`."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     COLLECTION_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Optional. Name of the collection; empty means all."""
+    page_size: _builtins.int
+    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT. A page ends at
+    3 MiB, too, so that there may be fewer although more follow.
+    """
+    page_token: _builtins.str
+    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
+    request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
+    """
     def __init__(
         self,
         *,
         collection: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetStatsRequest: _TypeAlias = GetStatsRequest  # noqa: Y015
+Global___ListStatsRequest: _TypeAlias = ListStatsRequest  # noqa: Y015
 
 @_typing.final
-class GetStatsResponse(_message.Message):
-    """Response of `LibraryService.GetStats`, at most 4 MiB."""
+class ListStatsResponse(_message.Message):
+    """Response of `LibraryService.ListStats`, at most 3 MiB."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    COLLECTIONS_FIELD_NUMBER: _builtins.int
+    STATS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page; empty on the last."""
     @_builtins.property
-    def collections(self) -> _containers.RepeatedCompositeFieldContainer[_stats_pb2.CollectionStats]:
+    def stats(self) -> _containers.RepeatedCompositeFieldContainer[_stats_pb2.CollectionStats]:
         """Figures, in rising order of the collection's name."""
 
     def __init__(
         self,
         *,
-        collections: _abc.Iterable[_stats_pb2.CollectionStats] | None = ...,
+        stats: _abc.Iterable[_stats_pb2.CollectionStats] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["collections", b"collections"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "stats", b"stats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetStatsResponse: _TypeAlias = GetStatsResponse  # noqa: Y015
+Global___ListStatsResponse: _TypeAlias = ListStatsResponse  # noqa: Y015
 
 @_typing.final
 class ListQueryLogsRequest(_message.Message):

@@ -84,10 +84,10 @@ class LibraryServiceStub:
                 request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ValidateMetadataRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ValidateMetadataResponse.FromString,
                 _registered_method=True)
-        self.GetStats = channel.unary_unary(
-                '/groundwire.api.retrieve.v1.LibraryService/GetStats',
-                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetStatsRequest.SerializeToString,
-                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetStatsResponse.FromString,
+        self.ListStats = channel.unary_unary(
+                '/groundwire.api.retrieve.v1.LibraryService/ListStats',
+                request_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListStatsRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListStatsResponse.FromString,
                 _registered_method=True)
         self.ListQueryLogs = channel.unary_unary(
                 '/groundwire.api.retrieve.v1.LibraryService/ListQueryLogs',
@@ -185,8 +185,9 @@ class LibraryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetStats(self, request, context):
-        """Returns figures of one or all collections, counted in the catalog. Safe to retry.
+    def ListStats(self, request, context):
+        """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe to
+        retry.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -254,10 +255,10 @@ def add_LibraryServiceServicer_to_server(servicer, server):
                     request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ValidateMetadataRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ValidateMetadataResponse.SerializeToString,
             ),
-            'GetStats': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetStats,
-                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetStatsRequest.FromString,
-                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetStatsResponse.SerializeToString,
+            'ListStats': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListStats,
+                    request_deserializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListStatsRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListStatsResponse.SerializeToString,
             ),
             'ListQueryLogs': grpc.unary_unary_rpc_method_handler(
                     servicer.ListQueryLogs,
@@ -529,7 +530,7 @@ class LibraryService:
             _registered_method=True)
 
     @staticmethod
-    def GetStats(request,
+    def ListStats(request,
             target,
             options=(),
             channel_credentials=None,
@@ -542,9 +543,9 @@ class LibraryService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/groundwire.api.retrieve.v1.LibraryService/GetStats',
-            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetStatsRequest.SerializeToString,
-            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.GetStatsResponse.FromString,
+            '/groundwire.api.retrieve.v1.LibraryService/ListStats',
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListStatsRequest.SerializeToString,
+            groundwire_dot_api_dot_retrieve_dot_v1_dot_library__service__pb2.ListStatsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -75,8 +75,10 @@ class LibraryServiceStub:
 
     Errors: INVALID_ARGUMENT naming every field that breaks a rule.
     """
-    GetStats: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.GetStatsRequest, _library_service_pb2.GetStatsResponse]
-    """Returns figures of one or all collections, counted in the catalog. Safe to retry."""
+    ListStats: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ListStatsRequest, _library_service_pb2.ListStatsResponse]
+    """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe to
+    retry.
+    """
     ListQueryLogs: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.ListQueryLogsRequest, _library_service_pb2.ListQueryLogsResponse]
     """Returns logged queries, newest first."""
     GetPipelineStats: _grpc.UnaryUnaryMultiCallable[_library_service_pb2.GetPipelineStatsRequest, _library_service_pb2.GetPipelineStatsResponse]
@@ -129,8 +131,10 @@ class LibraryServiceAsyncStub(LibraryServiceStub):
 
     Errors: INVALID_ARGUMENT naming every field that breaks a rule.
     """
-    GetStats: _aio.UnaryUnaryMultiCallable[_library_service_pb2.GetStatsRequest, _library_service_pb2.GetStatsResponse]  # type: ignore[assignment]
-    """Returns figures of one or all collections, counted in the catalog. Safe to retry."""
+    ListStats: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ListStatsRequest, _library_service_pb2.ListStatsResponse]  # type: ignore[assignment]
+    """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe to
+    retry.
+    """
     ListQueryLogs: _aio.UnaryUnaryMultiCallable[_library_service_pb2.ListQueryLogsRequest, _library_service_pb2.ListQueryLogsResponse]  # type: ignore[assignment]
     """Returns logged queries, newest first."""
     GetPipelineStats: _aio.UnaryUnaryMultiCallable[_library_service_pb2.GetPipelineStatsRequest, _library_service_pb2.GetPipelineStatsResponse]  # type: ignore[assignment]
@@ -236,12 +240,14 @@ class LibraryServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
-    def GetStats(
+    def ListStats(
         self,
-        request: _library_service_pb2.GetStatsRequest,
+        request: _library_service_pb2.ListStatsRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_library_service_pb2.GetStatsResponse, _abc.Awaitable[_library_service_pb2.GetStatsResponse]]:
-        """Returns figures of one or all collections, counted in the catalog. Safe to retry."""
+    ) -> _typing.Union[_library_service_pb2.ListStatsResponse, _abc.Awaitable[_library_service_pb2.ListStatsResponse]]:
+        """Returns figures of one or all collections, counted in the catalog, in rising order of the collection's name. Safe to
+        retry.
+        """
 
     @_abc_1.abstractmethod
     def ListQueryLogs(

@@ -36,6 +36,7 @@ class CollectionStats(_message.Message):
     VECTOR_COUNT_FIELD_NUMBER: _builtins.int
     OVERLAP_SHARE_FIELD_NUMBER: _builtins.int
     AVERAGE_VECTORS_PER_DOCUMENT_FIELD_NUMBER: _builtins.int
+    PROJECT_COUNT_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Name of the collection."""
     document_count: _builtins.int
@@ -50,13 +51,15 @@ class CollectionStats(_message.Message):
     """Share of the chunks' code points that neighbours have in common, 0.0 to 1.0."""
     average_vectors_per_document: _builtins.float
     """Vectors per document, on average; 0 without documents."""
+    project_count: _builtins.int
+    """Projects, also those that `by_project` leaves out."""
     @_builtins.property
     def by_format(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyCount]:
         """Documents by format."""
 
     @_builtins.property
     def by_project(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyCount]:
-        """Documents by project; those without one under the empty key."""
+        """Documents by project, of the 100 projects with most of them; those without one under the empty key."""
 
     @_builtins.property
     def by_embedding_model(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyCount]:
@@ -80,10 +83,11 @@ class CollectionStats(_message.Message):
         vector_count: _builtins.int = ...,
         overlap_share: _builtins.float = ...,
         average_vectors_per_document: _builtins.float = ...,
+        project_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["embedding", b"embedding"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["average_vectors_per_document", b"average_vectors_per_document", "by_embedding_model", b"by_embedding_model", "by_format", b"by_format", "by_project", b"by_project", "chunk_count", b"chunk_count", "collection", b"collection", "document_count", b"document_count", "embedding", b"embedding", "overlap_share", b"overlap_share", "total_chars", b"total_chars", "vector_count", b"vector_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["average_vectors_per_document", b"average_vectors_per_document", "by_embedding_model", b"by_embedding_model", "by_format", b"by_format", "by_project", b"by_project", "chunk_count", b"chunk_count", "collection", b"collection", "document_count", b"document_count", "embedding", b"embedding", "overlap_share", b"overlap_share", "project_count", b"project_count", "total_chars", b"total_chars", "vector_count", b"vector_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -36,7 +36,7 @@ from groundwire.rpc.pagination import PageTokens, page_size
 MessageT = TypeVar("MessageT", bound=Message)
 ResponseT = TypeVar("ResponseT")
 
-_DELETIONS_SHOWN = 100
+_SHOWN = 100
 _LONGEST_WAIT_S = 600.0
 _ANSWER_S = 0.5
 
@@ -171,11 +171,11 @@ class MaintenanceServicer(maintenance_grpc.MaintenanceServiceServicer):
         """Return what runs behind the calls, and what of it fails."""
         tenant = request_context.current().tenant
         incomplete = await self.pools.reads.run(
-            request_context.current().budget, lambda count: self.deletions.incomplete(tenant, count), _DELETIONS_SHOWN
+            request_context.current().budget, lambda count: self.deletions.incomplete(tenant, count), _SHOWN
         )
         return maintenance_pb.GetHousekeepingResponse(
             jobs=to_job_messages(self.housekeeping.figures()),
-            failures=[to_failure_message(failure) for failure in self.housekeeping.failures(tenant)],
+            failures=[to_failure_message(failure) for failure in self.housekeeping.failures(tenant)[:_SHOWN]],
             incomplete_deletions=[to_deletion_receipt(each) for each in incomplete],
         )
 

@@ -20,6 +20,7 @@ from groundwire.rpc.times import to_timestamp
 
 MAX_FINDINGS = 1000
 """Findings that the report of a check shows; it counts them all."""
+_MESSAGE_CHARS = 2000
 _COLLECTION_OF_OPERATIONS = "operations/"
 
 
@@ -113,7 +114,7 @@ def to_failure_message(failure: Failure) -> pb.HousekeepingFailure:
         collection=failure.subject.collection,
         failure_count=failure.count,
         reason=error_reason_pb2.ErrorReason.Value(f"ERROR_REASON_{failure.reason}"),
-        message=failure.message,
+        message=failure.message[:_MESSAGE_CHARS],
     )
     message.start_time.FromDatetime(failure.since)
     message.retry_delay.FromNanoseconds(round(failure.retry_in_s * 1e9))

@@ -112,9 +112,9 @@ class LibraryServicer(library_grpc.LibraryServiceServicer):
         """Check metadata and fill in defaults."""
         return await self._run(self.calls.validate_metadata, request)
 
-    async def GetStats(self, request: library_pb.GetStatsRequest, context: Any) -> library_pb.GetStatsResponse:
+    async def ListStats(self, request: library_pb.ListStatsRequest, context: Any) -> library_pb.ListStatsResponse:
         """Return figures of collections."""
-        return await self._run(self.calls.get_stats, request)
+        return await self._run(self.calls.list_stats, request)
 
     async def ListQueryLogs(
         self, request: library_pb.ListQueryLogsRequest, context: Any

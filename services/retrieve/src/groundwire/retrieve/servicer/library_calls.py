@@ -112,9 +112,17 @@ class LibraryCalls:
 
         return pb.ValidateMetadataResponse(metadata=checked_metadata(request.document_type, request.metadata))
 
-    def get_stats(self, request: pb.GetStatsRequest) -> pb.GetStatsResponse:
-        """Return the figures of one collection, or of all."""
-        name = parse_collection_name(request.collection) if request.collection else ""
-        current = request_context.current()
-        found = self.library.stats(current.tenant, name, current.budget)
-        return pb.GetStatsResponse(collections=[to_stats_message(stats) for stats in found])
+    def list_stats(self, request: pb.ListStatsRequest) -> pb.ListStatsResponse:
+        """Return the figures of one collection, or a page of those of all."""
+        current, size = request_context.current(), page_size(request.page_size)
+        position = self.tokens.read(request.page_token, tenant=current.tenant, request=request)
+        if request.collection:
+            names = [self.library.collections.get(current.tenant, parse_collection_name(request.collection)).name]
+        else:
+            after = str(position[0]) if position else ""
+            names = [found.name for found in self.library.collections.page(current.tenant, after, size + 1)]
+        figures = self.library.stats(current.tenant, names[:size], current.budget)
+        entries = ((to_stats_message(each), (each.counted.collection.name,)) for each in figures)
+        last = (names[size - 1],) if len(names) > size else None
+        stats, token = self.tokens.fill(entries, last, tenant=current.tenant, request=request)
+        return pb.ListStatsResponse(stats=stats, next_page_token=token)

@@ -22,6 +22,7 @@ from groundwire.rpc.error_status import to_status
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.pagination import MAX_PAGE_SIZE
 
+_PROJECTS_SHOWN = 100
 MAX_SPAN_CHARS = 262_144
 """Most code points of one span, so that any one fits into a response."""
 
@@ -138,13 +139,19 @@ def to_stats_message(stats: Stats) -> stats_pb2.CollectionStats:
         chunk_count=counted.chunks,
         total_chars=counted.total_chars,
         by_format=_counts(counted.by_format),
-        by_project=_counts(counted.by_project),
+        by_project=_counts(_most(counted.by_project)),
+        project_count=sum(1 for project in counted.by_project if project),
         by_embedding_model=_counts(counted.by_model),
         embedding=to_identity_message(counted.collection.identity),
         vector_count=stats.vectors,
         overlap_share=counted.overlap_share,
         average_vectors_per_document=stats.vectors / counted.documents if counted.documents else 0.0,
     )
+
+
+def _most(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the keys with most, of equal ones the first in order; a collection may have any number of projects."""
+    return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:_PROJECTS_SHOWN])
 
 
 def _counts(counts: Mapping[str, int]) -> list[stats_pb2.KeyCount]:
