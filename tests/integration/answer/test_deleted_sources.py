@@ -1,6 +1,7 @@
 """Sessions after a document that their answers quote was deleted for good."""
 
 import uuid
+from dataclasses import replace
 
 import pytest
 
@@ -85,6 +86,18 @@ async def test_an_answer_that_quotes_another_document_stays_but_not_what_was_fou
     assert (again.content, list(again.citations)) == (answer.content, list(answer.citations))
     assert list(again.hits) == []
     assert b"deer" not in stored(rig)
+
+
+async def test_an_answer_from_a_document_that_came_back_is_kept(rig: Rig) -> None:
+    wolves = rig.library.put("wolves.txt", WOLVES)
+    rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
+    back = rig.library.put("wolves.txt", WOLVES, replaces=replace(wolves, generation=0))
+    assert (back.document_id, back.generation) == (wolves.document_id, 2)
+    session = await rig.session()
+    assert "deer" in (await rig.ask("What do grey wolves eat?", session_id=session)).content
+    messages = await rig.messages(session)
+    assert [message.state for message in messages] == [COMPLETE, COMPLETE]
+    assert "deer" in messages[1].content
 
 
 async def test_an_answer_made_while_its_document_is_deleted_is_not_kept(make_rig: MakeRig) -> None:
