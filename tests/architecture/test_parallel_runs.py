@@ -1,5 +1,6 @@
 """Tests run side by side, except for those that measure time."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,8 @@ def test_only_tests_that_measure_time_run_alone(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    alone\n    limits\n", encoding="utf-8")
     for number, marker in enumerate(["alone", "limits"]):
         (tmp_path / f"test_{number}.py").write_text(TESTS.replace("MARKER", marker), encoding="utf-8")
+    # Other plugins take longer to import than all the rest.
+    variables = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=variables)
     assert (done.returncode, "52 passed" in done.stdout) == (0, True), done.stdout + done.stderr

@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -172,11 +173,19 @@ def test_serving_imports_neither_torch_nor_transformers(tmp_path: Path) -> None:
     assert "libtorch" not in maps
 
 
+@pytest.fixture(scope="module")
+def started_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = tmp_path_factory.mktemp("once") / "data"
+    assert ServerProcess(data).stop() == 0
+    return data
+
+
 @pytest.mark.parametrize("content", [b"", b"garbage\n" * 512])
 @pytest.mark.parametrize("name", ["catalog.db", "catalog.db-wal", "catalog.db.lock", "page-token.key", "staging"])
-def test_a_damaged_file_at_start_is_one_sentence_or_none(tmp_path: Path, name: str, content: bytes) -> None:
-    data = tmp_path / "data"
-    assert ServerProcess(data).stop() == 0
+def test_a_damaged_file_at_start_is_one_sentence_or_none(
+    started_once: Path, tmp_path: Path, name: str, content: bytes
+) -> None:
+    data = Path(shutil.copytree(started_once, tmp_path / "data"))
     if (data / name).is_dir():
         (data / name).rmdir()
     (data / name).write_bytes(content)
