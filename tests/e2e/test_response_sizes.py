@@ -256,6 +256,24 @@ def test_verifications_leave_out_the_stored_texts_that_do_not_fit(stubs: Stubs) 
     assert all(text == content for text, content in shown)
 
 
+def test_an_expansion_leaves_out_the_last_passages_that_do_not_fit_and_names_their_chunks(stubs: Stubs) -> None:
+    listed = pages(stubs.ListChunks, library_pb.ListChunksRequest(collection="c01"))
+    contents = {chunk.chunk_id: chunk.content for page in listed for chunk in page.chunks}
+    wanted = list(contents)[:32:2]  # neighbours would be one passage
+    found: dict[str, str] = {}
+    answers = list[retrieve_pb.ExpandResponse]()
+    while len(found) < len(wanted):
+        references = [ChunkReference(chunk_id=chunk_id) for chunk_id in wanted if chunk_id not in found]
+        mode = retrieve_pb.EXPAND_MODE_NEIGHBOURS
+        request = retrieve_pb.ExpandRequest(collection="c01", chunks=references, mode=mode, radius=0)
+        answers.append(stubs.Expand(request))
+        found |= {each.requested_chunk_ids[0]: each.content for each in answers[-1].passages}
+    assert [len(answer.omitted_chunk_ids) for answer in answers] == [len(wanted) - len(answers[0].passages), 0]
+    assert list(answers[0].omitted_chunk_ids) == wanted[len(answers[0].passages) :]
+    assert PAGE_BYTES - 300_000 < answers[0].ByteSize() <= PAGE_BYTES + 5000
+    assert found == {chunk_id: contents[chunk_id] for chunk_id in wanted}
+
+
 def test_more_metadata_than_fits_is_refused(stubs: Stubs) -> None:
     metadata = {f"key{key}": metadata_value_pb2.MetadataValue(string_value=FILLER) for key in range(17)}
     fields = document_pb2.DocumentFields(metadata=metadata)

@@ -33,17 +33,19 @@ def expand(
     from groundwire.api.common.v1.chunk_pb2 import ChunkReference  # noqa: PLC0415 - --help stays fast
     from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb  # noqa: PLC0415 - the same
 
-    if not chunk_ids:
-        return ()
     is_hierarchy = mode == HIERARCHY
-    response = client.expand(
-        collection=collection,
-        chunks=[ChunkReference(chunk_id=chunk_id) for chunk_id in chunk_ids],
-        mode=pb.ExpandMode.Value(f"EXPAND_MODE_{mode.upper()}"),
-        radius=None if is_hierarchy else radius,
-        levels_up=radius if is_hierarchy else None,
-    )
-    return response.passages
+    passages: list[pb.ExpandedPassage] = []
+    while chunk_ids:
+        response = client.expand(
+            collection=collection,
+            chunks=[ChunkReference(chunk_id=chunk_id) for chunk_id in chunk_ids],
+            mode=pb.ExpandMode.Value(f"EXPAND_MODE_{mode.upper()}"),
+            radius=None if is_hierarchy else radius,
+            levels_up=radius if is_hierarchy else None,
+        )
+        passages += response.passages
+        chunk_ids = response.omitted_chunk_ids
+    return passages
 
 
 def passage_json(passage: "retrieve_service_pb2.ExpandedPassage") -> dict[str, Any]:

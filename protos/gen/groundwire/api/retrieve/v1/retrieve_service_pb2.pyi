@@ -328,20 +328,26 @@ class ExpandResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PASSAGES_FIELD_NUMBER: _builtins.int
+    OMITTED_CHUNK_IDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def passages(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExpandedPassage]:
         """Passages in the order of the request; those of one document that touch or overlap are one,
-        unless it would be longer than `max_chars`.
+        unless it would be longer than `max_chars`. Of as many as fit into 3 MiB, of one at least.
         """
+
+    @_builtins.property
+    def omitted_chunk_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Chunks of the request whose passages did not fit, in its order. Ask again for them."""
 
     def __init__(
         self,
         *,
         passages: _abc.Iterable[Global___ExpandedPassage] | None = ...,
+        omitted_chunk_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["passages", b"passages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["omitted_chunk_ids", b"omitted_chunk_ids", "passages", b"passages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

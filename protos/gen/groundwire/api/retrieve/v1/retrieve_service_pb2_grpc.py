@@ -94,7 +94,10 @@ class RetrieveServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Expand(self, request, context):
-        """Returns the surroundings of chunks, overlaps merged. Errors: NOT_FOUND with CHUNK_NOT_FOUND.
+        """Returns the surroundings of chunks, overlaps merged.
+
+        Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is too
+        large, so that `max_chars` has to be lower.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -48,7 +48,11 @@ class RetrieveServiceStub:
     BatchRetrieve: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.BatchRetrieveRequest, _retrieve_service_pb2.BatchRetrieveResponse]
     """Runs several searches; each succeeds or fails for itself. The call is OK when the call itself worked."""
     Expand: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.ExpandRequest, _retrieve_service_pb2.ExpandResponse]
-    """Returns the surroundings of chunks, overlaps merged. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+    """Returns the surroundings of chunks, overlaps merged.
+
+    Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is too
+    large, so that `max_chars` has to be lower.
+    """
     ParseQuery: _grpc.UnaryUnaryMultiCallable[_retrieve_service_pb2.ParseQueryRequest, _retrieve_service_pb2.ParseQueryResponse]
     """Splits a question into a query and a filter over the collection's described fields.
 
@@ -76,7 +80,11 @@ class RetrieveServiceAsyncStub(RetrieveServiceStub):
     BatchRetrieve: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.BatchRetrieveRequest, _retrieve_service_pb2.BatchRetrieveResponse]  # type: ignore[assignment]
     """Runs several searches; each succeeds or fails for itself. The call is OK when the call itself worked."""
     Expand: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.ExpandRequest, _retrieve_service_pb2.ExpandResponse]  # type: ignore[assignment]
-    """Returns the surroundings of chunks, overlaps merged. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+    """Returns the surroundings of chunks, overlaps merged.
+
+    Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is too
+    large, so that `max_chars` has to be lower.
+    """
     ParseQuery: _aio.UnaryUnaryMultiCallable[_retrieve_service_pb2.ParseQueryRequest, _retrieve_service_pb2.ParseQueryResponse]  # type: ignore[assignment]
     """Splits a question into a query and a filter over the collection's described fields.
 
@@ -119,7 +127,11 @@ class RetrieveServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _retrieve_service_pb2.ExpandRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_retrieve_service_pb2.ExpandResponse, _abc.Awaitable[_retrieve_service_pb2.ExpandResponse]]:
-        """Returns the surroundings of chunks, overlaps merged. Errors: NOT_FOUND with CHUNK_NOT_FOUND."""
+        """Returns the surroundings of chunks, overlaps merged.
+
+        Errors: NOT_FOUND with CHUNK_NOT_FOUND; INVALID_ARGUMENT with RESPONSE_TOO_LARGE when the first passage alone is too
+        large, so that `max_chars` has to be lower.
+        """
 
     @_abc_1.abstractmethod
     def ParseQuery(
