@@ -28,11 +28,11 @@ DELIVERED ?= \
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
+# Compiled at once: where PYTHONDONTWRITEBYTECODE is set, every start would compile the sources again, a fifth of its work.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
-	# Where PYTHONDONTWRITEBYTECODE is set, every start would compile the sources again: a fifth of its work.
 	$(BIN)/python -m compileall -q -j 0 protos/gen shared/src services
 	touch $@
 

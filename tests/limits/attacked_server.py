@@ -19,9 +19,9 @@ STREAMS_PER_CONNECTION = 100
 ENGINES = ("--embedder", "hashing:64", "--vectors", "memory:")
 
 
-def start(folder: Path, **variables: str) -> ServerProcess:
-    """Start a server that needs no model."""
-    return ServerProcess(folder / "data", ENGINES, **variables)
+def start(folder: Path, vectors: str = "memory:", **variables: str) -> ServerProcess:
+    """Start a server that needs no model; of an option that is given twice the last one counts."""
+    return ServerProcess(folder / "data", (*ENGINES, "--vectors", vectors), **variables)
 
 
 def fill(address: str, content: bytes = b"# First\n\nSome words.") -> None:

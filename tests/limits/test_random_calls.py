@@ -1,6 +1,8 @@
 """Whatever is sent, the answer is a result or a typed refusal, in time, and the log holds no defect.
 
-The number of calls and the seed can be set: GROUNDWIRE_TEST_CALLS=100000 GROUNDWIRE_TEST_SEED=7 make test-limits
+The number of calls, the seed and the vector store can be set:
+
+    GROUNDWIRE_TEST_CALLS=100000 GROUNDWIRE_TEST_SEED=7 GROUNDWIRE_TEST_VECTORS=qdrant-edge: make test-limits
 """
 
 import asyncio
@@ -28,6 +30,7 @@ pytestmark = pytest.mark.limits
 
 CALLS = int(os.environ.get("GROUNDWIRE_TEST_CALLS", "20000"))
 SEED = int(os.environ.get("GROUNDWIRE_TEST_SEED", "8"))
+VECTORS = os.environ.get("GROUNDWIRE_TEST_VECTORS", "memory:")
 COLLECTIONS = ("shelf", "talks", "book")
 """The first is named most often, so that ids belong to it."""
 PROFILES = (PROFILE_DOCUMENTS, PROFILE_CONVERSATIONS, PROFILE_BOOK)
@@ -137,7 +140,7 @@ def resident_mib(process: int) -> float:
 async def test_random_calls_end_in_results_or_typed_refusals(
     count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server = start(tmp_path, GROUNDWIRE_STREAM_IDLE_S="20")
+    server = start(tmp_path, VECTORS, GROUNDWIRE_STREAM_IDLE_S="20")
     known, figures = Known(), Figures()
     builder = Builder(SEED, known)
     try:
@@ -162,7 +165,7 @@ async def test_random_calls_end_in_results_or_typed_refusals(
     defects = [line for line in lines if "exception" in line or line["event"] == "internal error"]
     with capsys.disabled():
         print(  # noqa: T201 - the figures of the run
-            f"\nseed {SEED}: {dict(figures.codes)}, longest {figures.longest_s:.1f} s, "
+            f"\nseed {SEED} on {VECTORS} {dict(figures.codes)}, longest {figures.longest_s:.1f} s, "
             f"memory {before_mib:.0f} -> {after_mib:.0f} MiB"
         )
 
