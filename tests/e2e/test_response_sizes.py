@@ -9,7 +9,7 @@ import pytest
 from groundwire.api.answer.v1 import answer_service_pb2, citation_pb2
 from groundwire.api.common.v1 import document_pb2, metadata_value_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
-from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_IDS
+from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_FULL, HIT_VIEW_IDS
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.common.v1.span_pb2 import Span
 from groundwire.api.ingest.v1 import collection_pb2, collection_service_pb2, ingest_result_pb2
@@ -272,6 +272,54 @@ def test_an_expansion_leaves_out_the_last_passages_that_do_not_fit_and_names_the
     assert list(answers[0].omitted_chunk_ids) == wanted[len(answers[0].passages) :]
     assert PAGE_BYTES - 300_000 < answers[0].ByteSize() <= PAGE_BYTES + 5000
     assert found == {chunk_id: contents[chunk_id] for chunk_id in wanted}
+
+
+def test_a_document_and_a_chunk_with_all_that_they_may_have_are_told_whole(stubs: Stubs) -> None:
+    def wide(count: int) -> list[str]:
+        return [f"{number:02}" + "🌊" * 1022 for number in range(count)]
+
+    metadata = {f"key{key}": metadata_value_pb2.MetadataValue(string_value=FILLER) for key in range(16)}
+    fields = document_pb2.DocumentFields(
+        title="🌊" * 1024,
+        creators=wide(64),
+        subjects=wide(64),
+        description="🌊" * 8192,
+        category="🌊" * 1024,
+        tags=[f"d{tag[:-1]}" for tag in wide(64)],
+        project="🌊" * 1024,
+        metadata=metadata,
+    )
+    chunk = pb.ReadyChunk(
+        content="🌊" * 65_536,
+        sequence_num=0,
+        chapter="🌊" * 1024,
+        section="🌊" * 1024,
+        section_heading="🌊" * 1024,
+        hierarchy_path=["🌊" * 1024] * 64,
+        page_numbers=range(1, 10_001),
+        tags=wide(64),
+        metadata={f"own-{key}": value for key, value in metadata.items()},
+    )
+    header = pb.PutChunksHeader(collection="c04", source_uri="🌊" * 1024, fields=fields)
+    stubs.PutChunks(put_chunks_messages(header, [chunk], 1))
+    (document,) = stubs.ListDocuments(library_pb.ListDocumentsRequest(collection="c04")).documents
+    (listed,) = stubs.ListChunks(library_pb.ListChunksRequest(collection="c04", include_embedding=True)).chunks
+    assert (len(listed.tags), len(listed.metadata), len(listed.page_numbers)) == (128, 32, 10_000)
+    assert (len(document.fields.creators), len(document.fields.metadata)) == (64, 16)
+    reference = ChunkReference(chunk_id=listed.chunk_id)
+    got = stubs.GetChunk(library_pb.GetChunkRequest(collection="c04", reference=reference, include_embedding=True))
+    assert (got.chunk, got.document) == (listed, document)
+    whole = library_pb.GetDocumentRequest(
+        collection="c04", reference=by_id(document.document_id), include_text=True, include_chunk_ids=True
+    )
+    assert stubs.GetDocument(whole).text == chunk.content
+    found = stubs.Retrieve(
+        retrieve_pb.RetrieveRequest(
+            collection="c04", query="🌊", options=RetrievalOptions(view=HIT_VIEW_FULL, min_relevance=0.0)
+        )
+    )
+    assert found.ByteSize() <= PAGE_BYTES
+    assert (len(found.results), found.omitted_result_count) == (1, 0)
 
 
 def test_more_metadata_than_fits_is_refused(stubs: Stubs) -> None:

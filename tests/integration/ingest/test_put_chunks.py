@@ -193,6 +193,16 @@ def test_pages_that_fall_or_leave_a_gap_are_named(
     assert all(page in said for page in named)
 
 
+def test_more_pages_than_a_chunk_can_have_are_refused(harness: Harness, collection: str) -> None:
+    pages = list(range(1, 10_002))
+    assert refused(harness, collection, chunk("long enough text", page_numbers=pages)) == (
+        "chunks[0].page_numbers",
+        "must be at most 10000 pages",
+    )
+    result = put(harness, collection, chunk("long enough text", page_numbers=pages[:-1]))
+    assert list(stored(harness, collection, result.document.document_id)[0].page_numbers) == pages[:-1]
+
+
 @pytest.mark.requirement("S1-76")
 def test_repeated_pages_are_dropped(harness: Harness, collection: str) -> None:
     result = put(harness, collection, chunk("long enough text", page_numbers=[5, 5, 6, 6]))

@@ -1245,7 +1245,7 @@ class ReadyChunk(_message.Message):
     @_builtins.property
     def page_numbers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Optional. Pages from 1, rising, without gaps; otherwise INVALID_ARGUMENT naming both pages. Repeated
-        pages are dropped.
+        pages are dropped. At most 10,000.
         """
 
     @_builtins.property

@@ -20,6 +20,7 @@ from groundwire.kernel.identifiers import parse_caller_id, prefixed_chunk_id
 
 MAX_CHUNKS = 10_000
 _MAX_HEADING_CHARS = 1024
+_MAX_PAGES = 10_000
 _MAX_PATH = 64
 _MAX_LEVEL = 3
 _ALLOWED_CONTROLS = "\t\n\r"
@@ -139,6 +140,8 @@ def _controls(name: str, value: str) -> dict[str, bool]:
 def _parse_pages(pages: Sequence[int], field: str) -> tuple[int, ...]:
     """Return the pages without repetitions."""
     unique = tuple(dict.fromkeys(pages))
+    if len(unique) > _MAX_PAGES:
+        raise InvalidRequestError.of(field, f"must be at most {_MAX_PAGES} pages")
     if any(page < 1 for page in unique):
         raise InvalidRequestError.of(field, "must be at least 1")
     for before, after in pairwise(unique):
