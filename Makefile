@@ -83,8 +83,8 @@ protos: $(STAMP) ## Generate Python stubs, descriptor set and service configs fr
 release-contract: $(STAMP) ## Keep the contract as that of the version being released, for make check to compare with
 	$(BIN)/python scripts/check_breaking.py --release
 
-wheel-test: $(STAMP) ## Build the wheel and run the tests against it, without the sources
-	$(BIN)/python scripts/test_wheel.py
+wheel-test: $(STAMP) ## Build the wheel and run the tests against it, without the sources: make wheel-test ARGS="tests/wire -x"
+	$(BIN)/python scripts/test_wheel.py $(ARGS)
 
 clean: ## Remove everything that can be made again
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache groundwire-data

@@ -1,7 +1,10 @@
 """Build the wheel from the source distribution, install it in a clean environment and run the tests against it.
 
-The tests run in a folder that holds only `tests/` and what they read, so that every import of
-`groundwire` comes from the installed wheel (tests/architecture/test_layout.py asserts it).
+usage: python scripts/test_wheel.py [ARGUMENT OF PYTEST…]
+
+Arguments choose tests, such as `tests/architecture -x`; without any, those of `make test` run. They run in a folder
+that holds only `tests/` and what they read, so that every import of `groundwire` comes from the installed wheel
+(tests/architecture/test_layout.py asserts it).
 """
 
 import shutil

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import EnumDescriptor, FileDescriptor
 
+import groundwire
 from groundwire.answer.servicer import AnswerServicer
 from groundwire.ingest.servicer import CollectionServicer, IngestServicer, MaintenanceServicer
 from groundwire.retrieve.servicer import LibraryServicer, RetrieveServicer
 from groundwire.standalone.server_info import ServerServicer
 from tests.stubs import SERVICES
 
-ROOT = Path(__file__).resolve().parents[2]
 SERVICERS = {
     "IngestService": IngestServicer,
     "CollectionService": CollectionServicer,
@@ -42,9 +42,11 @@ ENUMS = {enum.name: enum for enum in enums()}
 
 @pytest.fixture(scope="module")
 def code() -> str:
-    """Return all code of ours, as one text."""
-    roots = (ROOT / "shared/src", *(ROOT / "services").glob("*/src"))
-    return "\n".join(path.read_text("utf-8") for root in roots for path in root.rglob("*.py"))
+    """Return all code of ours as one text, from where it is imported: the sources, or the wheel."""
+    slices = [path for root in groundwire.__path__ for path in Path(root).iterdir() if path.name != "api"]
+    files = [path for each in slices for path in each.rglob("*.py")]
+    assert len(files) > 100
+    return "\n".join(path.read_text("utf-8") for path in files)
 
 
 @pytest.mark.parametrize("name", SERVICERS)

@@ -68,6 +68,7 @@ def test_the_package_comes_from_one_place() -> None:
         assert only.is_relative_to(Path(sys.prefix).resolve())
 
 
+@in_checkout
 def test_names_say_a_meaning_not_a_place() -> None:
     vague = {"base.py", "common.py", "helpers.py", "manager.py", "misc.py", "utils.py"}
     files = [path for root in SOURCE_ROOTS for path in (ROOT / root).rglob("*.py")]
