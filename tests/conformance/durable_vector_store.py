@@ -106,6 +106,7 @@ class DurableVectorStoreContract:
         assert list(store.numbers(NAME, Budget())) == list(range(1, 102))
         store.close()
 
+    @pytest.mark.alone
     def test_every_call_ends_with_its_budget_while_the_engine_is_stopped(self, tmp_path: Path) -> None:
         vectors = unit_vectors(100)
         store = self.open(tmp_path)

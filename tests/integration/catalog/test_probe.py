@@ -37,6 +37,7 @@ def test_a_catalog_at_work_can_be_read_and_written(catalog: Database, probe: Cat
     probe.check_writable()
 
 
+@pytest.mark.alone
 def test_a_catalog_that_others_keep_locked_cannot_be_written(
     catalog: Database, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +59,7 @@ def test_a_catalog_that_others_keep_locked_cannot_be_written(
     probe.check_writable()
 
 
+@pytest.mark.alone
 def test_a_long_transaction_of_our_own_is_no_fault_while_it_works(
     catalog: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.alone
 def test_a_hostile_file_ends_in_time_and_memory_and_the_next_one_works(parser: ParserProcess, name: str) -> None:
     data = HOSTILE[name]()
     parse(parser, b"Small text.", "small.txt")

@@ -197,6 +197,7 @@ BROKEN = {
 
 @pytest.mark.requirement("S1-40")
 @pytest.mark.parametrize("kind", [*BROKEN, "500", "404", "302", "hang", "drip", "flood", "cut"])
+@pytest.mark.alone
 async def test_when_the_model_fails_the_search_runs_unfiltered_and_says_so(
     modelled: Library, endpoint: ChatEndpoint, kind: str
 ) -> None:
@@ -231,6 +232,7 @@ async def test_an_endpoint_that_is_not_there_is_a_failure_like_any_other(tmp_pat
         library.close()
 
 
+@pytest.mark.alone
 async def test_the_deadline_of_the_call_comes_before_the_patience_with_the_model(
     modelled: Library, endpoint: ChatEndpoint
 ) -> None:

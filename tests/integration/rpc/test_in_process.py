@@ -127,6 +127,7 @@ async def test_a_timeout_ends_the_call_and_its_budget(peer: Peer, method: str) -
         peer.servicer.seen[0].budget.check()
 
 
+@pytest.mark.alone
 async def test_deadline_and_request_id_of_the_current_call_are_passed_on(peer: Peer) -> None:
     request_context.bind(RequestContext(request_id="outer", budget=Budget(5.0)))
 

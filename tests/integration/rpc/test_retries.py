@@ -81,6 +81,7 @@ def channel(port: int) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.service_config", text)])
 
 
+@pytest.mark.alone
 async def test_a_full_server_is_asked_again_when_it_said() -> None:
     servicer = crowded(overloaded())
     async with serving(servicer) as (_, port), channel(port) as opened:

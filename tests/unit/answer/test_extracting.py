@@ -222,12 +222,12 @@ def test_numbers_names_and_negations_that_the_passage_lacks_weaken_support(fitti
 def test_hostile_text_is_read_in_no_time(piece: str) -> None:
     content = piece * (20_000 // len(piece))
     question = read_question("What is a? Why 1.0 and not a_b? " + content[:400])
-    began = time.perf_counter()
+    began = time.thread_time()
     candidates = find_candidates([make_passage(content)], question)[:64]
     ones: Vectors = np.full((len(candidates), 4), 0.5, dtype=np.float32)
     scored = score_candidates(question, candidates, np.full(4, 0.5, dtype=np.float32), ones)
     select_sentences(scored)
-    assert time.perf_counter() - began < 2.0
+    assert time.thread_time() - began < 2.0
 
 
 @pytest.mark.parametrize(

@@ -302,6 +302,7 @@ def test_urgent_documents_go_ahead_of_those_that_wait(
 
 
 @pytest.mark.parametrize("kind", ["query", "documents"])
+@pytest.mark.alone
 def test_who_waits_for_a_hung_model_ends_with_its_deadline_and_leaves_nothing_behind(
     engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor, kind: str
 ) -> None:
@@ -335,6 +336,7 @@ def test_who_runs_on_a_hung_model_ends_too_and_the_model_serves_again_afterwards
     assert embedder.is_responsive
 
 
+@pytest.mark.alone
 def test_a_model_that_hangs_is_noticed_and_refuses_at_once_until_it_answers(
     engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

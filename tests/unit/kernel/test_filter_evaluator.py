@@ -144,10 +144,10 @@ def _like(pattern: str, text: str) -> bool:
 
 
 def test_a_hostile_pattern_takes_no_time() -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     assert not matches(Like("x", "%a" * 126 + "%b"), {"x": "a" * 8192})
     assert not matches(Like("x", "%_a" * 84 + "b"), {"x": "a" * 8192})
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
 
 
 def test_like_never_matches_what_is_no_text() -> None:

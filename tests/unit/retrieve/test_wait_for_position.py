@@ -49,6 +49,7 @@ def test_it_waits_until_the_position_is_reached() -> None:
     assert positions.looks == 5
 
 
+@pytest.mark.alone
 def test_a_position_that_does_not_come_is_told_before_the_deadline() -> None:
     started = time.monotonic()
     with pytest.raises(UnavailableError) as late:

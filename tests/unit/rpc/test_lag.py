@@ -3,11 +3,13 @@
 import asyncio
 import time
 
+import pytest
 import structlog
 
 from groundwire.rpc.lag import LagGauge, LagReading
 
 
+@pytest.mark.alone
 async def test_a_block_of_eighty_milliseconds_is_seen_and_logged() -> None:
     gauge = LagGauge()
     gauge.start()
@@ -47,6 +49,7 @@ def test_the_99th_percentile_is_the_upper_end_of_its_millisecond() -> None:
     assert gauge.read() == LagReading(60.0, 1.0, 102)
 
 
+@pytest.mark.alone
 def test_stalls_are_logged_together() -> None:
     gauge = LagGauge(warn_every_s=0.2)
     with structlog.testing.capture_logs() as logs:

@@ -32,7 +32,7 @@ def test_the_second_opener_learns_who_the_owner_is(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(StoreOwnedError) as refused:
         OwnerLock(tmp_path)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 20, "it does not wait for the owner, who holds it for a minute"
     assert refused.value.metadata == {"path": str(tmp_path), "owner": str(holder.pid)}
     holder.kill()
     holder.wait()
