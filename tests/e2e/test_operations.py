@@ -212,3 +212,32 @@ def test_another_model_is_refused_until_the_collection_was_embedded_anew(tmp_pat
     with GroundwireClient(again.address) as client, pytest.raises(EmbeddingMismatchError):
         client.retrieve(collection="notes", query="moon")
     again.stop()
+
+
+def test_staged_documents_survive_a_kill_and_are_ingested_once(tmp_path: Path) -> None:
+    tide = "The moon pulls the tide, and the tide pulls the sand of the beach. "
+    files = {f"{number}.md": f"# Tide {number}\n\n{tide * (20 if number else 40_000)}" for number in range(12)}
+    for source, text in files.items():
+        (tmp_path / source).write_text(text, encoding="utf-8")
+    server = ServerProcess(tmp_path / "data")
+    try:
+        with GroundwireClient(server.address) as client:
+            docs = client.collection("docs")
+            docs.create()
+            begun = [docs.start_ingest(tmp_path / source) for source in files]
+        server.kill()
+        server = ServerProcess(tmp_path / "data")
+        with GroundwireClient(server.address) as client:
+            listed = client.list_operations(name="operations").operations
+            assert {operation.name for operation in listed} == {operation.name for operation in begun}
+            results = [client.wait(operation) for operation in begun]
+            assert [result.document.source for result in results] == list(files)
+            assert {(result.outcome, result.document.generation) for result in results} == {("created", 1)}
+            docs = client.collection("docs")
+            assert [document.source for document in docs.documents()] == sorted(files)
+            assert docs.text("0.md") == files["0.md"]
+            assert docs.search("Tide 7", mode="lexical", k=1)[0].source == "7.md"
+        checked = groundwire("fsck", address=server.address)
+        assert checked.returncode == 0, checked.stdout
+    finally:
+        server.stop()

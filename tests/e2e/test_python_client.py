@@ -23,6 +23,7 @@ from groundwire.kernel.errors import (
     DocumentNotFoundError,
     InvalidFilterError,
     InvalidRequestError,
+    OperationNotFoundError,
     PreconditionError,
     SessionNotFoundError,
 )
@@ -157,6 +158,24 @@ def test_a_large_file_is_uploaded_and_reported(client: GroundwireClient, tmp_pat
     assert large.ingest(tmp_path / "large.txt", source="books/large.txt").outcome == "unchanged"
 
 
+def test_an_ingest_goes_on_without_its_caller(client: GroundwireClient, tmp_path: Path) -> None:
+    later = client.collection("later")
+    later.create()
+    (tmp_path / "small.md").write_text(TIDES, encoding="utf-8")
+    (tmp_path / "large.txt").write_text("The tide comes in. " * 100_000, encoding="utf-8")
+    (tmp_path / "empty.md").write_text(" ", encoding="utf-8")
+    begun = [later.start_ingest(tmp_path / name, tags=["sea"]) for name in ("small.md", "large.txt", "empty.md")]
+    assert client.wait(begun[0]).document.tags == ("sea",)
+    result = client.wait(begun[1].name)
+    assert (result.outcome, result.document.source) == ("created", "large.txt")
+    with pytest.raises(EmptyDocumentError):
+        client.wait(begun[2])
+    client.cancel(begun[0])
+    assert client.wait(begun[0]).outcome == "created"
+    with pytest.raises(OperationNotFoundError):
+        client.wait("operations/00000000-0000-4000-8000-000000000000")
+
+
 def test_many_files_are_ingested_and_each_fails_for_itself(client: GroundwireClient, tmp_path: Path) -> None:
     many = client.collection("many")
     many.create()
@@ -213,6 +232,8 @@ async def test_the_asynchronous_client_does_the_same(server: ServerProcess, note
         assert (await asynchronous.ingest(tmp_path / "a.md", on_progress=reports.append)).outcome == "created"
         assert reports
         assert await asynchronous.text("a.md") == BREAD
+        begun = await asynchronous.start_ingest(tmp_path / "a.md")
+        assert (await client.wait(begun, on_progress=reports.append)).outcome == "unchanged"
         (again,) = await asynchronous.ingest_many([tmp_path / "a.md"])
         assert isinstance(again, IngestResult)
         assert again.outcome == "unchanged"

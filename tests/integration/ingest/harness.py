@@ -159,6 +159,7 @@ class Harness:
         """Let the calls use another use case."""
         calls = replace(self.calls, use=replace(self.calls.use, ingest_document=ingest_document))
         object.__setattr__(self.service.servicer, "calls", calls)
+        object.__setattr__(self.service.long_calls.staged, "ingest_document", ingest_document)
 
     def close(self) -> None:
         self.service.close()

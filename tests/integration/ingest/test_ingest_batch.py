@@ -101,6 +101,7 @@ def test_a_document_of_a_batch_is_stored_like_one_alone(docs: Harness) -> None:
         ([item("a.md", document_id="one"), item("b.md", document_id="one")], "requests[1].document_id"),
         ([item("a.md"), item("b.md", collection="spare")], "requests[1].collection"),
         ([item("a.md", request_id=str(uuid.uuid4()))], "requests[0].request_id"),
+        ([item("a.md"), item("b.md", run_async=True)], "requests[1].run_async"),
     ],
 )
 def test_a_batch_that_breaks_a_rule_as_a_whole_stores_nothing(

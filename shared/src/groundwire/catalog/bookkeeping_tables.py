@@ -45,11 +45,15 @@ operations = Table(
     number("cancel_requested", default=0),
     number("done_count", default=0),
     Column("outcome", LargeBinary, nullable=True),
+    words("resource_id", default=""),
     number("create_time"),
     number("end_time", nullable=True),
     number("end_steady", nullable=True),
     UniqueConstraint("tenant", "operation_id"),
     sqlite_autoincrement=True,
+)
+Index(
+    "operations_resource_id", operations.c.tenant, operations.c.resource_id, sqlite_where=operations.c.resource_id != ""
 )
 """Long work: what was asked for, and its outcome once it has ended."""
 

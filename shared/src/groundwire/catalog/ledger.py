@@ -8,7 +8,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, RowMapping, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from groundwire.catalog.bookkeeping_tables import requests
+from groundwire.catalog.bookkeeping_tables import operations, requests
 from groundwire.catalog.database import Database
 from groundwire.catalog.generations import Receipt, Receipted
 from groundwire.catalog.steady_time import SteadyTime
@@ -93,10 +93,15 @@ def settle(
 
 
 def redact_answers(connection: Connection, tenant: str, ids: Sequence[str]) -> None:
-    """Empty the answers that tell of documents or sessions which are being deleted; their request ids stay used."""
+    """Empty the answers and outcomes that tell of documents or sessions which are being deleted.
+
+    Their request ids stay used, and the operations ended.
+    """
     given = select(func.json_each(json.dumps(list(ids))).table_valued("value").c.value)
     concerned = requests.c.tenant == tenant, requests.c.resource_id.in_(given)
     connection.execute(update(requests).where(*concerned).values(response=b""))
+    ended = operations.c.tenant == tenant, operations.c.resource_id.in_(given), operations.c.resource_id != ""
+    connection.execute(update(operations).where(*ended).values(outcome=b""))
 
 
 def oldest_kept(steady: SteadyTime) -> int:

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, or_, select, update
 
 from groundwire.catalog.bookkeeping_tables import operations
 from groundwire.catalog.database import Database
 from groundwire.catalog.generations import Receipted
 from groundwire.catalog.ledger import settle
+from groundwire.catalog.tables import documents
+from groundwire.catalog.visible_rows import IS_HIDDEN, IS_VISIBLE
 from groundwire.kernel.clock import Clock, epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import OperationNotFoundError, PreconditionError
 
@@ -20,6 +22,8 @@ KEPT = timedelta(days=7)
 @dataclass(frozen=True, slots=True)
 class Operation:
     """Long work; `request` and `outcome` are serialised messages, `outcome` is None while it goes on.
+
+    `resource_id` names the document that the outcome tells of, if any; without that document the outcome is empty.
 
     `place` rises from one operation to the next. `done_count` is how much is done for good, where that is counted.
     """
@@ -33,6 +37,7 @@ class Operation:
     cancel_requested: bool
     done_count: int
     outcome: bytes | None
+    resource_id: str
     create_time: datetime
     end_time: datetime | None
 
@@ -102,16 +107,25 @@ class Operations:
         Raises:
             OperationNotFoundError: the tenant has none of this id.
         """
-        self._change(tenant, operation_id, {"cancel_requested": 1})
+        self._database.write(lambda connection: _change(connection, tenant, operation_id, {"cancel_requested": 1}))
 
-    def finish(self, tenant: str, operation_id: str, outcome: bytes) -> None:
-        """Store how an operation ended.
+    def finish(self, tenant: str, operation_id: str, outcome: bytes, resource_id: str = "") -> None:
+        """Store how an operation ended, in the place of what was asked for.
+
+        An outcome that tells of a document which was deleted for good meanwhile is not stored.
 
         Raises:
             OperationNotFoundError: the tenant has none of this id.
         """
         ended = {"end_time": epoch_ms(self._clock.now()), "end_steady": self._database.steady.now_ms()}
-        self._change(tenant, operation_id, {"outcome": outcome, **ended})
+        told = (documents.c.tenant == tenant, documents.c.document_id == resource_id, or_(IS_VISIBLE, IS_HIDDEN))
+
+        def work(connection: Connection) -> None:
+            is_gone = bool(resource_id) and connection.execute(select(1).where(*told)).first() is None
+            values = {"outcome": b"" if is_gone else outcome, "resource_id": resource_id, "request": b"", **ended}
+            _change(connection, tenant, operation_id, values)
+
+        self._database.write(work)
 
     def delete(self, tenant: str, operation_id: str) -> None:
         """Forget an operation that has ended.
@@ -128,13 +142,11 @@ class Operations:
 
         self._database.write(work)
 
-    def _change(self, tenant: str, operation_id: str, values: dict[str, Any]) -> None:
-        def work(connection: Connection) -> None:
-            _require(connection, tenant, operation_id)
-            going_on = operations.c.end_time.is_(None)
-            connection.execute(update(operations).where(*_named(tenant, operation_id), going_on).values(**values))
 
-        self._database.write(work)
+def _change(connection: Connection, tenant: str, operation_id: str, values: dict[str, Any]) -> None:
+    _require(connection, tenant, operation_id)
+    going_on = operations.c.end_time.is_(None)
+    connection.execute(update(operations).where(*_named(tenant, operation_id), going_on).values(**values))
 
 
 def count_done(connection: Connection, tenant: str, operation_id: str) -> None:
@@ -165,6 +177,7 @@ def _to_operation(row: RowMapping) -> Operation:
         cancel_requested=bool(row["cancel_requested"]),
         done_count=row["done_count"],
         outcome=row["outcome"],
+        resource_id=row["resource_id"],
         create_time=from_epoch_ms(row["create_time"]),
         end_time=None if row["end_time"] is None else from_epoch_ms(row["end_time"]),
     )

@@ -4,14 +4,23 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import Row, delete, exists, func, insert, or_, select, update
 
-from groundwire.catalog.bookkeeping_tables import uploads
+from groundwire.catalog.bookkeeping_tables import operations, uploads
 from groundwire.catalog.database import Database
 from groundwire.kernel.errors import NotFoundError
 
 KEPT = timedelta(hours=24)
 """How long an upload without a new part can be taken up again."""
+
+_IS_INGESTED_LATER = exists(
+    select(1).where(
+        operations.c.tenant == uploads.c.tenant,
+        operations.c.operation_id == uploads.c.upload_id,
+        operations.c.end_time.is_(None),
+    )
+)
+"""An operation that ingests an upload has its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +56,12 @@ class Uploads:
         """Return an upload.
 
         Raises:
-            NotFoundError: there is none, or it is older than a day.
+            NotFoundError: there is none, or it is older than a day and no operation ingests it.
         """
         statement = select(uploads).where(
-            uploads.c.tenant == tenant, uploads.c.upload_id == upload_id, uploads.c.update_time >= self._oldest()
+            uploads.c.tenant == tenant,
+            uploads.c.upload_id == upload_id,
+            or_(uploads.c.update_time >= self._oldest(), _IS_INGESTED_LATER),
         )
         with self._database.read() as connection:
             row = connection.execute(statement).first()
@@ -73,9 +84,11 @@ class Uploads:
         self._database.write(lambda connection: connection.execute(statement))
 
     def staged_bytes(self, tenant: str, except_for: frozenset[str]) -> int:
-        """Return how many bytes the tenant's unfinished uploads have on disk, those `except_for` left out."""
+        """Return how many bytes the tenant has staged that are not ingested, those `except_for` left out."""
         statement = select(func.coalesce(func.sum(uploads.c.durable_bytes), 0)).where(
-            uploads.c.tenant == tenant, uploads.c.source_hash == "", uploads.c.upload_id.not_in(except_for)
+            uploads.c.tenant == tenant,
+            or_(uploads.c.source_hash == "", _IS_INGESTED_LATER),
+            uploads.c.upload_id.not_in(except_for),
         )
         with self._database.read() as connection:
             return int(connection.execute(statement).scalar_one())
@@ -86,8 +99,8 @@ class Uploads:
             return [(row.tenant, _to_upload(row)) for row in connection.execute(select(uploads))]
 
     def sweep(self) -> int:
-        """Forget uploads that got no part for a day; return how many."""
-        statement = delete(uploads).where(uploads.c.update_time < self._oldest())
+        """Forget uploads that got no part for a day and that no operation ingests; return how many."""
+        statement = delete(uploads).where(uploads.c.update_time < self._oldest(), ~_IS_INGESTED_LATER)
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
     def _oldest(self) -> int:

@@ -58,6 +58,6 @@ async def _send(transport: Transport, batch: pb.BatchIngestDocumentsRequest) -> 
 async def _upload(transport: Transport, path: Path, header: pb.UploadHeader) -> IngestResult | GroundwireError:
     """Return what became of a document; what concerns more than the document is raised."""
     try:
-        return IngestResult.of(await upload(transport, path, header, None))
+        return IngestResult.of((await upload(transport, path, header, None)).result)
     except (InvalidRequestError, AlreadyExistsError, ConflictError) as error:
         return error

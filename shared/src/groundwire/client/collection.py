@@ -10,6 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeVar, Unpack
 
+from google.longrunning import operations_pb2
+
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
 from groundwire.api.common.v1 import document_pb2, retrieval_options_pb2, search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
@@ -29,6 +31,7 @@ from groundwire.client.results import (
     Deletion,
     Document,
     Hit,
+    IngestOperation,
     IngestResult,
     Progress,
     Purge,
@@ -67,6 +70,40 @@ class Operations(Caller):
         citations = answer.citations if isinstance(answer, Answer) else tuple(answer)
         request = answer_pb.VerifyCitationsRequest(citations=[citation.to_message() for citation in citations])
         return Verification.of(await self._transport.send(Contract.verify_citations, request), citations)
+
+    @Operation
+    async def wait(
+        self, operation: IngestOperation | str, *, on_progress: Callable[[Progress], None] | None = None
+    ) -> IngestResult:
+        """Return the result of what `start_ingest` began, when it has ended.
+
+        Args:
+            operation: what `start_ingest` returned, or its name.
+            on_progress: called now and then while it goes on.
+
+        Raises:
+            OperationNotFoundError: there is none of this name.
+            GroundwireError: the document was refused, or `cancel` ended it.
+
+        Example:
+            begun = client.collection("handbook").start_ingest("spans.md", metadata={"year": 2024})
+            print(client.wait(begun.name).document.document_id)
+        """
+        name = operation if isinstance(operation, str) else operation.name
+        found = await self._transport.send(Contract.get_operation, operations_pb2.GetOperationRequest(name=name))
+        response = await end_of(self._transport, found, pb.IngestDocumentResponse, on_progress)
+        return IngestResult.of(response.result)
+
+    @Operation
+    async def cancel(self, operation: IngestOperation | str) -> None:
+        """Stop what `start_ingest` began; what has ended stays as it is.
+
+        Example:
+            begun = client.collection("handbook").start_ingest("spans.md", metadata={"year": 2024})
+            client.cancel(begun)
+        """
+        name = operation if isinstance(operation, str) else operation.name
+        await self._transport.send(Contract.cancel_operation, operations_pb2.CancelOperationRequest(name=name))
 
 
 class CollectionOperations(Operations):
@@ -174,7 +211,50 @@ class CollectionOperations(Operations):
             if on_progress is not None:
                 on_progress(Progress.of(progress.progress))
 
-        return IngestResult.of(await upload(self._transport, file, pb.UploadHeader(**said), report))
+        return IngestResult.of((await upload(self._transport, file, pb.UploadHeader(**said), report)).result)
+
+    @Operation
+    async def start_ingest(
+        self,
+        path: str | PathLike[str],
+        *,
+        source: str = "",
+        document_id: str = "",
+        **fields: Unpack[Fields],
+    ) -> IngestOperation:
+        """Send a file and return as soon as the server has stored it, which then ingests it, also after a restart.
+
+        `wait` returns the result, at any time within a week. Files with one source may be ingested in any order.
+
+        Args:
+            path: the file.
+            source: what the document is known and cited by; the name of the file if not given.
+            document_id: id of a new document; made by the server if not given.
+            fields: what is said about the document, such as `title` and `metadata`; see `Fields`.
+
+        Raises:
+            InvalidRequestError: the collection does not take the document.
+            OSError: the file cannot be opened.
+
+        Example:
+            handbook = client.collection("handbook")
+            begun = handbook.start_ingest("spans.md", metadata={"year": 2024})
+            print(begun.name)
+            print(handbook.wait(begun, on_progress=print).outcome)
+        """
+        file = Path(path)
+        said: dict[str, Any] = {
+            "collection": self.name,
+            "source_uri": source or file.name,
+            "document_id": document_id,
+            "fields": fields_message(fields),
+            "run_async": True,
+        }
+        if (await self._transport.off_loop(file.stat)).st_size <= UNARY_BYTES:
+            content = await self._transport.off_loop(file.read_bytes)
+            request = pb.IngestDocumentRequest(content=content, **said)
+            return IngestOperation.of((await self._transport.send(Contract.ingest_document, request)).operation)
+        return IngestOperation.of((await upload(self._transport, file, pb.UploadHeader(**said), None)).operation)
 
     @Operation
     async def ingest_many(
@@ -563,7 +643,7 @@ class ClientOperations(Operations):
 
             client.upload_document(Path("spans.md"), UploadHeader(collection="handbook", source_uri="spans.md"))
         """
-        return await upload(self._transport, path, header, on_progress)
+        return (await upload(self._transport, path, header, on_progress)).result
 
     @Operation
     async def put_chunks(

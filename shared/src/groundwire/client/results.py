@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, overload
 
+from google.longrunning import operations_pb2
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -352,6 +353,19 @@ class IngestResult:
             warnings=tuple(warning.message for warning in message.warnings),
             message=message,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOperation:
+    """An ingest that goes on at the server; its name is all that `wait` and `cancel` need."""
+
+    name: str
+    message: operations_pb2.Operation = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, message: operations_pb2.Operation) -> "IngestOperation":
+        """Return the operation of a message."""
+        return cls(message.name, message)
 
 
 @dataclass(frozen=True, slots=True)

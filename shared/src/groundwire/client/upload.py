@@ -41,7 +41,7 @@ class Upload:
 
     def __init__(self, path: Path, header: pb.UploadHeader, on_progress: OnProgress | None) -> None:
         self.path = path
-        self.result: ingest_result_pb2.IngestResult | None = None
+        self.final: pb.UploadDocumentResponse | None = None
         self._header = pb.UploadHeader()
         self._header.CopyFrom(header)
         self._on_progress = on_progress
@@ -79,8 +79,8 @@ class Upload:
             self._note_durable(response.progress.durable_offset)
             if self._on_progress is not None:
                 self._on_progress(response.progress)
-        if event == "result":
-            self.result = response.result
+        if event in {"result", "operation"}:
+            self.final = response
         return None
 
     def pause_s(self, error: GroundwireError) -> float | None:
@@ -101,20 +101,23 @@ class Upload:
 
 async def upload(
     transport: Transport, path: Path, header: pb.UploadHeader, on_progress: OnProgress | None
-) -> ingest_result_pb2.IngestResult:
-    """Ingest a file; goes on where it was after a broken connection, unless the client is closed."""
+) -> pb.UploadDocumentResponse:
+    """Send a file and return the last response, which has the result, or the operation that ingests it.
+
+    Goes on where it was after a broken connection, unless the client is closed.
+    """
     state = Upload(path, header, on_progress)
     await transport.off_loop(state.prepare)
-    while state.result is None:
+    while state.final is None:
         try:
             await transport.exchange(state)
-            if state.result is None:
+            if state.final is None:
                 raise DataLossError("the server ended the upload without a result", what="upload stream")
         except GroundwireError as error:
             pause_s = state.pause_s(error)
             if pause_s is None or not await transport.pause(pause_s):
                 raise
-    return state.result
+    return state.final
 
 
 async def put_chunks(

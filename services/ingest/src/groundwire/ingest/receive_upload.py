@@ -171,6 +171,39 @@ class ReceiveUpload:
             raise NotFoundError(stored.upload_id) from None
         return IncomingUpload(tenant, stored, self.uploads, staged)
 
+    def keep(self, tenant: str, upload_id: str, content: bytes) -> None:
+        """Take in a document that came as a whole, durably, for an operation of the same id.
+
+        Raises:
+            ExhaustedError: the tenant has too many bytes on their way in, or the disk is full.
+        """
+        self.begin(tenant, upload_id, b"", len(content), {})
+        incoming = self.open(tenant, self.uploads.get(tenant, upload_id))
+        try:
+            for start in range(0, len(content), MAX_PART_BYTES):
+                incoming.take(start, content[start : start + MAX_PART_BYTES])
+            with incoming.complete():
+                pass
+        except BaseException:
+            incoming.close()
+            self.forget(tenant, upload_id)
+            raise
+        incoming.close()
+
+    @contextmanager
+    def kept(self, tenant: str, upload_id: str) -> Iterator[Original]:
+        """Give a document that is here as a whole.
+
+        Raises:
+            NotFoundError: its bytes are gone.
+        """
+        incoming = self.open(tenant, self.uploads.get(tenant, upload_id))
+        try:
+            with incoming.complete() as original:
+                yield original
+        finally:
+            incoming.close()
+
     def finish(self, upload_id: str) -> None:
         """Drop the bytes of an ingested upload; what is known of it stays for a day, for a repeated header."""
         self.staging.remove(upload_id)

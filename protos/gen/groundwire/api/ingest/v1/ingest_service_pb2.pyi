@@ -4,6 +4,7 @@ isort:skip_file
 The service that stores documents."""
 
 from collections import abc as _abc
+from google.longrunning import operations_pb2 as _operations_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
@@ -77,6 +78,7 @@ class IngestDocumentRequest(_message.Message):
     CHUNKING_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     SOURCE_VERSION_FIELD_NUMBER: _builtins.int
+    RUN_ASYNC_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
     source_uri: _builtins.str
@@ -106,6 +108,10 @@ class IngestDocumentRequest(_message.Message):
     below that of the stored document, also of one that was deleted and not purged, is ABORTED with
     SOURCE_VERSION_STALE, so that a late event never overwrites a newer one. Unset: no check, and the stored one stays.
     """
+    run_async: _builtins.bool
+    """Optional. Answers with an operation as soon as the bytes are stored, and ingests the document afterwards, also after a
+    restart of the server. Operations of one source may end in any order: give them a `source_version`.
+    """
     @_builtins.property
     def fields(self) -> _document_pb2.DocumentFields:
         """Optional. What the caller says about the document. On a known source they replace all earlier fields;
@@ -131,10 +137,11 @@ class IngestDocumentRequest(_message.Message):
         chunking: _collection_pb2.ChunkingPolicy | None = ...,
         request_id: _builtins.str = ...,
         source_version: _builtins.int | None = ...,
+        run_async: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "body", b"body", "chunking", b"chunking", "content", b"content", "fields", b"fields", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "body", b"body", "chunking", b"chunking", "collection", b"collection", "content", b"content", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "request_id", b"request_id", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "body", b"body", "chunking", b"chunking", "collection", b"collection", "content", b"content", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "request_id", b"request_id", "run_async", b"run_async", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__source_version: _TypeAlias = _typing.Literal["source_version"]  # noqa: Y015
     _WhichOneofArgType__source_version: _TypeAlias = _typing.Literal["_source_version", b"_source_version"]  # noqa: Y015
@@ -154,18 +161,26 @@ class IngestDocumentResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RESULT_FIELD_NUMBER: _builtins.int
+    OPERATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def result(self) -> _ingest_result_pb2.IngestResult:
-        """What was done."""
+        """What was done; unset with `run_async`."""
+
+    @_builtins.property
+    def operation(self) -> _operations_pb2.Operation:
+        """With `run_async`: what ingests the document. Its response is an `IngestDocumentResponse` with the result, its metadata
+        an `OperationMetadata`, its errors are those of the call. The bytes are kept until its end.
+        """
 
     def __init__(
         self,
         *,
         result: _ingest_result_pb2.IngestResult | None = ...,
+        operation: _operations_pb2.Operation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation", "result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -187,7 +202,7 @@ class BatchIngestDocumentsRequest(_message.Message):
     @_builtins.property
     def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___IngestDocumentRequest]:
         """Required. The documents, 1 to 100, otherwise INVALID_ARGUMENT. Their `collection` is unset or the same, their
-        `request_id` unset.
+        `request_id` and `run_async` are unset.
         """
 
     def __init__(
@@ -319,6 +334,7 @@ class UploadHeader(_message.Message):
     CHUNKING_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     SOURCE_VERSION_FIELD_NUMBER: _builtins.int
+    RUN_ASYNC_FIELD_NUMBER: _builtins.int
     collection: _builtins.str
     """Required. Name of the collection."""
     source_uri: _builtins.str
@@ -346,6 +362,10 @@ class UploadHeader(_message.Message):
     below that of the stored document, also of one that was deleted and not purged, is ABORTED with
     SOURCE_VERSION_STALE, so that a late event never overwrites a newer one. Unset: no check, and the stored one stays.
     """
+    run_async: _builtins.bool
+    """Optional. Answers with an operation as soon as the bytes are stored, and ingests the document afterwards, also after a
+    restart of the server. Operations of one source may end in any order: give them a `source_version`.
+    """
     @_builtins.property
     def fields(self) -> _document_pb2.DocumentFields:
         """Optional. What the caller says about the document; rules as in `IngestDocumentRequest`."""
@@ -369,10 +389,11 @@ class UploadHeader(_message.Message):
         chunking: _collection_pb2.ChunkingPolicy | None = ...,
         request_id: _builtins.str = ...,
         source_version: _builtins.int | None = ...,
+        run_async: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "chunking", b"chunking", "fields", b"fields", "source_version", b"source_version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "chunking", b"chunking", "collection", b"collection", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "request_id", b"request_id", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version", "total_bytes", b"total_bytes", "upload_id", b"upload_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_source_version", b"_source_version", "chunking", b"chunking", "collection", b"collection", "document_id", b"document_id", "duplicate_policy", b"duplicate_policy", "fields", b"fields", "format", b"format", "request_id", b"request_id", "run_async", b"run_async", "source_hash", b"source_hash", "source_uri", b"source_uri", "source_version", b"source_version", "total_bytes", b"total_bytes", "upload_id", b"upload_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__source_version: _TypeAlias = _typing.Literal["source_version"]  # noqa: Y015
     _WhichOneofArgType__source_version: _TypeAlias = _typing.Literal["_source_version", b"_source_version"]  # noqa: Y015
@@ -417,6 +438,7 @@ class UploadDocumentResponse(_message.Message):
     ACCEPTED_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
+    OPERATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def accepted(self) -> Global___UploadAccepted:
         """The header was accepted; comes first, once."""
@@ -427,7 +449,11 @@ class UploadDocumentResponse(_message.Message):
 
     @_builtins.property
     def result(self) -> _ingest_result_pb2.IngestResult:
-        """What was done; comes last, once."""
+        """What was done; comes last, once, unless the header has `run_async`."""
+
+    @_builtins.property
+    def operation(self) -> _operations_pb2.Operation:
+        """With `run_async` in the header: what ingests the document, as in `IngestDocumentResponse`; comes last, once."""
 
     def __init__(
         self,
@@ -435,12 +461,13 @@ class UploadDocumentResponse(_message.Message):
         accepted: Global___UploadAccepted | None = ...,
         progress: Global___UploadProgress | None = ...,
         result: _ingest_result_pb2.IngestResult | None = ...,
+        operation: _operations_pb2.Operation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "progress", b"progress", "result", b"result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "operation", b"operation", "progress", b"progress", "result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "progress", b"progress", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "event", b"event", "operation", b"operation", "progress", b"progress", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["accepted", "progress", "result"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["accepted", "progress", "result", "operation"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

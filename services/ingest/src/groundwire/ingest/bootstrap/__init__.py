@@ -31,6 +31,7 @@ from groundwire.ingest.servicer.collection_calls import CollectionCalls, Collect
 from groundwire.ingest.servicer.long_work import LongCalls, LongWork
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
+from groundwire.ingest.servicer.staged_ingest import StagedIngest
 from groundwire.ingest.servicer.upload_stream import UploadStream
 from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.settings import IngestSettings
@@ -140,14 +141,18 @@ def build(
 
     ingest = ingest_document(base, parser, after_write)
     pools = Pools.beside(workers, settings.concurrent_documents)
-    long_work = _operations(base, housekeeping)
+    long_work, key = _operations(base, housekeeping), load_key(base.folder / PAGE_TOKEN_KEY_FILE)
+    write_tokens = WriteTokens(CollectionPositions(base.catalog), ConsistencyTokens(key))
+    staged = StagedIngest(ingest, base.remember, receive, write_tokens)
     operations = OperationCalls(
-        LongWork(long_work).by_method(), StoredOperations(catalog, base.clock), base.remember, _OPERATIONS_AT_A_TIME
+        LongWork(long_work, staged).by_method(),
+        StoredOperations(catalog, base.clock),
+        base.remember,
+        _OPERATIONS_AT_A_TIME,
     )
-    long_calls = LongCalls(long_work, operations)
+    long_calls = LongCalls(long_work, staged, operations)
     changes = _changes(base, ingest, housekeeping)
-    key = load_key(base.folder / PAGE_TOKEN_KEY_FILE)
-    servicer = _servicer(base, ingest, receive, changes, long_calls, pools, key)
+    servicer = _servicer(base, changes, long_calls, pools)
     return IngestService(
         servicer,
         CollectionServicer(_collection_calls(base, changes, PageTokens(key)), pools),
@@ -164,21 +169,13 @@ def build(
     )
 
 
-def _servicer(
-    base: Foundation,
-    ingest: IngestDocument,
-    receive: ReceiveUpload,
-    changes: Changes,
-    long_calls: LongCalls,
-    pools: Pools,
-    key: bytes,
-) -> IngestServicer:
-    write_tokens = WriteTokens(CollectionPositions(base.catalog), ConsistencyTokens(key))
-    calls = Calls(use_cases(base, ingest, changes), write_tokens)
+def _servicer(base: Foundation, changes: Changes, long_calls: LongCalls, pools: Pools) -> IngestServicer:
+    staged = long_calls.staged
+    calls = Calls(use_cases(base, staged.ingest_document, changes), staged.write_tokens)
     return IngestServicer(
         calls,
-        UploadStream(ingest, base.remember, receive, pools, write_tokens),
-        ChunkStream(calls, receive.staging, pools, receive.quota_bytes),
+        UploadStream(staged, pools, long_calls.operations),
+        ChunkStream(calls, staged.receive.staging, pools, staged.receive.quota_bytes),
         long_calls,
         pools,
     )

@@ -52,8 +52,9 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     pools: Pools
 
     async def IngestDocument(self, request: pb.IngestDocumentRequest, context: Any) -> pb.IngestDocumentResponse:
-        """Ingest a document."""
-        return await self._run_document(self.calls.ingest_document, request)
+        """Ingest a document, or begin to."""
+        call = self.long_calls.ingest_document if request.run_async else self.calls.ingest_document
+        return await self._run_document(call, request)
 
     async def BatchIngestDocuments(
         self, request: pb.BatchIngestDocumentsRequest, context: Any

@@ -111,6 +111,8 @@ def _check(request: pb.BatchIngestDocumentsRequest) -> None:
             raise InvalidRequestError.of(f"{place}.collection", "must be unset or that of the batch")
         if item.request_id:
             raise InvalidRequestError.of(f"{place}.request_id", "must be unset: the batch has one")
+        if item.run_async:
+            raise InvalidRequestError.of(f"{place}.run_async", "must be unset")
         if item.source_uri and (first := sources.setdefault(item.source_uri, number)) != number:
             raise InvalidRequestError.of(f"{place}.source_uri", f"is that of requests[{first}] already")
         if item.document_id and (first := ids.setdefault(item.document_id, number)) != number:

@@ -13,6 +13,7 @@ from groundwire.ingest.domain.operating import CheckEvent
 from groundwire.ingest.operations import Operations
 from groundwire.ingest.purge_documents import Purge
 from groundwire.ingest.servicer.operation_calls import OperationCalls, Work
+from groundwire.ingest.servicer.staged_ingest import StagedIngest
 from groundwire.ingest.wire.changes import parse_purge_filter
 from groundwire.ingest.wire.operations import (
     MAX_FINDINGS,
@@ -24,6 +25,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.store_findings import StoreFinding
 from groundwire.rpc import request_context
+from groundwire.rpc.request_keys import request_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,17 @@ class LongWork:
     """What operations do, by the name of the call that began them."""
 
     use: Operations
+    staged: StagedIngest
 
     def by_method(self) -> dict[str, Work]:
         """Return what each method does."""
         return {
-            "Reindex": self._reindex,
-            "Reembed": self._reembed,
-            "CheckStore": self._check_store,
-            "PurgeDocuments": self._purge_documents,
+            "Reindex": Work(self._reindex),
+            "Reembed": Work(self._reembed),
+            "CheckStore": Work(self._check_store),
+            "PurgeDocuments": Work(self._purge_documents),
+            "IngestDocument": self.staged.work(),
+            "UploadDocument": self.staged.work(),
         }
 
     def _reindex(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:
@@ -82,6 +87,7 @@ class LongCalls:
     """Checks requests for long work and begins it."""
 
     use: Operations
+    staged: StagedIngest
     operations: OperationCalls
 
     def reindex(self, request: pb.ReindexRequest) -> operations_pb2.Operation:
@@ -104,7 +110,18 @@ class LongCalls:
             self.use.purge.check(request_context.current().tenant, collection, where)
             return request
 
-        return self.operations.begin(request, collection, checked)
+        return self.operations.begin("PurgeDocuments", request_key("PurgeDocuments", request), collection, checked)
+
+    def ingest_document(self, request: ingest_pb.IngestDocumentRequest) -> ingest_pb.IngestDocumentResponse:
+        """Store the bytes of a document and begin to ingest it."""
+        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        operation = self.operations.begin(
+            "IngestDocument",
+            request_key("IngestDocument", request),
+            collection,
+            lambda operation_id: self.staged.stage(request, tenant, operation_id),
+        )
+        return ingest_pb.IngestDocumentResponse(operation=operation)
 
     def _begin(
         self, request: pb.ReindexRequest | pb.ReembedRequest | pb.CheckStoreRequest, collection: str
@@ -114,4 +131,5 @@ class LongCalls:
                 self.use.check.collections.get(request_context.current().tenant, collection)
             return request
 
-        return self.operations.begin(request, collection, checked)
+        method = request.DESCRIPTOR.name.removesuffix("Request")
+        return self.operations.begin(method, request_key(method, request), collection, checked)

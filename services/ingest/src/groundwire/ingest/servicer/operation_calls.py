@@ -5,12 +5,12 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import structlog
 from google.longrunning import operations_pb2
 from google.protobuf.message import Message
 
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog import operations as stored
 from groundwire.catalog.generations import Receipt
 from groundwire.ingest.domain.ingesting import Progress, Report
@@ -18,21 +18,36 @@ from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.wire.operations import operation_id_of, operation_name, to_operation
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, GroundwireError, InternalError
+from groundwire.kernel.request_key import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.pagination import Position
-from groundwire.rpc.request_keys import request_key
 
-Work: TypeAlias = Callable[[stored.Operation, Budget, Report], Message]
-"""Does what an operation is for, telling how far it is, and returns its response; can be done again from the start."""
+_SMALL_AT_A_TIME = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an operation does, and drops when it has ended.
+
+    `do` tells how far it is and returns the response; it can be done again from the start. Small work has threads
+    of its own: there may be thousands of it, and it must not wait for what takes hours.
+    """
+
+    do: Callable[[stored.Operation, Budget, Report], Message]
+    end: Callable[[stored.Operation], None] = lambda _: None
+    is_small: bool = False
+
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
 class _Run:
-    """Work that goes on in this process; `progress` is None before it has begun."""
+    """Work that goes on in this process; `progress` is None before it has begun. `turn` is that of a thread."""
 
+    operation: stored.Operation
+    turn: Future[None] | None = None
     budget: Budget = field(default_factory=Budget)
     progress: Progress | None = None
     ended: Future[None] = field(default_factory=Future)
@@ -49,6 +64,7 @@ class OperationCalls:
         self._remember = remember
         # Threads of a pool have no context of a call, so the work has no deadline but its own.
         self._pool = ThreadPoolExecutor(at_a_time, "operation")
+        self._small_pool = ThreadPoolExecutor(_SMALL_AT_A_TIME, "small-operation")
         self._runs: dict[str, _Run] = {}
         self._lock = threading.Lock()
         self._closing = False
@@ -66,25 +82,30 @@ class OperationCalls:
             runs = list(self._runs.values())
         for run in runs:
             run.budget.cancel()
-        self._pool.shutdown(cancel_futures=True)
+        for pool in (self._pool, self._small_pool):
+            pool.shutdown(cancel_futures=True)
 
-    def begin(self, request: Message, collection: str, prepare: Callable[[str], Message]) -> operations_pb2.Operation:
-        """Begin what a request asks for; the same request id gets the same operation.
+    def begin(
+        self,
+        method: str,
+        key: RequestKey | None,
+        collection: str,
+        prepare: Callable[[str], Message],
+        operation_id: str = "",
+    ) -> operations_pb2.Operation:
+        """Begin what a request asks for, or return what the same request has begun.
 
         `prepare` gets the id of a new operation, refuses what cannot begin, and returns what is stored of the request.
         """
-        tenant, method = request_context.current().tenant, request.DESCRIPTOR.name.removesuffix("Request")
+        tenant, operation_id = request_context.current().tenant, operation_id or str(uuid.uuid4())
         begun: list[stored.Operation] = []
 
         def work(receipt: Callable[[stored.Operation], Receipt] | None) -> stored.Operation:
-            operation_id = str(uuid.uuid4())
             body = prepare(operation_id).SerializeToString(deterministic=True)
             begun.append(self._operations.begin(tenant, operation_id, method, collection, body, receipt))
             return begun[-1]
 
-        name = self._remember(
-            tenant, request_key(method, request), work, lambda made: operation_name(made).encode()
-        ).decode()
+        name = self._remember(tenant, key, work, lambda made: operation_name(made).encode()).decode()
         for operation in begun:
             self._submit(operation)
         return self.get(name)
@@ -115,6 +136,8 @@ class OperationCalls:
             run = self._runs.get(operation_id)
         if run is not None:
             run.budget.cancel()
+            if run.turn is not None and run.turn.cancel():
+                self._run(run)  # it has not begun: it ends now, not when its turn comes
 
     def delete(self, name: str) -> None:
         """Forget an operation that has ended."""
@@ -133,13 +156,18 @@ class OperationCalls:
         with self._lock:
             if self._closing:
                 return  # the next start takes it up
-            run = self._runs[operation.operation_id] = _Run()
-            self._pool.submit(self._run, operation, run)
+            run = self._runs[operation.operation_id] = _Run(operation)
+            pool = self._small_pool if self._work[operation.method].is_small else self._pool
+            run.turn = pool.submit(self._run, run)
 
-    def _run(self, operation: stored.Operation, run: _Run) -> None:
+    def _run(self, run: _Run) -> None:
+        operation, resource_id = run.operation, ""
         outcome = operations_pb2.Operation(name=operation_name(operation), done=True)
         try:
-            outcome.response.Pack(self._do(operation, run))
+            response = self._do(operation, run)
+            outcome.response.Pack(response)
+            if isinstance(response, pb.IngestDocumentResponse):
+                resource_id = response.result.document.document_id
         except GroundwireError as error:
             outcome.error.CopyFrom(to_status(error))
         except Exception:  # noqa: BLE001 - whoever watches must hear of the end
@@ -148,7 +176,9 @@ class OperationCalls:
         try:
             # What the end of the process cut off is not over: the next start goes on with it.
             if not self._closing or outcome.HasField("response"):
-                self._operations.finish(operation.tenant, operation.operation_id, outcome.SerializeToString())
+                encoded = outcome.SerializeToString()
+                self._operations.finish(operation.tenant, operation.operation_id, encoded, resource_id)
+                self._work[operation.method].end(operation)
         except GroundwireError as error:
             _log.warning("the end of an operation was not stored; the next start repeats it", error=error.message)
         finally:
@@ -170,4 +200,4 @@ class OperationCalls:
         def note(progress: Progress) -> None:
             run.progress = progress
 
-        return self._work[operation.method](operation, run.budget, note)
+        return self._work[operation.method].do(operation, run.budget, note)

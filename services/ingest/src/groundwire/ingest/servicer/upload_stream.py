@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.ingesting import IngestRequest, IngestResult, Progress, Report, Stage
-from groundwire.ingest.ingest_document import IngestDocument
-from groundwire.ingest.receive_upload import SYNC_EVERY_S, IncomingUpload, ReceiveUpload
-from groundwire.ingest.remember_request import RememberRequest
+from groundwire.ingest.receive_upload import SYNC_EVERY_S, IncomingUpload
+from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.part_reader import PartReader
 from groundwire.ingest.servicer.pools import Pools
+from groundwire.ingest.servicer.staged_ingest import StagedIngest
 from groundwire.ingest.servicer.upload_claims import Claim, UploadClaims
-from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.requests import parse_upload_header
 from groundwire.ingest.wire.responses import to_ingest_result, to_progress
 from groundwire.ingest.wire.uploads import header_bytes, header_differences, upload_key
@@ -51,11 +50,9 @@ class UploadStream:
     no other that is still coming in.
     """
 
-    ingest_document: IngestDocument
-    remember: RememberRequest
-    receive: ReceiveUpload
+    staged: StagedIngest
     pools: Pools
-    write_tokens: WriteTokens
+    operations: OperationCalls
     claims: UploadClaims = field(default_factory=UploadClaims)
 
     async def __call__(self, messages: AsyncIterator[pb.UploadDocumentRequest], tenant: str, budget: Budget) -> Events:
@@ -68,45 +65,53 @@ class UploadStream:
             ExhaustedError: the tenant has too many bytes on their way in.
         """
         header = await _header(messages)
-        request = parse_upload_header(header, tenant, self.ingest_document.prepare.admit.max_bytes)
+        request = parse_upload_header(header, tenant, self.staged.ingest_document.prepare.admit.max_bytes)
         upload_id = header.upload_id or str(uuid.uuid4())
         async with self.claims.hold(upload_id, tenant, header.total_bytes, budget) as claim:
-            known = await self.pools.reads.run(budget, self._known_with_token, header, request, upload_id)
+            known = await self.pools.reads.run(budget, self._known_event, header, request, upload_id)
             if known is not None:
                 yield _accepted(header.upload_id, header.total_bytes)
-                yield _result(known)
+                yield known
                 return
             async with self._opened(header, request, upload_id, budget) as arrival:
                 yield _accepted(upload_id, arrival.incoming.durable_bytes)
                 async for event in self._receive(messages, arrival, claim):
                     yield event
-                async for event in self._ingest(arrival):
-                    if event.HasField("result"):
-                        final = event
-                    else:
+                async for event in self._begin(arrival) if header.run_async else self._ingest(arrival):
+                    if event.HasField("progress"):
                         yield event
-        yield final  # who has it finds nothing left of the upload
+                    else:
+                        final = event
+        yield final  # who has the result finds nothing left of the upload
 
-    def _known_with_token(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> bytes | None:
+    def _known_event(
+        self, header: pb.UploadHeader, request: IngestRequest, upload_id: str
+    ) -> pb.UploadDocumentResponse | None:
         known = self._known(header, request, upload_id)
-        return None if known is None else self._with_token(known, request.collection)
+        if known is None:
+            return None
+        if header.run_async:
+            return pb.UploadDocumentResponse(operation=self.operations.get(known.decode()))
+        return _result(self._with_token(known, request.collection))
 
     def _known(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> bytes | None:
-        """Return the result if it can be told without any part."""
+        """Return the result, or with `run_async` the name of the operation, if it can be told without any part."""
         source_hash = request.source_hash or ""
         if header.upload_id:
-            stored = self.receive.find(request.tenant, upload_id, lambda first: header_differences(header, first))
+            stored = self.staged.receive.find(
+                request.tenant, upload_id, lambda first: header_differences(header, first)
+            )
             source_hash = stored.source_hash or source_hash
         key = upload_key(header, upload_id, source_hash)
         if not source_hash:
             return None
-        earlier = self.remember.find(request.tenant, key)
-        if earlier is not None or header.upload_id:
+        earlier = self.staged.remember.find(request.tenant, key)
+        if earlier is not None or header.upload_id or header.run_async:
             return earlier
-        unchanged = self.ingest_document.prepare.unchanged(request)
+        unchanged = self.staged.ingest_document.prepare.unchanged(request)
         if unchanged is None:
             return None
-        return self.remember(request.tenant, key if header.request_id else None, lambda _: unchanged, _encode)
+        return self.staged.remember(request.tenant, key if header.request_id else None, lambda _: unchanged, _encode)
 
     @asynccontextmanager
     async def _opened(
@@ -123,9 +128,9 @@ class UploadStream:
     def _open(
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, others: Mapping[str, int]
     ) -> IncomingUpload:
-        tenant, receive = request.tenant, self.receive
+        tenant, receive = request.tenant, self.staged.receive
         if not header.upload_id:
-            self.ingest_document.prepare.admit(request, header.total_bytes)
+            self.staged.ingest_document.prepare.admit(request, header.total_bytes)
             receive.begin(tenant, upload_id, header_bytes(header), header.total_bytes, others)
         return receive.open(tenant, receive.uploads.get(tenant, upload_id))
 
@@ -160,24 +165,40 @@ class UploadStream:
                 total = arrival.header.total_bytes
                 yield _progress(event, total) if isinstance(event, Progress) else _result(event)
 
+    async def _begin(self, arrival: _Arrival) -> Events:
+        """Let an operation ingest what is here as a whole."""
+
+        def begin() -> pb.UploadDocumentResponse:
+            with arrival.incoming.complete() as original:
+                operation = self.operations.begin(
+                    "UploadDocument",
+                    arrival.key(original.sha256()),
+                    arrival.request.collection,
+                    lambda _operation_id: arrival.header,
+                    arrival.upload_id,
+                )
+                return pb.UploadDocumentResponse(operation=operation)
+
+        yield await self.pools.reads.run(arrival.budget, begin)
+
     def _run(self, arrival: _Arrival, report: Report) -> bytes:
         request = arrival.request
         with arrival.incoming.complete() as original:
             try:
-                answer = self.remember(
+                answer = self.staged.remember(
                     request.tenant,
                     arrival.key(original.sha256()),
-                    lambda receipt: self.ingest_document(request, original, arrival.budget, report, receipt),
+                    lambda receipt: self.staged.ingest_document(request, original, arrival.budget, report, receipt),
                     _encode,
                 )
             except (InvalidRequestError, AlreadyExistsError):
-                self.receive.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
+                self.staged.receive.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
                 raise
-            self.receive.finish(arrival.upload_id)
+            self.staged.receive.finish(arrival.upload_id)
             return self._with_token(answer, request.collection)
 
     def _with_token(self, encoded: bytes, collection: str) -> bytes:
-        result = self.write_tokens.add(ingest_result_pb2.IngestResult.FromString(encoded), collection)
+        result = self.staged.write_tokens.add(ingest_result_pb2.IngestResult.FromString(encoded), collection)
         return result.SerializeToString(deterministic=True)
 
 

@@ -20,9 +20,12 @@ class WriteTokens:
     positions: CollectionPositions
     tokens: ConsistencyTokens
 
-    def add(self, answer: MessageT, collection: str) -> MessageT:
-        """Return the answer, or its `result`, with its token; without one when the collection is gone by now."""
-        tenant = request_context.current().tenant
+    def add(self, answer: MessageT, collection: str, tenant: str = "") -> MessageT:
+        """Return the answer, or its `result`, with its token; without one when the collection is gone by now.
+
+        Work that belongs to no call names its `tenant`.
+        """
+        tenant = tenant or request_context.current().tenant
         try:
             now = self.positions.of(tenant, collection)
         except CollectionNotFoundError:

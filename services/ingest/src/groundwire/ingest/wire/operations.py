@@ -13,9 +13,10 @@ from groundwire.ingest.domain.ingesting import Progress
 from groundwire.ingest.domain.operating import IndexBuilt, Purged, StoreReport
 from groundwire.ingest.housekeeping import Failure, JobFigures
 from groundwire.ingest.wire.responses import to_progress
-from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.store_findings import StoreFinding
 from groundwire.rpc.document_messages import to_identity_message
+from groundwire.rpc.error_status import to_status
 from groundwire.rpc.times import to_timestamp
 
 MAX_FINDINGS = 1000
@@ -48,6 +49,9 @@ def to_operation(operation: Operation, progress: Progress | None) -> operations_
     message = operations_pb2.Operation(name=operation_name(operation))
     if operation.outcome is not None:
         message.MergeFromString(operation.outcome)
+    if operation.outcome == b"":
+        message.done = True
+        message.error.CopyFrom(to_status(DocumentNotFoundError(operation.resource_id)))
     metadata = pb.OperationMetadata(
         method=operation.method,
         collection=operation.collection,

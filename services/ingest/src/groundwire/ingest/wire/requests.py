@@ -66,6 +66,12 @@ def parse_upload_header(header: pb.UploadHeader, tenant: str, limit_bytes: int) 
     return replace(described, chunking=parse_chunking(header.chunking, "chunking"))
 
 
+def parse_staged(message: pb.IngestDocumentRequest | pb.UploadHeader, tenant: str) -> IngestRequest:
+    """Return what is to be ingested of bytes that are staged; the message was parsed before it was stored."""
+    body = "part.data" if isinstance(message, pb.UploadHeader) else message.WhichOneof("body") or "body"
+    return replace(parse_described(message, tenant, body), chunking=parse_chunking(message.chunking, "chunking"))
+
+
 def parse_described(
     message: pb.IngestDocumentRequest | pb.UploadHeader | pb.PutChunksHeader,
     tenant: str,

@@ -144,11 +144,14 @@ CREATE TABLE operations (
     cancel_requested INTEGER DEFAULT 0 NOT NULL,
     done_count INTEGER DEFAULT 0 NOT NULL,
     outcome BLOB,
+    resource_id TEXT DEFAULT '' NOT NULL,
     create_time INTEGER NOT NULL,
     end_time INTEGER,
     end_steady INTEGER,
     UNIQUE (tenant, operation_id)
 )
+
+CREATE INDEX operations_resource_id ON operations (tenant, resource_id) WHERE resource_id != ''
 
 CREATE TABLE sessions (
     session_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
