@@ -210,8 +210,11 @@ def test_a_purge_that_was_done_when_the_process_died_says_so(process: Process) -
     harness = fill(process(), users=["ann"] * 3)
     begun = purge(harness, by_json('{"user": {"$gt": "a"}}'), force=True)
     assert result(harness, begun).purge_count == 3
+    asked = pb.PurgeDocumentsRequest(collection="docs", filter=by_json('{"user": {"$gt": "a"}}'), force=True)
     harness.catalog.write(
-        lambda connection: connection.exec_driver_sql("UPDATE operations SET outcome = NULL, end_time = NULL")
+        lambda connection: connection.exec_driver_sql(
+            "UPDATE operations SET outcome = NULL, end_time = NULL, request = ?", (asked.SerializeToString(),)
+        )
     )
     calls_of(harness).resume()
     assert result(harness, begun).purge_count == 3
