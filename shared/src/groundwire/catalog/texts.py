@@ -12,6 +12,9 @@ from groundwire.catalog.segments import SEGMENT_CHARS
 from groundwire.catalog.tables import collections, documents, generations, text_segments
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError
 
+_SEGMENTS_REMEMBERED = 64
+"""At most 16 MiB for as long as a call reads spans."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
@@ -46,28 +49,9 @@ class Texts:
         with self._database.read() as connection:
             return slice_of_generation(connection, tenant, collection, document_id, generation, spans)
 
-    def at(
-        self, tenant: str, collection: str, document_id: str, generation: int, start: int, end: int
-    ) -> TextPart | None:
-        """Return the code points start..end, at least one; None when they are not within the text.
-
-        Raises:
-            DocumentNotFoundError: no such document, or no published generation of this number.
-            DataLossError: a part of the stored text is missing.
-        """
-        with self._database.read() as connection:
-            found = _find(connection, tenant, collection, document_id, generation)
-            if not 0 <= start < end <= found.total_chars:
-                return None
-            numbers = _segments(start, end)
-            of_text = text_segments.c.generation_key == found.key
-            wanted = select(text_segments).where(of_text, text_segments.c.number.in_(numbers))
-            segments = connection.execute(wanted.order_by(text_segments.c.number)).all()
-        if len(segments) < len(numbers):
-            raise DataLossError("a part of the stored text is missing", what="text")
-        text, offset = "".join(segment.content for segment in segments), start - segments[0].char_start
-        byte = segments[0].byte_start + len(text[:offset].encode("utf-8"))
-        return TextPart(start, text[offset : offset + end - start], byte)
+    def spans(self, tenant: str, collection: str) -> "SpanReader":
+        """Return what reads many spans of a collection."""
+        return SpanReader(self._database, tenant, collection)
 
     def parts(
         self, tenant: str, collection: str, document_id: str, generation: int | None, part_chars: int
@@ -95,6 +79,51 @@ class Texts:
             text = _join(contents, start, end)
             yield TextPart(start, text, start_byte)
             start_byte += len(text.encode("utf-8"))
+
+
+class SpanReader:
+    """Reads spans of texts of one collection, for one call: remembers whose texts they are and what it read last."""
+
+    def __init__(self, database: Database, tenant: str, collection: str) -> None:
+        self._database = database
+        self._owner = tenant, collection
+        self._texts: dict[tuple[str, int], _Text] = {}
+        self._segments: dict[tuple[int, int], tuple[str, int]] = {}
+
+    def at(self, document_id: str, generation: int, start: int, end: int) -> TextPart | None:
+        """Return the code points start..end, at least one; None when they are not within the text.
+
+        Raises:
+            DocumentNotFoundError: no such document, or no published generation of this number.
+            DataLossError: a part of the stored text is missing.
+        """
+        name = document_id, generation
+        if name not in self._texts:
+            with self._database.read() as connection:
+                self._texts[name] = _find(connection, *self._owner, document_id, generation)
+        found = self._texts[name]
+        if not 0 <= start < end <= found.total_chars:
+            return None
+        segments = self._read(found.key, _segments(start, end))
+        text, offset = "".join(content for content, _ in segments), start % SEGMENT_CHARS
+        byte = segments[0][1] + len(text[:offset].encode("utf-8"))
+        return TextPart(start, text[offset : offset + end - start], byte)
+
+    def _read(self, key: int, numbers: range) -> list[tuple[str, int]]:
+        """Return the contents of segments, and at which byte of the text each begins."""
+        missing = [number for number in numbers if (key, number) not in self._segments]
+        if missing:
+            of_text = text_segments.c.generation_key == key
+            wanted = select(text_segments).where(of_text, text_segments.c.number.in_(missing))
+            with self._database.read() as connection:
+                rows = connection.execute(wanted).all()
+            if len(rows) < len(missing):
+                raise DataLossError("a part of the stored text is missing", what="text")
+            self._segments.update({(key, row.number): (row.content, row.byte_start) for row in rows})
+        read = [self._segments[key, number] for number in numbers]
+        for oldest in list(self._segments)[:-_SEGMENTS_REMEMBERED]:
+            del self._segments[oldest]
+        return read
 
 
 def slice_of_generation(

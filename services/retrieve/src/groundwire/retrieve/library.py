@@ -8,7 +8,7 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.statistics import CollectionStatistics, Statistics
-from groundwire.catalog.texts import Texts
+from groundwire.catalog.texts import SpanReader, Texts
 from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentReference
@@ -210,23 +210,14 @@ class Library:
         """
         self.collections.get(tenant, collection)
         known: dict[DocumentReference, Document] = {}
+        texts = self.texts.spans(tenant, collection)
         for query in wanted:
             try:
                 if query.reference not in known:
                     known[query.reference] = self.documents.find(tenant, collection, query.reference)
-                yield self._span_text(tenant, known[query.reference], query)
+                yield _span_text(texts, known[query.reference], query)
             except (DocumentNotFoundError, InvalidRequestError, DataLossError) as error:
                 yield error
-
-    def _span_text(self, tenant: str, document: Document, query: SpanQuery) -> SpanText:
-        generation = query.generation or document.generation
-        part = self.texts.at(tenant, document.collection, document.document_id, generation, query.start, query.end)
-        if part is None:
-            raise InvalidRequestError.of("span", f"{query.start}..{query.end} is not within the text")
-        span = Span(query.start, query.end, part.start_byte, part.start_byte + len(part.text.encode("utf-8")))
-        if query.bytes_ not in {(0, 0), (span.start_byte, span.end_byte)}:
-            raise InvalidRequestError.of("span", f"its bytes are {span.start_byte}..{span.end_byte}")
-        return SpanText(part.text, span, document.document_id, generation)
 
     def list_documents(self, query: DocumentQuery, after: tuple[str, str] | None, limit: int) -> Page[Document]:
         """Return up to `limit` documents above `after` (source, id), by source, then id.
@@ -333,6 +324,17 @@ class Library:
         if query.chunk_id_prefix:
             prefix = query.chunk_id_prefix.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
             yield Like("chunk_id", prefix + "%")
+
+
+def _span_text(texts: SpanReader, document: Document, query: SpanQuery) -> SpanText:
+    generation = query.generation or document.generation
+    part = texts.at(document.document_id, generation, query.start, query.end)
+    if part is None:
+        raise InvalidRequestError.of("span", f"{query.start}..{query.end} is not within the text")
+    span = Span(query.start, query.end, part.start_byte, part.start_byte + len(part.text.encode("utf-8")))
+    if query.bytes_ not in {(0, 0), (span.start_byte, span.end_byte)}:
+        raise InvalidRequestError.of("span", f"its bytes are {span.start_byte}..{span.end_byte}")
+    return SpanText(part.text, span, document.document_id, generation)
 
 
 def _with_vectors(found: Sequence[StoredChunk], vectors: Mapping[str, Vectors]) -> list[ChunkWithVector]:
