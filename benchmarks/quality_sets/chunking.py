@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
 from groundwire.kernel.collection import PROFILES, ChunkerKind, CollectionSettings, ProfileName
-from groundwire.retrieve.domain.searching import SearchHit
+from groundwire.retrieve.search_types import SearchHit
 
 _BUDGETS = (1600, 3400, 6800)
 _TOP_K = 20

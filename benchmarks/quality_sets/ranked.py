@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from math import log2
 
-from groundwire.retrieve.domain.searching import SearchHit
+from groundwire.retrieve.search_types import SearchHit
 
 
 def documents_of(hits: Sequence[SearchHit]) -> list[str]:

@@ -24,7 +24,7 @@ from groundwire.kernel.collection import CollectionLimits, CollectionSettings, P
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.retrieve import bootstrap as retrieve_bootstrap
-from groundwire.retrieve.domain.searching import SearchHit, SearchRequest
+from groundwire.retrieve.search_types import SearchHit, SearchRequest
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.factory import open_vector_store
@@ -67,7 +67,7 @@ class Stack:
     def search(self, collection: str, query: str, **options: Any) -> tuple[SearchHit, ...]:
         """Return the results for a query, cut to the limit of queries; `options` are fields of `SearchRequest`."""
         request = SearchRequest(DEFAULT_TENANT, collection, query[: CollectionLimits().max_query_chars], **options)
-        hits: tuple[SearchHit, ...] = self.retrieve.search_chunks(request, Budget()).hits
+        hits: tuple[SearchHit, ...] = self.retrieve.search.search(request, Budget()).hits
         return hits
 
     def _make(self, name: str, settings: CollectionSettings, profile: ProfileName) -> str:

@@ -36,8 +36,7 @@ from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.bootstrap import LIBRARY, library
-from groundwire.retrieve.domain.pipeline import Pipeline
-from groundwire.retrieve.list_query_logs import ListQueryLogs
+from groundwire.retrieve.pipeline import Pipeline
 from groundwire.retrieve.servicer import LibraryServicer
 from groundwire.retrieve.servicer.library_calls import LibraryCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
@@ -120,7 +119,8 @@ class Harness:
         """Return the services of ingest, and the one that reads, as one process offers them."""
         clock = self.clock
         pipeline = LogCalls(
-            ListQueryLogs(QueryLogs(self.catalog), None),  # type: ignore[arg-type]  # nothing is logged here
+            QueryLogs(self.catalog),
+            None,  # type: ignore[arg-type]  # nothing is logged here
             Pipeline(),
             Collections(self.catalog),
             PageTokens(b"k" * 32),

@@ -83,7 +83,7 @@ def difference(reference: Outcome, other: Outcome) -> str | None:
 
 def oracle(library: Library) -> Callable[[Case], set[int]]:
     """Return what tells the numbers of all chunks that a case's filter keeps, by the reference evaluator."""
-    view = library.service.search_chunks.views.open("default", "docs")
+    view = library.service.search.views.open("default", "docs")
     fields, numbers = view.fields(), view.matching(None)
     stored = view.chunks([int(number) for number in numbers])
     payloads = {number: chunk.payload for number, chunk in stored.items()}

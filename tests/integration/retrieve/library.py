@@ -29,7 +29,7 @@ from groundwire.kernel.identifiers import DEFAULT_TENANT, engine_collection_name
 from groundwire.kernel.spans import OffsetMap
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 from groundwire.retrieve.bootstrap import RetrieveService, build
-from groundwire.retrieve.domain.searching import SearchRequest, SearchResult
+from groundwire.retrieve.search_types import SearchRequest, SearchResult
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.factory import open_vector_store
@@ -212,7 +212,7 @@ class Library:
         return self.documents.begin(DEFAULT_TENANT, collection or self.collection, draft)
 
     def search(self, request: SearchRequest) -> SearchResult:
-        return self.service.search_chunks(request, Budget())
+        return self.service.search.search(request, Budget())
 
     def retrieve(self, query: str, collection: str = "docs", **options: object) -> pb.RetrieveResponse:
         """Make one call as the servicer's worker thread does; asks for the report."""

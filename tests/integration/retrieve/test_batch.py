@@ -1,7 +1,7 @@
 """Several searches in one call: in order, each for itself, embedded together, the same as alone."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import numpy as np
@@ -20,6 +20,8 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     UnavailableError,
 )
+from groundwire.retrieve.search import Search
+from groundwire.retrieve.search_types import SearchRequest, SearchResult
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import from_status
 from groundwire.rpc.request_context import RequestContext
@@ -153,15 +155,15 @@ def test_a_batch_stops_between_two_searches(
     context = RequestContext(request_id="")
     request_context.bind(context)
     done: list[str] = []
-    serve = type(calls.retrieve_chunks).__call__
+    search = Search.search
 
-    def counting(self: object, call: object, request: object, budget: object) -> object:
-        done.append(request.query)  # type: ignore[attr-defined]  # a search
+    def counting(self: Search, request: SearchRequest, budget: Budget, **times: Any) -> SearchResult:
+        done.append(request.query)
         if len(done) == 3:
             context.budget.cancel() if kind is CallCancelledError else setattr(context.budget, "_ends_at", 0.0)
-        return serve(self, call, request, budget)  # type: ignore[arg-type]  # passed on
+        return search(self, request, budget, **times)
 
-    monkeypatch.setattr(type(calls.retrieve_chunks), "__call__", counting)
+    monkeypatch.setattr(Search, "search", counting)
     try:
         with pytest.raises(kind):
             calls.batch_retrieve(_batch(*[_request(f"q{number}") for number in range(50)]), time.perf_counter())

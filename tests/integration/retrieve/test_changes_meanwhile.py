@@ -99,7 +99,7 @@ def test_what_is_returned_matches_the_filter_as_it_is_shown(engine_library: Libr
 def test_a_search_goes_on_when_candidates_are_replaced_again_and_again(library: Library) -> None:
     document = library.put("a.txt", ["alpha 0"])
     library.put("b.txt", ["alpha other"])
-    chunks = type(library.service.search_chunks.views.open(DEFAULT_TENANT, "docs")).chunks
+    chunks = type(library.service.search.views.open(DEFAULT_TENANT, "docs")).chunks
     versions = iter(range(1, 100))
     latest = [document]
 

@@ -121,7 +121,7 @@ def test_engines_give_the_same_results_and_they_all_match_the_filter(
 
 
 def _expected(library: Library, document: JsonFilter) -> set[str]:
-    view = library.service.search_chunks.views.open("default", "docs")
+    view = library.service.search.views.open("default", "docs")
     where = resolve_filter(parse_filter(document), view.fields())
     stored = view.chunks(range(1, 500))
     return {

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,6 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_json import parse_filter
-from groundwire.retrieve.rank_candidates import RankCandidates
-from groundwire.retrieve.rerank_candidates import RerankCandidates
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.replay import figures, replay
@@ -122,15 +121,15 @@ class CountingReranker:
         return [10.0 * ("chosen" in passage) - len(passage) / 1000 for passage in passages]
 
 
-def _with_reranker(library: Library, reranker: CountingReranker, depth: int, *, by_default: bool) -> None:
-    search = library.service.search_chunks
-    object.__setattr__(search, "rank_candidates", RankCandidates(100, RerankCandidates(reranker, depth, 0.9)))
-    object.__setattr__(search.plan_search, "reranks", by_default)
+def _with_reranker(library: Library, reranker: CountingReranker, depth: int) -> None:
+    search = library.service.search
+    object.__setattr__(search, "reranker", reranker)
+    object.__setattr__(search, "tuning", replace(search.tuning, rerank_depth=depth, rerank_weight=0.9))
 
 
 def test_a_reranker_orders_what_it_reads_and_the_plan_replays(tmp_path: Path) -> None:
     library, reranker = Library(tmp_path), CountingReranker()
-    _with_reranker(library, reranker, 4, by_default=True)
+    _with_reranker(library, reranker, 4)
     library.put("a.txt", ["alpha beta gamma", "alpha beta", "alpha delta", "alpha chosen epsilon", "zeta", "eta"])
     response = library.retrieve("alpha beta gamma", top_k=5, min_relevance=0.0, explain=True)
     assert response.results[0].chunk.content == "alpha chosen epsilon"

@@ -11,8 +11,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_json import JsonFilter, parse_filter
-from groundwire.retrieve import search_vectors
-from groundwire.retrieve.domain import planning
+from groundwire.retrieve import vector_search
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.integration.retrieve.conftest import ENGINES
@@ -73,14 +72,14 @@ def test_filtered_searches_find_what_an_exact_one_finds(
 ) -> None:
     match paths:
         case "asks for more":
-            monkeypatch.setattr(planning, "SCANNED", 0)
-            monkeypatch.setattr(planning, "SCANNED_AT_FIRST", 0)
-            monkeypatch.setattr(planning, "OVERFETCHED", 1_000_000)
+            monkeypatch.setattr(vector_search, "SCANNED", 0)
+            monkeypatch.setattr(vector_search, "SCANNED_AT_FIRST", 0)
+            monkeypatch.setattr(vector_search, "OVERFETCHED", 1_000_000)
         case "names them":
             for limit in ("SCANNED", "SCANNED_AT_FIRST", "OVERFETCHED", "OVERFETCHED_GLADLY"):
-                monkeypatch.setattr(planning, limit, -1)
+                monkeypatch.setattr(vector_search, limit, -1)
     if paths != "asks the engine":
-        monkeypatch.setattr(search_vectors, "FiltersByIndex", type("Never", (), {}))
+        monkeypatch.setattr(vector_search, "FiltersByIndex", type("Never", (), {}))
     found = expected = 0
     for seed in range(6):
         exact = _ask(large, seed, _SHAPES[shape], mode=_VECTOR, exact=True)
@@ -94,7 +93,7 @@ def test_filtered_searches_find_what_an_exact_one_finds(
 @pytest.mark.parametrize("shape", _SHAPES)
 def test_both_retrievers_obey_the_filter(large: Library, shape: str) -> None:
     allowed = {hit for seed in range(3) for hit in _numbers(_ask(large, seed, _SHAPES[shape], exact=True, top_k=20))}
-    view = large.service.search_chunks.views.open("default", "docs")
+    view = large.service.search.views.open("default", "docs")
     matching = set(view.matching(parse_filter(_SHAPES[shape])).tolist())
     assert allowed <= matching
     for seed in range(3):
@@ -104,7 +103,7 @@ def test_both_retrievers_obey_the_filter(large: Library, shape: str) -> None:
 
 
 def test_an_exact_search_compares_with_every_vector(large: Library) -> None:
-    view = large.service.search_chunks.views.open("default", "docs")
+    view = large.service.search.views.open("default", "docs")
     numbers, rows = view.vectors(view.matching(None))
     for seed in range(4):
         vector = np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)

@@ -15,7 +15,7 @@ from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.filter_json import parse_filter
-from groundwire.retrieve.query_vectors import QueryVectors
+from groundwire.retrieve.search import QueryVectors
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc import request_context
 from groundwire.rpc.filter_messages import to_filter_message
@@ -192,21 +192,21 @@ class CountingEmbedder(WordBagEmbedder):
 def test_the_vector_of_a_query_is_made_once_while_it_is_remembered() -> None:
     embedder = CountingEmbedder()
     vectors = QueryVectors(embedder, entries=2)
-    first, _ = vectors("alpha", Budget())
-    again, _ = vectors("alpha", Budget())
+    first = vectors.of("alpha", Budget()).vector
+    again = vectors.of("alpha", Budget()).vector
     assert embedder.count == 1
     assert (first == again).all()
     with pytest.raises(ValueError, match="read-only"):
         again[0] = 1.0
-    vectors("beta", Budget())
-    vectors("gamma", Budget())
-    vectors("alpha", Budget())
+    vectors.of("beta", Budget())
+    vectors.of("gamma", Budget())
+    vectors.of("alpha", Budget())
     assert embedder.count == 4
 
 
 def test_the_memory_of_filters_does_not_keep_their_texts(library: Library) -> None:
     library.put("a.txt", [f"alpha {number}" for number in range(20)])
-    sets = library.service.search_chunks.filter_sets
+    sets = library.service.search.filter_cache
     for number in range(40):
         names = [f"{number}-{place}-{'x' * 900}" for place in range(250)]
         library.retrieve("alpha", filter=to_filter_message(parse_filter({"title": {"$in": names}})))

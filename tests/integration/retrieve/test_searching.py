@@ -21,7 +21,7 @@ from groundwire.kernel.errors import (
     InvalidFilterError,
 )
 from groundwire.kernel.filter_json import parse_filter
-from groundwire.retrieve.domain.searching import SearchRequest
+from groundwire.retrieve.search_types import SearchRequest
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import DIMENSIONS, IDENTITY, Library, contents
 
@@ -323,5 +323,5 @@ def test_a_cancelled_call_stops(library: Library) -> None:
     budget = Budget()
     budget.cancel()
     with pytest.raises(CallCancelledError) as caught:
-        library.service.search_chunks(SearchRequest("default", "docs", "alpha"), budget)
+        library.service.search.search(SearchRequest("default", "docs", "alpha"), budget)
     assert caught.value.metadata["last_state"] == "EMBEDDING"

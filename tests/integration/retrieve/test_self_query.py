@@ -17,7 +17,7 @@ from groundwire.kernel.collection import CollectionLimits, FieldDescription, Fie
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_json import filter_to_json
-from groundwire.retrieve.adapters.extractor_choice import open_extractor
+from groundwire.retrieve.self_query.extractors import open_extractor
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.filter_messages import parse_filter_message
 from tests.integration.retrieve.chat_endpoint import ChatEndpoint

@@ -12,7 +12,7 @@ from groundwire.api.common.v1 import degraded_stage_pb2
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import DeadlineError, StoreUnavailableError
-from groundwire.retrieve.domain.searching import SearchRequest, SearchResult
+from groundwire.retrieve.search_types import SearchRequest, SearchResult
 from tests.conformance.processes import engine_pids
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.replay import replay
@@ -40,7 +40,7 @@ def engine(library: Library) -> Iterator[int]:
 
 def search(library: Library, mode: SearchMode = SearchMode.HYBRID) -> SearchResult:
     request = SearchRequest("default", "docs", "deer wolves", mode=mode, min_relevance=0.0)
-    return library.service.search_chunks(request, Budget(DEADLINE_S))
+    return library.service.search.search(request, Budget(DEADLINE_S))
 
 
 def test_the_words_find_chunks_with_their_true_similarity_while_the_engine_hangs(library: Library, engine: int) -> None:

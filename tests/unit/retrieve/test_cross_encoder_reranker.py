@@ -9,7 +9,7 @@ import pytest
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
-from groundwire.retrieve.adapters.cross_encoder_reranker import CrossEncoderReranker, open_reranker
+from groundwire.retrieve.reranker import CrossEncoderReranker, open_reranker
 from tests.unit.embedders.tiny_model import save_tiny_model
 
 PASSAGES = ["alpha beta", "gamma", "words, more words. " * 50]

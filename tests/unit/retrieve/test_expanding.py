@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from groundwire.kernel.chunk_place import ChunkPlace
 from groundwire.kernel.spans import Span
-from groundwire.retrieve.domain.expanding import DocumentMap, ExpandMode, Expansion, Extent, Place
+from groundwire.retrieve.expansion import DocumentMap, ExpandMode, Expansion, Extent, Place
 
 
 @st.composite

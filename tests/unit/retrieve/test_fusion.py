@@ -1,12 +1,23 @@
 """Fusion keeps scores on the similarity scale and orders like the normalised sum."""
 
 import random
+from collections.abc import Mapping
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.retrieve.domain.fusion import fuse
+from groundwire.retrieve.fusion import Score, fuse
+
+
+def fused(similarities: Mapping[int, float], lexical: Mapping[int, float], dense_weight: float) -> list[Score]:
+    """Fuse scores given by chunk number, and return those of each chunk, best first."""
+    numbers = np.array([*similarities], dtype=np.int64)
+    raw = np.array([lexical.get(number, 0.0) for number in similarities], dtype=np.float64)
+    scores = fuse(numbers, np.array([*similarities.values()], dtype=np.float64), raw, dense_weight)
+    return [scores.score(place) for place in range(len(scores))]
+
 
 _SCORES = st.dictionaries(st.integers(1, 50), st.floats(0, 1), min_size=1, max_size=20)
 
@@ -16,15 +27,15 @@ _SCORES = st.dictionaries(st.integers(1, 50), st.floats(0, 1), min_size=1, max_s
 @pytest.mark.requirement("T05")
 def test_every_score_is_in_the_unit_range(similarities: dict[int, float], data: st.DataObject, weight: float) -> None:
     matched = data.draw(st.dictionaries(st.sampled_from(sorted(similarities)), st.floats(1e-9, 1e9)))
-    fused = fuse(similarities, matched, weight)
-    assert sorted(score.number for score in fused) == sorted(similarities)
-    assert all(0 <= value <= 1 for score in fused for value in (score.relevance, score.similarity, score.lexical))
+    scores = fused(similarities, matched, weight)
+    assert sorted(score.number for score in scores) == sorted(similarities)
+    assert all(0 <= value <= 1 for score in scores for value in (score.relevance, score.similarity, score.lexical))
 
 
 @given(_SCORES)
 def test_with_the_whole_weight_on_vectors_relevance_is_the_similarity(similarities: dict[int, float]) -> None:
-    fused = fuse(similarities, dict.fromkeys(similarities, 3.0), dense_weight=1.0)
-    assert all(score.relevance == pytest.approx(score.similarity) for score in fused)
+    scores = fused(similarities, dict.fromkeys(similarities, 3.0), dense_weight=1.0)
+    assert all(score.relevance == pytest.approx(score.similarity) for score in scores)
 
 
 def test_the_order_is_that_of_the_min_max_normalised_sum() -> None:
@@ -40,24 +51,30 @@ def test_the_order_is_that_of_the_min_max_normalised_sum() -> None:
                 number,
             ),
         )
-        assert [score.number for score in fuse(similarities, lexical, 0.6)] == expected
+        assert [score.number for score in fused(similarities, lexical, 0.6)] == expected
 
 
 @pytest.mark.requirement("S1-42")
 def test_the_only_lexical_match_can_overtake_a_nearer_chunk() -> None:
-    fused = fuse({1: 0.50, 2: 0.48, 3: 0.40}, {2: 8.0}, dense_weight=0.75)
-    assert [score.number for score in fused] == [2, 1, 3]
+    scores = fused({1: 0.50, 2: 0.48, 3: 0.40}, {2: 8.0}, dense_weight=0.75)
+    assert [score.number for score in scores] == [2, 1, 3]
 
 
 def test_ties_go_to_the_better_lexical_score_and_then_to_the_lower_number() -> None:
-    fused = fuse({9: 0.0, 4: 0.0, 7: 0.0}, {7: 1.0}, dense_weight=0.75)
-    assert [score.number for score in fused] == [7, 4, 9]
+    scores = fused({9: 0.0, 4: 0.0, 7: 0.0}, {7: 1.0}, dense_weight=0.75)
+    assert [score.number for score in scores] == [7, 4, 9]
 
 
 def test_the_best_possible_chunk_scores_what_its_similarity_says() -> None:
-    best = fuse({1: 0.9, 2: 0.2}, {1: 5.0}, dense_weight=0.75)[0]
+    best = fused({1: 0.9, 2: 0.2}, {1: 5.0}, dense_weight=0.75)[0]
     assert best.relevance == pytest.approx(0.9)
 
 
 def test_nothing_to_fuse_gives_nothing() -> None:
-    assert fuse({}, {}, 0.5) == []
+    assert fused({}, {}, 0.5) == []
+
+
+def test_without_a_vector_the_share_of_the_best_score_of_words_is_the_relevance() -> None:
+    scores = fuse(np.array([5, 3, 4]), None, np.array([2.0, 8.0, 2.0]), dense_weight=0.0)
+    assert (scores.numbers.tolist(), scores.relevance.tolist()) == ([3, 4, 5], [1.0, 0.25, 0.25])
+    assert scores.similarity.tolist() == [0.0, 0.0, 0.0]

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.retrieve.domain.planning import (
+from groundwire.retrieve.vector_search import (
     OVERFETCHED,
     SCANNED,
     SCANNED_AT_FIRST,
-    DensePath,
+    VectorPath,
     choose_path,
     neighbours_for,
 )
@@ -17,20 +17,20 @@ from groundwire.retrieve.domain.planning import (
 @pytest.mark.parametrize(
     ("share", "depth", "is_known", "path"),
     [
-        (0.0, 16, False, DensePath.SCAN),
-        (0.001, 16, False, DensePath.SCAN),
-        (0.01, 100, False, DensePath.SCAN),
-        (0.05, 16, False, DensePath.OVERFETCH),
-        (0.05, 100, False, DensePath.OVERFETCH),
-        (0.05, 100, True, DensePath.SCAN),
-        (0.02, 100, False, DensePath.WITHIN),
-        (0.5, 16, False, DensePath.OVERFETCH),
-        (0.5, 16, True, DensePath.OVERFETCH),
-        (1.0, 100, True, DensePath.OVERFETCH),
+        (0.0, 16, False, VectorPath.SCAN),
+        (0.001, 16, False, VectorPath.SCAN),
+        (0.01, 100, False, VectorPath.SCAN),
+        (0.05, 16, False, VectorPath.OVERFETCH),
+        (0.05, 100, False, VectorPath.OVERFETCH),
+        (0.05, 100, True, VectorPath.SCAN),
+        (0.02, 100, False, VectorPath.WITHIN),
+        (0.5, 16, False, VectorPath.OVERFETCH),
+        (0.5, 16, True, VectorPath.OVERFETCH),
+        (1.0, 100, True, VectorPath.OVERFETCH),
     ],
 )
 def test_few_matches_are_compared_many_are_met_on_the_way(
-    share: float, depth: int, is_known: bool, path: DensePath
+    share: float, depth: int, is_known: bool, path: VectorPath
 ) -> None:
     plan = choose_path(share, 100_000, depth, is_known=is_known)
     assert (plan.path, plan.share) == (path, share)
@@ -41,10 +41,10 @@ def test_few_matches_are_compared_many_are_met_on_the_way(
 def test_no_path_is_taken_beyond_what_it_is_good_for(share: float, count: int, depth: int, is_known: bool) -> None:
     plan = choose_path(share, count, depth, is_known=is_known)
     matching = round(share * count)
-    if plan.path is DensePath.SCAN:
+    if plan.path is VectorPath.SCAN:
         assert matching <= (SCANNED if is_known else SCANNED_AT_FIRST)
-    elif plan.path is DensePath.OVERFETCH:
+    elif plan.path is VectorPath.OVERFETCH:
         assert depth < neighbours_for(depth, share) <= OVERFETCHED
     else:
-        assert plan.path is DensePath.WITHIN
+        assert plan.path is VectorPath.WITHIN
         assert matching > SCANNED_AT_FIRST

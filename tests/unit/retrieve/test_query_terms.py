@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.retrieve.domain.query_terms import MAX_QUERY_TERMS, parse_query, select_terms
+from groundwire.retrieve.query_terms import MAX_QUERY_TERMS, parse_query, select_terms
 
 
 @pytest.mark.requirement("T21")

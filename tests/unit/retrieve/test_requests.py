@@ -12,7 +12,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 from groundwire.kernel.filter_json import parse_filter
-from groundwire.retrieve.domain.searching import ResultOrder, SearchRequest
+from groundwire.retrieve.search_types import ResultOrder, SearchRequest
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
 from groundwire.rpc.filter_messages import to_filter_message
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from groundwire.kernel.collection import FieldDescription, FieldType
 from groundwire.kernel.filter_json import filter_to_json
-from groundwire.retrieve.domain.self_query.conditions import to_extraction
-from groundwire.retrieve.domain.self_query.date_ranges import find_date_range
-from groundwire.retrieve.domain.self_query.question import BUILT_IN_REGISTRY, Extraction, Question, Vocabulary
-from groundwire.retrieve.domain.self_query.rules import extract_by_rules
+from groundwire.retrieve.self_query.dates import find_date_range
+from groundwire.retrieve.self_query.extractors import to_extraction
+from groundwire.retrieve.self_query.questions import BUILT_IN_REGISTRY, Extraction, Question, Vocabulary
+from groundwire.retrieve.self_query.rules import extract_by_rules
 
 _ASKED = datetime(2025, 2, 15, 12, tzinfo=UTC)
 _TODAY = _ASKED.date()

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError, UnavailableError
-from groundwire.retrieve.wait_for_position import WaitForPosition
+from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.rpc.consistency_tokens import ConsistencyTokens
 
 TOKENS = ConsistencyTokens(b"k" * 32)
@@ -37,15 +38,19 @@ def token(position: int, uid: str = "u") -> str:
     return TOKENS.issue(position, tenant="t", collection_uid=uid)
 
 
+def waiting(positions: Positions) -> WaitForPosition:
+    return WaitForPosition(cast("Any", positions), TOKENS)
+
+
 def test_without_a_token_nothing_is_read() -> None:
     positions = Positions(0)
-    WaitForPosition(positions, TOKENS)("", "t", "docs", Budget())
+    waiting(positions).wait("", "t", "docs", Budget())
     assert positions.looks == 0
 
 
 def test_it_waits_until_the_position_is_reached() -> None:
     positions = Positions(5)
-    WaitForPosition(positions, TOKENS)(token(4), "t", "docs", Budget(30))
+    waiting(positions).wait(token(4), "t", "docs", Budget(30))
     assert positions.looks == 5
 
 
@@ -53,7 +58,7 @@ def test_it_waits_until_the_position_is_reached() -> None:
 def test_a_position_that_does_not_come_is_told_before_the_deadline() -> None:
     started = time.monotonic()
     with pytest.raises(UnavailableError) as late:
-        WaitForPosition(Positions(3), TOKENS)(token(4), "t", "docs", Budget(0.4))
+        waiting(Positions(3)).wait(token(4), "t", "docs", Budget(0.4))
     assert time.monotonic() - started < 0.4
     assert late.value.metadata == {"position": "3", "wanted": "4"}
 
@@ -62,9 +67,9 @@ def test_waiting_ends_with_the_call() -> None:
     budget = Budget()
     budget.cancel()
     with pytest.raises(CallCancelledError):
-        WaitForPosition(Positions(3), TOKENS)(token(4), "t", "docs", budget)
+        waiting(Positions(3)).wait(token(4), "t", "docs", budget)
 
 
 def test_tokens_of_another_collection_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match=r"options\.consistency_token"):
-        WaitForPosition(Positions(9), TOKENS)(token(4, uid="other"), "t", "docs", Budget())
+        waiting(Positions(9)).wait(token(4, uid="other"), "t", "docs", Budget())

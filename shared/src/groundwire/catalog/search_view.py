@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, func, select, text
 
+from groundwire.catalog.chunk_facts import ChunkFacts, facts_now, facts_then
 from groundwire.catalog.chunk_rows import to_stored_chunk
 from groundwire.catalog.chunks import live_chunks
 from groundwire.catalog.collection_rows import to_collection
@@ -266,6 +267,14 @@ class SearchView:
                 if read.as_of is not None:
                     return superseded_numbers(read.connection, self._key, where, read.as_of)
         return np.zeros(0, dtype=np.int64)
+
+    def facts(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, ChunkFacts]:
+        """Return what ranking needs of those of the chunks that are visible; see `chunks`."""
+        with self._read() as read:
+            if read.as_of is not None or (self.has_lost_history and where is not None):
+                numbers = sorted(self._among(read, where if self.has_lost_history else None, numbers))
+            facts_of = facts_now if read.as_of is None else facts_then
+            return {each.number: each for each in facts_of(read.connection, self._key, numbers)}
 
     def chunks(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, StoredChunk]:
         """Return those of the chunks that are visible, by number, in the order given.

@@ -20,7 +20,7 @@ _THEN: dict[str, ColumnElement[Any]] = {
 def select_chunks_then(visible: ColumnElement[bool]) -> Select[Any]:
     """Return the statement for chunks of some generations, in rows as `chunk_rows.to_stored_chunk` reads them."""
     return (
-        select(*CHUNK_COLUMNS, *map(_then, DOCUMENT_COLUMNS))
+        select(*CHUNK_COLUMNS, *map(then, DOCUMENT_COLUMNS))
         .join_from(chunks, generations, chunks.c.generation_key == _g.generation_key)
         .join(documents, _g.document_key == documents.c.document_key)
         .join(collections, _g.collection_key == collections.c.collection_key)
@@ -28,7 +28,8 @@ def select_chunks_then(visible: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _then(column: ColumnElement[Any]) -> ColumnElement[Any]:
+def then(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return what stands for a column of `documents` in the generation that readers saw; other columns stay."""
     if not isinstance(column, Column) or column.table is not documents or column.primary_key:
         return column
     return _THEN[column.name] if column.name in _THEN else _g.get(column.name, column)

@@ -20,35 +20,23 @@ from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
-from groundwire.retrieve.adapters.cross_encoder_reranker import open_reranker
-from groundwire.retrieve.adapters.endpoint_extractor import EndpointExtractor
-from groundwire.retrieve.adapters.extractor_choice import open_extractor
-from groundwire.retrieve.adapters.rule_extractor import RuleExtractor
-from groundwire.retrieve.companion import Companion
-from groundwire.retrieve.domain.pipeline import Pipeline
-from groundwire.retrieve.expand_chunks import ExpandChunks
-from groundwire.retrieve.filter_gate import FilterSets
+from groundwire.retrieve.candidates import SearchTuning, SpareThreads
+from groundwire.retrieve.consistency import WaitForPosition
+from groundwire.retrieve.expansion import ExpandChunks
+from groundwire.retrieve.filters import FilterCache
 from groundwire.retrieve.library import Library
-from groundwire.retrieve.list_query_logs import ListQueryLogs
-from groundwire.retrieve.parse_question import ParseQuestion
-from groundwire.retrieve.plan_search import PlanSearch
-from groundwire.retrieve.query_recorder import QueryRecorder
-from groundwire.retrieve.query_vectors import QueryVectors
-from groundwire.retrieve.rank_candidates import RankCandidates
-from groundwire.retrieve.record_search import RecordSearch
-from groundwire.retrieve.rerank_candidates import RerankCandidates
-from groundwire.retrieve.retrieve_chunks import RetrieveChunks
-from groundwire.retrieve.search_chunks import SearchChunks
-from groundwire.retrieve.search_words import SearchTuning
+from groundwire.retrieve.pipeline import Pipeline
+from groundwire.retrieve.query_log import QueryRecorder, RecordSearch
+from groundwire.retrieve.reranker import open_reranker
+from groundwire.retrieve.result_cache import ResultCache
+from groundwire.retrieve.search import QueryVectors, Search, Tuning
+from groundwire.retrieve.self_query.extractors import EndpointExtractor, RuleExtractor, open_extractor
+from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.servicer import LibraryServicer, RetrieveServicer
-from groundwire.retrieve.servicer.expand_calls import ExpandCalls
 from groundwire.retrieve.servicer.library_calls import LibraryCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
-from groundwire.retrieve.servicer.question_calls import QuestionCalls
-from groundwire.retrieve.servicer.result_cache import ResultCache
 from groundwire.retrieve.servicer.search_calls import SearchCalls
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.retrieve.wait_for_position import WaitForPosition
 from groundwire.retrieve.wire.requests import RequestLimits
 from groundwire.rpc.consistency_tokens import ConsistencyTokens
 from groundwire.rpc.pagination import PageTokens, load_key
@@ -67,10 +55,9 @@ class RetrieveService:
 
     servicer: RetrieveServicer
     library_servicer: LibraryServicer
-    search_chunks: SearchChunks
+    search: Search
     recorder: QueryRecorder
     extractor: RuleExtractor | EndpointExtractor
-    companion: Companion
 
     def services(self) -> list[Service]:
         """Return what a server of this process offers."""
@@ -87,7 +74,7 @@ class RetrieveService:
         """Write the rest of the query log, and stop the threads."""
         self.recorder.close()
         self.extractor.close()
-        self.companion.close()
+        self.search.spare_threads.close()
 
 
 def build(
@@ -100,34 +87,34 @@ def build(
     clock: Clock | None = None,
 ) -> RetrieveService:
     """Wire the service; `vectors` and `embedder` are shared with whoever else uses them."""
-    time, companion = clock or SystemClock(), Companion()
-    search_chunks = _search_chunks(catalog, vectors, embedder, settings, time, companion)
+    time, extractor = clock or SystemClock(), _extractor(settings)
+    parse_question = ParseQuestion(Vocabularies(catalog), extractor)
+    search = _search(catalog, vectors, embedder, settings, time, parse_question)
     collections, logs, pipeline = Collections(catalog), QueryLogs(catalog), Pipeline()
     recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days))
-    extractor = _extractor(settings)
-    parse_question = ParseQuestion(Vocabularies(catalog), extractor)
     search_calls = SearchCalls(
-        RetrieveChunks(search_chunks, parse_question, Outlines(catalog), embedder),
+        search,
         RecordSearch(collections, recorder, pipeline, settings.query_log),
         embedder,
         RequestLimits(settings.max_query_chars, settings.max_top_k),
         time,
-        ResultCache(settings.result_cache_mib << 20, catalog, search_chunks.views, search_chunks.wait_for_position),
+        ResultCache(settings.result_cache_mib << 20, catalog, search.views, search.wait_for_position),
     )
     tokens = PageTokens(_token_key(catalog))
-    list_logs = ListQueryLogs(logs, recorder)
     servicer = RetrieveServicer(
         search_calls,
-        ExpandCalls(ExpandChunks(Passages(catalog), settings.approved_source_prefixes)),
-        QuestionCalls(parse_question, settings.max_query_chars, time),
+        ExpandChunks(Passages(catalog), settings.approved_source_prefixes),
+        parse_question,
+        settings.max_query_chars,
+        time,
         workers,
     )
     library_servicer = LibraryServicer(
         LibraryCalls(library(catalog, vectors, time), tokens),
-        LogCalls(list_logs, pipeline, collections, tokens, engine_name(vectors), time.now(), time),
+        LogCalls(logs, recorder, pipeline, collections, tokens, engine_name(vectors), time.now(), time),
         workers,
     )
-    return RetrieveService(servicer, library_servicer, search_chunks, recorder, extractor, companion)
+    return RetrieveService(servicer, library_servicer, search, recorder, extractor)
 
 
 def library(catalog: Database, vectors: VectorStore, clock: Clock) -> Library:
@@ -152,27 +139,32 @@ def _token_key(catalog: Database) -> bytes:
     return load_key(catalog.path.resolve().parent / PAGE_TOKEN_KEY_FILE)
 
 
-def _search_chunks(
+def _search(
     catalog: Database,
     vectors: VectorStore,
     embedder: Embedder,
     settings: RetrieveSettings,
     clock: Clock,
-    companion: Companion,
-) -> SearchChunks:
-    tuning = SearchTuning(settings.max_terms, settings.max_term_share, settings.dense_weight)
-    reranker = open_reranker(settings.reranker)
-    rerank = RerankCandidates(reranker, settings.rerank_depth, settings.rerank_weight) if reranker else None
-    return SearchChunks(
+    parse_question: ParseQuestion,
+) -> Search:
+    return Search(
         views=SearchViews(catalog, clock),
         vectors=vectors,
         engine=engine_name(vectors),
         query_vectors=QueryVectors(embedder, settings.query_cache_entries),
-        plan_search=PlanSearch(tuning, settings.approved_source_prefixes, reranks=True if reranker else None),
-        rank_candidates=RankCandidates(settings.pool_size, rerank),
-        filter_sets=FilterSets(settings.filter_cache_mib << 20),
-        companion=companion,
+        outlines=Outlines(catalog),
+        parse_question=parse_question,
+        filter_cache=FilterCache(settings.filter_cache_mib << 20),
+        spare_threads=SpareThreads(),
         wait_for_position=WaitForPosition(CollectionPositions(catalog), ConsistencyTokens(_token_key(catalog))),
         clock=clock,
-        exact_chunks=settings.exact_chunks,
+        tuning=Tuning(
+            words=SearchTuning(settings.max_terms, settings.max_term_share, settings.dense_weight),
+            pool_size=settings.pool_size,
+            exact_chunks=settings.exact_chunks,
+            approved_prefixes=settings.approved_source_prefixes,
+            rerank_depth=settings.rerank_depth,
+            rerank_weight=settings.rerank_weight,
+        ),
+        reranker=open_reranker(settings.reranker),
     )

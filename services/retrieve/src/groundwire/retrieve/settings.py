@@ -1,11 +1,19 @@
 """Settings of the retrieve service; every field is described in docs/settings.md."""
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from groundwire.retrieve.domain.received_call import QueryLogMode
+
+class QueryLogMode(StrEnum):
+    """What the log keeps: also the text of queries; the text unless the profile is book; no text; nothing at all."""
+
+    FULL = "full"
+    AUTO = "auto"
+    FACTS = "facts"
+    OFF = "off"
 
 
 class RetrieveSettings(BaseSettings):
@@ -13,8 +21,8 @@ class RetrieveSettings(BaseSettings):
 
     `max_query_chars` bounds what collections may allow. `approved_source_prefixes` bounds which sources are returned,
     whatever a collection says. Collections of up to `exact_chunks` chunks are compared one by one. `pool_size` is the
-    number of candidates each retriever brings; `dense_weight`, when set, replaces the share of the dense retriever that
-    the collection was created with.
+    number of candidates that vectors and words bring each; `dense_weight`, when set, replaces the share of the vectors
+    that the collection was created with.
     """
 
     model_config = SettingsConfigDict(env_prefix="GROUNDWIRE_RETRIEVE_", frozen=True, extra="ignore")

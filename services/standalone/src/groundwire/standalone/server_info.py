@@ -14,8 +14,8 @@ from groundwire.ingest.servicer.chunk_stream import MAX_PARTS_BYTES
 from groundwire.ingest.wire.ready_chunks import MAX_CHUNKS
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
-from groundwire.retrieve.domain.received_call import QueryLogMode
 from groundwire.retrieve.servicer.search_calls import MAX_REQUESTS
+from groundwire.retrieve.settings import QueryLogMode
 from groundwire.rpc.document_messages import to_identity_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, MAX_PAGE_SIZE
 from groundwire.rpc.server import ServerOptions, Service

@@ -11,12 +11,16 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
-from groundwire.retrieve.servicer.expand_calls import ExpandCalls
+from groundwire.kernel.clock import Clock
+from groundwire.retrieve.expansion import ExpandChunks
+from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.servicer.library_calls import LibraryCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
-from groundwire.retrieve.servicer.question_calls import QuestionCalls
 from groundwire.retrieve.servicer.search_calls import SearchCalls
+from groundwire.retrieve.wire.expansions import parse_expand_request, to_passage_message
+from groundwire.retrieve.wire.questions import check_parse_request, question_time, to_parse_response
 from groundwire.rpc import request_context
+from groundwire.rpc.pagination import as_many_as_fit
 from groundwire.rpc.workers import Workers
 
 RequestT = TypeVar("RequestT")
@@ -25,11 +29,16 @@ ResponseT = TypeVar("ResponseT")
 
 @dataclass(frozen=True)
 class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
-    """Runs each call in one worker thread; the event loop only hands messages over."""
+    """Runs each call in one worker thread; the event loop only hands messages over.
+
+    `max_query_chars` bounds what collections may allow.
+    """
 
     search_calls: SearchCalls
-    expand_calls: ExpandCalls
-    question_calls: QuestionCalls
+    expand_chunks: ExpandChunks
+    parse_question: ParseQuestion
+    max_query_chars: int
+    clock: Clock
     workers: Workers
 
     async def Retrieve(self, request: pb.RetrieveRequest, context: Any) -> pb.RetrieveResponse:
@@ -47,11 +56,26 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
 
     async def Expand(self, request: pb.ExpandRequest, context: Any) -> pb.ExpandResponse:
         """Return the surroundings of chunks."""
-        return await self._run(self.expand_calls.expand, request)
+        return await self._run(self._expand, request)
 
     async def ParseQuery(self, request: pb.ParseQueryRequest, context: Any) -> pb.ParseQueryResponse:
         """Split a question into a query and a filter."""
-        return await self._run(self.question_calls.parse, request)
+        return await self._run(self._parse, request)
+
+    def _expand(self, request: pb.ExpandRequest) -> pb.ExpandResponse:
+        current = request_context.current()
+        references, rule = parse_expand_request(request)
+        passages = self.expand_chunks.expand(current.tenant, request.collection, references, rule, current.budget)
+        fitting = as_many_as_fit(map(to_passage_message, passages))
+        omitted = [chunk.chunk_id for passage in passages[len(fitting) :] for chunk in passage.requested]
+        return pb.ExpandResponse(passages=fitting, omitted_chunk_ids=omitted)
+
+    def _parse(self, request: pb.ParseQueryRequest) -> pb.ParseQueryResponse:
+        current = request_context.current()
+        check_parse_request(request, self.max_query_chars)
+        asked = question_time(request, self.clock.now())
+        parsed = self.parse_question.parse(current.tenant, request.collection, request.question, asked, current.budget)
+        return to_parse_response(parsed)
 
     async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
         return await self.workers.run(request_context.current().budget, call, request)

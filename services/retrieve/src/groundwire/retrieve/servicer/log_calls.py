@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.query_logs import QueryLogs
 from groundwire.kernel.clock import Clock
-from groundwire.retrieve.domain.pipeline import Pipeline
-from groundwire.retrieve.list_query_logs import ListQueryLogs
-from groundwire.retrieve.log_ports import CollectionReader
+from groundwire.retrieve.pipeline import Pipeline
+from groundwire.retrieve.query_log import QueryRecorder
 from groundwire.retrieve.wire.logs import (
     parse_log_query,
     parse_stats_request,
@@ -23,9 +24,10 @@ from groundwire.rpc.pagination import PageTokens, page_size
 class LogCalls:
     """Reads the log and the figures; `started` is when counting began."""
 
-    list_query_logs: ListQueryLogs
+    logs: QueryLogs
+    recorder: QueryRecorder
     pipeline: Pipeline
-    collections: CollectionReader
+    collections: Collections
     tokens: PageTokens
     vector_engine: str
     started: datetime
@@ -34,10 +36,12 @@ class LogCalls:
     def list(self, request: pb.ListQueryLogsRequest) -> pb.ListQueryLogsResponse:
         """Return a page of logged queries, newest first."""
         tenant = request_context.current().tenant
-        query = parse_log_query(request, tenant)
+        collection, start, end = parse_log_query(request)
         position = self.tokens.read(request.page_token, tenant=tenant, request=request)
         after = (int(position[0]), int(position[1])) if position else None
-        page = self.list_query_logs(query, after, page_size(request.page_size))
+        self.recorder.flush()  # what this process recorded before the call is in the list
+        limit = page_size(request.page_size)
+        page = self.logs.page(tenant, collection=collection, start=start, end=end, after=after, limit=limit)
         messages = zip(map(to_log_message, page.entries), page.positions, strict=True)
         logs, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
         return pb.ListQueryLogsResponse(logs=logs, next_page_token=token)

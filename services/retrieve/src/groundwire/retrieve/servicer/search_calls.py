@@ -6,19 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from groundwire.api.common.v1 import degraded_stage_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, GroundwireError, InvalidRequestError
-from groundwire.retrieve.domain.received_call import ReceivedCall
-from groundwire.retrieve.domain.searching import PreparedVector, SearchRequest
-from groundwire.retrieve.record_search import RecordSearch
-from groundwire.retrieve.retrieve_chunks import RetrieveChunks
-from groundwire.retrieve.servicer.result_cache import CachedResult, ResultCache, answer_from
+from groundwire.retrieve.query_log import ReceivedCall, RecordSearch
+from groundwire.retrieve.result_cache import CachedResult, ResultCache, answer_from
+from groundwire.retrieve.search import Search
+from groundwire.retrieve.search_types import PreparedVector, SearchRequest
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request, query_time_violations
-from groundwire.retrieve.wire.responses import cut_to_size, to_retrieve_response
-from groundwire.retrieve.wire.retrieved import complete_response
+from groundwire.retrieve.wire.responses import add_log_id, cut_to_size, to_retrieve_response
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.interceptors.errors import as_groundwire_error
@@ -34,7 +31,7 @@ class SearchCalls:
     `started` is the reading of `time.perf_counter` at the receipt of the call.
     """
 
-    retrieve_chunks: RetrieveChunks
+    search: Search
     record: RecordSearch
     embedder: Embedder
     limits: RequestLimits
@@ -61,10 +58,7 @@ class SearchCalls:
     def _answer(self, cached: CachedResult, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
         call = self._received(request, started)
         response, result = answer_from(cached, request, call.received, started)
-        log_id = self.record.served(call, result)
-        if log_id is None:
-            response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)
-        response.log_id = log_id or ""
+        add_log_id(response, self.record.served(call, result))
         return cut_to_size(response, MAX_PAGE_BYTES)
 
     def batch_retrieve(self, request: pb.BatchRetrieveRequest, started: float) -> pb.BatchRetrieveResponse:
@@ -105,7 +99,7 @@ class SearchCalls:
         self, searches: Sequence[SearchRequest | GroundwireError]
     ) -> Sequence[SearchRequest | GroundwireError]:
         """Embed all queries together; when that fails, each search embeds and fails for itself."""
-        queries = {search.query: None for search in searches if isinstance(search, SearchRequest) and _is_bare(search)}
+        queries = {each.query: None for each in searches if isinstance(each, SearchRequest) and each.vector is None}
         vectors: dict[str, PreparedVector] = {}
         started = time.perf_counter()
         with suppress(GroundwireError):
@@ -113,10 +107,10 @@ class SearchCalls:
             share_s = (time.perf_counter() - started) / max(1, len(queries))
             vectors = {query: PreparedVector(row, share_s) for query, row in zip(queries, rows, strict=True)}
         return [
-            replace(search, prepared=vectors.get(search.query))
-            if isinstance(search, SearchRequest) and _is_bare(search)
-            else search
-            for search in searches
+            replace(each, prepared=vectors.get(each.query))
+            if isinstance(each, SearchRequest) and each.vector is None
+            else each
+            for each in searches
         ]
 
     def _serve(
@@ -124,19 +118,20 @@ class SearchCalls:
     ) -> pb.RetrieveResponse:
         try:
             search = interpret()
-            retrieved = self.retrieve_chunks(call, search, request_context.current().budget)
-            response = to_retrieve_response(request, retrieved.result, search.order)
+            budget = request_context.current().budget
+            result = self.search.search(search, budget, received=call.received, started=call.started)
+            response = to_retrieve_response(request, result, search.order)
         except Exception as error:
             self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
             raise
-        complete_response(response, retrieved, self.record.served(call, retrieved.result))
-        self.results.keep(call.tenant, request, response, retrieved.result)
+        add_log_id(response, self.record.served(call, result))
+        self.results.keep(call.tenant, request, response, result)
         return response
 
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
         current = request_context.current()
         search = parse_retrieve_request(request, current.tenant, self.limits, self.clock.now())
-        return self.retrieve_chunks.interpret(call, search, current.budget)
+        return self.search.interpret(search, call.received, current.budget)
 
     def _interpreted(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest | GroundwireError:
         try:
@@ -162,8 +157,3 @@ def _accepted(search: SearchRequest | GroundwireError) -> SearchRequest:
     if isinstance(search, GroundwireError):
         raise search
     return search
-
-
-def _is_bare(search: SearchRequest) -> bool:
-    """Tell whether the server has to make the query's vector."""
-    return search.vector is None

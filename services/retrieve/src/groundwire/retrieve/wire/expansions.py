@@ -3,8 +3,7 @@
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
-from groundwire.retrieve.domain.expanding import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
-from groundwire.retrieve.expand_chunks import Passage
+from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion, Passage
 from groundwire.rpc.chunk_messages import to_chunk_message, to_span
 
 _MODES = {

@@ -1,72 +1,75 @@
-"""Turn the explanation of a ranking into the message of the contract."""
+"""Tell how a ranking came about, by what the steps of a search left behind; its arithmetic gives the order again."""
 
 from collections.abc import Iterator
 
 from groundwire.api.common.v1 import explain_plan_pb2 as pb
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.hit import StoredChunk
-from groundwire.retrieve.domain.planning import DensePath
-from groundwire.retrieve.domain.searching import ExplainedCandidate, Explanation, SearchPlan, StageKind, StageTrace
+from groundwire.retrieve.fusion import Score
+from groundwire.retrieve.search_types import Evidence, Fate, SearchPlan, StageKind, StageTrace
+from groundwire.retrieve.vector_search import VectorPath
 from groundwire.rpc.times import to_duration
 
 _PATHS = {
-    DensePath.EXACT: "exact",
-    DensePath.APPROXIMATE: "approximate",
-    DensePath.ENGINE_FILTER: "engine filter",
-    DensePath.SCAN: "filtered exact",
-    DensePath.WITHIN: "engine filter",
-    DensePath.OVERFETCH: "overfetch",
+    VectorPath.EXACT: "exact",
+    VectorPath.APPROXIMATE: "approximate",
+    VectorPath.ENGINE_FILTER: "engine filter",
+    VectorPath.SCAN: "filtered exact",
+    VectorPath.WITHIN: "engine filter",
+    VectorPath.OVERFETCH: "overfetch",
 }
-_FROM_CATALOG = {DensePath.EXACT, DensePath.SCAN}
+_FROM_CATALOG = {VectorPath.EXACT, VectorPath.SCAN}
 _FULL_TEXT = "sqlite-fts5"
 _CATALOG = "catalog"
 
 
-def to_explain_plan(explanation: Explanation, plan: SearchPlan) -> pb.ExplainPlan:
-    """Return the message."""
-    scores = _Scores(explanation, plan)
+def to_explain_plan(evidence: Evidence, plan: SearchPlan) -> pb.ExplainPlan:
+    """Return the message: stages in order, results by rank, then near misses by relevance."""
+    places = {number: place for place, number in enumerate(evidence.scores.numbers.tolist())}
+    listed = [evidence.scores.score(places[number]) for number in evidence.listed]
+    scores = _Scores(listed, evidence, plan)
     return pb.ExplainPlan(
-        stages=[_to_stage(stage, explanation, plan) for stage in explanation.stages],
-        candidates=[_to_candidate(candidate, scores.of(candidate)) for candidate in explanation.candidates],
-        candidate_count=explanation.candidate_count,
+        stages=[_to_stage(stage, evidence, plan) for stage in evidence.stages],
+        candidates=[_to_candidate(score, evidence, plan, scores.of(score)) for score in listed],
+        candidate_count=len(evidence.scores),
     )
 
 
-def _to_stage(stage: StageTrace, explanation: Explanation, plan: SearchPlan) -> pb.ExplainStage:
+def _to_stage(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> pb.ExplainStage:
     message = pb.ExplainStage(
         name=stage.kind.value.lower(),
         candidate_count=stage.count,
         elapsed=to_duration(stage.elapsed_s),
-        figures=_figures(stage, explanation, plan),
+        figures=_figures(stage, evidence, plan),
     )
     if stage.kind is StageKind.LEXICAL:
         message.engine = _FULL_TEXT
     if stage.kind is StageKind.JOIN:
         message.engine = _CATALOG
     if stage.path is not None:
-        message.engine = _CATALOG if stage.path.path in _FROM_CATALOG else explanation.engine
+        message.engine = _CATALOG if stage.path.path in _FROM_CATALOG else evidence.engine
         message.path = _PATHS[stage.path.path]
         unable = f"engine cannot evaluate {stage.resolved_clause}" if stage.resolved_clause else ""
         message.detail = "; ".join(filter(None, (stage.path.detail, unable)))
     return message
 
 
-def _figures(stage: StageTrace, explanation: Explanation, plan: SearchPlan) -> Iterator[pb.ScoreNode]:
+def _figures(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> Iterator[pb.ScoreNode]:
     if stage.path is not None and plan.where is not None and stage.path.share is not None:
         yield pb.ScoreNode(name="selectivity", value=min(1.0, stage.path.share))
     match stage.kind:
         case StageKind.LEXICAL:
             for kind, texts in (("term", plan.terms), ("phrase", plan.phrases)):
                 for text in texts:
-                    yield pb.ScoreNode(name=kind, value=explanation.frequencies.get(text, 0), detail=text)
+                    yield pb.ScoreNode(name=kind, value=evidence.frequencies.get(text, 0), detail=text)
         case StageKind.FUSION:
             yield pb.ScoreNode(name="dense_weight", value=plan.dense_weight)
-            yield pb.ScoreNode(name="similarity_min", value=explanation.similarity_min)
-            yield pb.ScoreNode(name="similarity_max", value=explanation.similarity_max)
-            yield pb.ScoreNode(name="lexical_max", value=explanation.lexical_max)
+            yield pb.ScoreNode(name="similarity_min", value=evidence.similarity_min)
+            yield pb.ScoreNode(name="similarity_max", value=evidence.similarity_max)
+            yield pb.ScoreNode(name="lexical_max", value=max(evidence.lexical_raw.values(), default=0.0))
             yield pb.ScoreNode(name="chapter_support", value=plan.rules.support)
         case StageKind.RERANK:
-            yield pb.ScoreNode(name="rerank_weight", value=explanation.rerank_weight)
+            yield pb.ScoreNode(name="rerank_weight", value=evidence.rerank_weight)
         case StageKind.VALIDATE:
             yield pb.ScoreNode(name="min_relevance", value=plan.min_relevance)
             yield pb.ScoreNode(name="top_k", value=plan.top_k)
@@ -78,19 +81,18 @@ def _figures(stage: StageTrace, explanation: Explanation, plan: SearchPlan) -> I
 class _Scores:
     """Takes the relevance of candidates apart: each figure is the sum of weight * value over its children."""
 
-    def __init__(self, explanation: Explanation, plan: SearchPlan) -> None:
-        self._explanation = explanation
+    def __init__(self, listed: list[Score], evidence: Evidence, plan: SearchPlan) -> None:
+        self._evidence = evidence
         self._plan = plan
-        judged = [each.score.ranked for each in explanation.candidates if each.score.ranked is not None]
+        judged = [score.ranked for score in listed if score.ranked is not None]
         self._lowest, self._highest = min(judged, default=0.0), max(judged, default=0.0)
 
-    def of(self, candidate: ExplainedCandidate) -> pb.ScoreNode:
-        score = candidate.score
+    def of(self, score: Score) -> pb.ScoreNode:
         if score.ranked is None:
-            return pb.ScoreNode(name="relevance", value=score.relevance, children=self._ranked(candidate))
-        weight, span = self._explanation.rerank_weight, self._highest - self._lowest
+            return pb.ScoreNode(name="relevance", value=score.relevance, children=self._ranked(score))
+        weight, span = self._evidence.rerank_weight, self._highest - self._lowest
         before = pb.ScoreNode(
-            name="before_rerank", value=score.ranked, weight=1.0 - weight, children=self._ranked(candidate)
+            name="before_rerank", value=score.ranked, weight=1.0 - weight, children=self._ranked(score)
         )
         share = score.rerank or 0.0
         judged = pb.ScoreNode(
@@ -104,12 +106,12 @@ class _Scores:
         )
         return pb.ScoreNode(name="relevance", value=score.relevance, children=[before, judged])
 
-    def _ranked(self, candidate: ExplainedCandidate) -> Iterator[pb.ScoreNode]:
+    def _ranked(self, score: Score) -> Iterator[pb.ScoreNode]:
         """Yield what a candidate was ranked by before the reranker."""
-        score, support = candidate.score, self._plan.rules.support
+        support = self._plan.rules.support
         ranked = score.relevance if score.ranked is None else score.ranked
         summed = score.fused
-        fused = pb.ScoreNode(name="fused", value=score.fused, children=self._fused(candidate))
+        fused = pb.ScoreNode(name="fused", value=score.fused, children=self._fused(score))
         if score.chapter is not None:
             fused.weight = 1.0 - support
             summed = fused.weight * score.fused + support * score.chapter
@@ -119,38 +121,53 @@ class _Scores:
         if ranked > summed:
             yield pb.ScoreNode(name="query_type_bonus", value=ranked - summed)
 
-    def _fused(self, candidate: ExplainedCandidate) -> Iterator[pb.ScoreNode]:
-        score, weight, explanation = candidate.score, self._plan.dense_weight, self._explanation
+    def _fused(self, score: Score) -> Iterator[pb.ScoreNode]:
+        weight, evidence = self._plan.dense_weight, self._evidence
         lexical = pb.ScoreNode(name="lexical_score", value=score.lexical)
-        if candidate.lexical_raw is not None:
-            lexical.detail = f"#{candidate.lexical_rank}"
-            raw = pb.ScoreNode(name="raw_score", value=candidate.lexical_raw, weight=1.0 / explanation.lexical_max)
-            lexical.children.append(raw)
+        if (raw := evidence.lexical_raw.get(score.number)) is not None:
+            lexical.detail = f"#{evidence.lexical_ranks[score.number]}"
+            best = max(evidence.lexical_raw.values())
+            lexical.children.append(pb.ScoreNode(name="raw_score", value=raw, weight=1.0 / best))
         if self._plan.vector is None:  # no similarity whose scale the words could be brought to
             yield lexical
             return
-        place = "" if candidate.dense_rank is None else f"#{candidate.dense_rank}"
+        rank = evidence.dense_ranks.get(score.number)
+        place = "" if rank is None else f"#{rank}"
         yield pb.ScoreNode(name="similarity", value=score.similarity, weight=weight, detail=place)
         if self._plan.mode is SearchMode.VECTOR:
             return
-        low, lexical.weight = explanation.similarity_min, explanation.similarity_max - explanation.similarity_min
+        low, lexical.weight = evidence.similarity_min, evidence.similarity_max - evidence.similarity_min
         floor = pb.ScoreNode(name="similarity_min", value=low)
         value = low + score.lexical * lexical.weight
         yield pb.ScoreNode(name="words", value=value, weight=1.0 - weight, children=[floor, lexical])
 
 
-def _to_candidate(candidate: ExplainedCandidate, score: pb.ScoreNode) -> pb.ExplainCandidate:
+def _to_candidate(score: Score, evidence: Evidence, plan: SearchPlan, tree: pb.ScoreNode) -> pb.ExplainCandidate:
+    number, stored = score.number, evidence.stored.get(score.number)
     return pb.ExplainCandidate(
-        chunk_number=candidate.score.number,
-        chunk_id=candidate.stored.chunk_id if candidate.stored else "",
-        place=_place(candidate.stored) if candidate.stored else "",
-        rank=candidate.rank,
-        fate=candidate.fate.value.lower(),
-        score=score,
-        selection_step=candidate.selection_step,
-        selection_penalty=candidate.penalty,
-        duplicate_of=candidate.duplicate_of,
+        chunk_number=number,
+        chunk_id=stored.chunk_id if stored else "",
+        place=_place(stored) if stored else "",
+        rank=evidence.ranks.get(number),
+        fate=_fate(score, evidence, plan.min_relevance).value.lower(),
+        score=tree,
+        selection_step=evidence.steps.get(number),
+        selection_penalty=evidence.penalties.get(number, 0.0),
+        duplicate_of=evidence.repeated.get(number),
     )
+
+
+def _fate(score: Score, evidence: Evidence, min_relevance: float) -> Fate:
+    number = score.number
+    if number in evidence.ranks:
+        return Fate.RETURNED
+    if number not in evidence.stored:
+        return Fate.STALE
+    if number in evidence.withheld:
+        return evidence.withheld[number]
+    if number in evidence.repeated:
+        return Fate.DUPLICATE
+    return Fate.BELOW_THRESHOLD if score.relevance < min_relevance else Fate.BEYOND_TOP_K
 
 
 def _place(stored: StoredChunk) -> str:

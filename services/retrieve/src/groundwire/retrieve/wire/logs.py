@@ -8,15 +8,13 @@ from groundwire.api.retrieve.v1 import query_log_pb2
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.query_log import LoggedQuery
-from groundwire.retrieve.domain.latencies import Latencies
-from groundwire.retrieve.domain.pipeline import LONGEST_WINDOW_S, PipelineFigures
-from groundwire.retrieve.list_query_logs import LogQuery
-from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
+from groundwire.retrieve.pipeline import LONGEST_WINDOW_S, Latencies, PipelineFigures
+from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES
 from groundwire.rpc.times import parse_timestamp, to_duration, to_timestamp
 
 
-def parse_log_query(request: pb.ListQueryLogsRequest, tenant: str) -> LogQuery:
-    """Return which entries are listed.
+def parse_log_query(request: pb.ListQueryLogsRequest) -> tuple[str | None, datetime | None, datetime | None]:
+    """Return which entries are listed: of one collection or all (None), received from one time on and before another.
 
     Raises:
         InvalidRequestError: naming the fields that break a rule.
@@ -25,7 +23,7 @@ def parse_log_query(request: pb.ListQueryLogsRequest, tenant: str) -> LogQuery:
     end = parse_timestamp(request.end_time, "end_time") if request.HasField("end_time") else None
     if start is not None and end is not None and end < start:
         raise InvalidRequestError.of("end_time", "must not be before start_time")
-    return LogQuery(tenant, _collection(request.collection), start, end)
+    return _collection(request.collection), start, end
 
 
 def parse_stats_request(request: pb.GetPipelineStatsRequest) -> tuple[str | None, float | None]:

@@ -6,9 +6,8 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filter_fields import contract_name
 from groundwire.kernel.identifiers import parse_collection_name
-from groundwire.retrieve.domain.self_query.question import ParsedQuestion
-from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
-from groundwire.retrieve.wire.requests import check_query
+from groundwire.retrieve.self_query.questions import ParsedQuestion
+from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, check_query
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.times import parse_timestamp
 

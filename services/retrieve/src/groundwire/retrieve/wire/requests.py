@@ -16,8 +16,8 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import parse_collection_name
-from groundwire.retrieve.domain.searching import ResultOrder, SearchRequest
-from groundwire.retrieve.wire.query_types import QUERY_TYPES
+from groundwire.kernel.query_log import QueryType
+from groundwire.retrieve.search_types import ResultOrder, SearchRequest
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.times import parse_timestamp
 
@@ -33,6 +33,12 @@ ORDERS = {
     search_mode_pb2.ORDER_BY_TIMESTAMP_DESC: ResultOrder.TIMESTAMP_DESC,
     search_mode_pb2.ORDER_BY_TIMESTAMP_ASC: ResultOrder.TIMESTAMP_ASC,
 }
+QUERY_TYPES = {
+    search_mode_pb2.QUERY_TYPE_CONCEPTUAL: QueryType.CONCEPTUAL,
+    search_mode_pb2.QUERY_TYPE_FACTUAL: QueryType.FACTUAL,
+    search_mode_pb2.QUERY_TYPE_SECTION_BASED: QueryType.SECTION_BASED,
+}
+QUERY_TYPE_VALUES = {kind: value for value, kind in QUERY_TYPES.items()}
 _IS_TOP_DOWN = {
     search_mode_pb2.RETRIEVAL_STRATEGY_UNSPECIFIED: False,
     search_mode_pb2.RETRIEVAL_STRATEGY_DIRECT: False,

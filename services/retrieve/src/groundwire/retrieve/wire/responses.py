@@ -2,15 +2,15 @@
 
 from datetime import datetime
 
-from groundwire.api.common.v1 import search_mode_pb2
+from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
 from groundwire.api.common.v1.hit_pb2 import Hit, HitView
 from groundwire.api.retrieve.v1 import retrieve_report_pb2 as report_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
-from groundwire.retrieve.domain.flat_view import flat_view
-from groundwire.retrieve.domain.searching import ResultOrder, SearchHit, SearchResult, SearchState, SearchTimes
+from groundwire.retrieve.flat_view import flat_view
+from groundwire.retrieve.search_types import ResultOrder, SearchHit, SearchResult, SearchState, SearchTimes
 from groundwire.retrieve.wire.explain import to_explain_plan
-from groundwire.retrieve.wire.query_types import QUERY_TYPE_VALUES
+from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.rpc.hit_views import chunk_in_view, documents_in_view
 from groundwire.rpc.metadata_messages import to_metadata
@@ -43,9 +43,20 @@ def to_retrieve_response(request: pb.RetrieveRequest, result: SearchResult, orde
     if options.include_report:
         response.report.CopyFrom(_to_report(request, result, order))
         set_times(response, request, result.times)
-    if result.explanation is not None:
-        response.explain_plan.CopyFrom(to_explain_plan(result.explanation, result.plan))
+    if result.evidence is not None:
+        response.explain_plan.CopyFrom(to_explain_plan(result.evidence, result.plan))
+    if result.self_query_failed:
+        response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_SELF_QUERY)
+    if result.lacks_dense:
+        response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_DENSE)
     return response
+
+
+def add_log_id(response: pb.RetrieveResponse, log_id: str | None) -> None:
+    """Add the log id; None means that logging failed, which the response says."""
+    if log_id is None:
+        response.degraded_stages.append(degraded_stage_pb2.DEGRADED_STAGE_RECORDING)
+    response.log_id = log_id or ""
 
 
 def cut_to_size(response: pb.RetrieveResponse, max_bytes: int) -> pb.RetrieveResponse:
@@ -77,6 +88,16 @@ def _to_report(request: pb.RetrieveRequest, result: SearchResult, order: ResultO
     )
     if plan.where is not None:
         report.applied_filter.CopyFrom(to_filter_message(plan.where))
+    report.chosen_sections.extend(
+        report_pb.ChosenSection(
+            document_id=chosen.section.document_id,
+            hierarchy_path=chosen.section.path,
+            score=chosen.score,
+            first_sequence_num=chosen.section.first,
+            last_sequence_num=chosen.section.last,
+        )
+        for chosen in result.chosen_sections
+    )
     return report
 
 

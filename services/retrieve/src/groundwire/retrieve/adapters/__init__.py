@@ -1,1 +1,0 @@
-"""Adapters of the ports of retrieve to other systems."""

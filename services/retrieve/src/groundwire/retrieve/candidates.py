@@ -1,0 +1,346 @@
+"""What the vectors and the words of a query find, side by side, and what is still visible of it."""
+
+import contextvars
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundwire.catalog.chunk_facts import ChunkFacts
+from groundwire.catalog.search_view import SearchView
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.collection import SearchMode
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import DeadlineError, UnavailableError
+from groundwire.kernel.hit import StoredChunk
+from groundwire.retrieve.filters import FilterMatches
+from groundwire.retrieve.fusion import Floats, Numbers
+from groundwire.retrieve.query_terms import MAX_MATCHES, QueryTerms, parse_query, select_terms
+from groundwire.retrieve.search_types import StageKind, StageTrace
+from groundwire.retrieve.vector_search import Neighbours, VectorSearch
+
+ResultT = TypeVar("ResultT")
+
+_FURTHER = 8
+"""How much further the words are followed when too few of the chunks that match them pass the filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTuning:
+    """Which words a search looks up, and how much they count.
+
+    `max_terms` words of the query are looked up, and words of more than `max_term_share` of all chunks are
+    left out. `dense_weight`, when set, replaces that of the collection.
+    """
+
+    max_terms: int = 12
+    max_term_share: float = 0.25
+    dense_weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """The words of a query: terms, rarest first, phrases, and the number of chunks that contain each of them."""
+
+    parsed: QueryTerms
+    terms: tuple[str, ...]
+    phrases: tuple[str, ...]
+    frequencies: Mapping[str, int]
+    chunk_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordMatches:
+    """Chunks with their BM25 scores, best first. `is_all`: no other chunk matches."""
+
+    numbers: Numbers
+    scores: Floats
+    is_all: bool
+
+
+_NO_MATCHES = WordMatches(np.zeros(0, dtype=np.int64), np.zeros(0), is_all=True)
+_NO_NEIGHBOURS = Neighbours(np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What vectors and words brought, each chunk once.
+
+    Those that the vectors brought come first; `nearest` is how many these are. `similarities` is None when there was
+    no vector to compare with. `matches` are those that the words brought. `exhausted`: a deeper search would bring no
+    more.
+    """
+
+    numbers: Numbers
+    similarities: Floats | None
+    nearest: int
+    matches: WordMatches
+    exhausted: bool
+
+    def lexical(self) -> Floats:
+        """Return the BM25 scores in the order of the candidates, 0 where no word matched."""
+        scores = np.zeros(len(self.numbers))
+        if len(self.matches.numbers):
+            ascending = np.argsort(self.numbers)
+            places = ascending[np.searchsorted(self.numbers, self.matches.numbers, sorter=ascending)]
+            scores[places] = self.matches.scores
+        return scores
+
+
+class ChangedMeanwhileError(Exception):
+    """Candidates were replaced or deleted for good while the search ran: what took their place may be missing."""
+
+
+class SpareThreads:
+    """Runs a function beside its caller while a processor is likely to be free, else not before it is waited for.
+
+    Under load every processor has a search of its own, and handing work over would only add to it.
+
+    Args:
+        threads: searches that may have a second thread at a time; half of the processors by default.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        size = max(1, (os.cpu_count() or 1) // 2) if threads is None else threads
+        self._free = threading.Semaphore(size)
+        self._pool = ThreadPoolExecutor(max(1, size), thread_name_prefix="search")
+
+    def start(self, work: Callable[[], ResultT], budget: Budget) -> Callable[[], ResultT]:
+        """Return a function that waits for the result of `work` while the budget lasts; to be called once."""
+        if not self._free.acquire(blocking=False):
+            return work
+        future: Future[ResultT] = self._pool.submit(contextvars.copy_context().run, work)
+        future.add_done_callback(lambda _: self._free.release())
+        return lambda: budget.result_of(future)
+
+    def close(self) -> None:
+        """Finish what was started; idempotent."""
+        self._pool.shutdown(wait=True)
+
+
+class CandidateSearch:
+    """Finds the candidates of one search; belongs to one call.
+
+    Args:
+        view: what is read of the catalog.
+        matches: the filter that candidates pass.
+        vectors: the search by vector.
+        tuning: which words are looked up.
+        mode: vectors, words or both. Vectors score what words find in any mode but by vector.
+        budget: of the search, of which the search by vector has a part.
+        is_last: no further attempt follows, so that a result which may miss something is better than none.
+    """
+
+    def __init__(
+        self,
+        view: SearchView,
+        matches: FilterMatches,
+        vectors: VectorSearch,
+        tuning: SearchTuning,
+        mode: SearchMode,
+        budget: Budget,
+        *,
+        is_last: bool,
+    ) -> None:
+        self._view = view
+        self._matches = matches
+        self._vectors = vectors
+        self._tuning = tuning
+        self._budget = budget
+        self._is_last = is_last
+        self._uses_words = mode is not SearchMode.VECTOR
+        self._uses_vectors = mode is not SearchMode.LEXICAL
+        self._matched: tuple[int, WordMatches] | None = None
+        self._near: tuple[int, Neighbours] | None = None
+        self.lacks_dense = False
+        """Whether the words alone had to find the results, because the engine does not answer."""
+        self.stages: dict[StageKind, StageTrace] = {}
+        self.words: LookedUp | None = None
+
+    def look_up(self, query: str, depth: int) -> None:
+        """Choose the words of a query that tell chunks apart, and find the best `depth` chunks that have them."""
+        if not self._uses_words:
+            return
+        parsed = parse_query(query)
+        total = self._view.chunk_count()
+        counts = self._view.frequencies([*parsed.terms, *parsed.phrases])
+        tuning = self._tuning
+        terms = select_terms(
+            {term: counts[term] for term in parsed.terms},
+            total,
+            max_share=tuning.max_term_share,
+            max_terms=tuning.max_terms,
+        )
+        phrases = tuple(phrase for phrase in parsed.phrases if counts[phrase] > 0)[: tuning.max_terms]
+        self.words = LookedUp(parsed, terms, phrases, counts, total)
+        self._matching(depth)
+
+    def look_near(self, vector: Vectors, depth: int) -> None:
+        """Find the `depth` nearest chunks, while the words may still be looked up.
+
+        Raises:
+            StoreUnavailableError: the engine failed, and there are no words to look for.
+        """
+        self._nearest(vector, depth)
+
+    def best(self, vector: Vectors | None, depth: int) -> Candidates:
+        """Return the best `depth` candidates of vectors and words each; some may not be visible any more.
+
+        Raises:
+            StoreUnavailableError: the engine failed.
+        """
+        return self._together(vector, self._nearest(vector, depth), self._matching(depth))
+
+    def visible(
+        self, vector: Vectors | None, depth: int, budget: Budget
+    ) -> tuple[Candidates, Mapping[int, ChunkFacts], int]:
+        """Return the best `depth` visible candidates of each, what is known of them, and how many others there were.
+
+        Points that are not visible are made up for by asking the engine for more, so that what is found, and how it is
+        scored, does not depend on how far the engine has been cleaned up.
+
+        Raises:
+            StoreUnavailableError: the engine failed.
+        """
+        matches, asked = self._matching(depth), depth
+        while True:
+            budget.check()
+            near = self._nearest(vector, asked)
+            everything = self._together(vector, near, matches)
+            facts = self.facts(everything.numbers)
+            seen = _among(everything.numbers, facts)
+            nearest = everything.nearest
+            stale = nearest - int(seen[:nearest].sum())
+            if near.is_all or asked - stale >= depth:
+                break
+            asked += 2 * stale
+        is_near = seen.copy()
+        is_near[nearest:] = False
+        is_near[np.flatnonzero(is_near)[depth:]] = False
+        matched = _among(matches.numbers, facts)
+        pool = is_near | (seen & np.isin(everything.numbers, matches.numbers))
+        # What the vectors brought stays in front, in its own order.
+        order = np.concatenate([np.flatnonzero(is_near), np.flatnonzero(pool & ~is_near)])
+        visible = Candidates(
+            everything.numbers[order],
+            None if everything.similarities is None else everything.similarities[order],
+            int(is_near.sum()),
+            WordMatches(matches.numbers[matched], matches.scores[matched], matches.is_all),
+            everything.exhausted,
+        )
+        return visible, facts, len(seen) - int(seen.sum())
+
+    def facts(self, numbers: Numbers) -> Mapping[int, ChunkFacts]:
+        """Return what ranking needs of those of the chunks that are visible.
+
+        Raises:
+            ChangedMeanwhileError: some are not visible any more, and another attempt may find what replaced them.
+        """
+        if len(numbers) == 0:
+            return {}
+        started = time.perf_counter()
+        facts = self._view.facts(numbers.tolist(), self._matches.where)
+        if self._view.has_lost_history and len(facts) < len(numbers) and not self._is_last:
+            raise ChangedMeanwhileError
+        self.stages[StageKind.JOIN] = StageTrace(StageKind.JOIN, len(facts), time.perf_counter() - started)
+        return facts
+
+    def chunks(self, numbers: Sequence[int]) -> Mapping[int, StoredChunk]:
+        """Return those of the chunks that are visible, with their documents.
+
+        Raises:
+            ChangedMeanwhileError: as of `facts`.
+        """
+        stored = self._view.chunks(numbers, self._matches.where) if numbers else {}
+        if self._view.has_lost_history and len(stored) < len(numbers) and not self._is_last:
+            raise ChangedMeanwhileError
+        return stored
+
+    def _matching(self, depth: int) -> WordMatches:
+        """Return the best `depth` chunks that have the words and may be returned, or all."""
+        words = self.words
+        if words is None:
+            return _NO_MATCHES
+        if self._matched is not None and self._matched[0] >= depth:
+            return self._matched[1]
+        started = time.perf_counter()
+        matches = self._follow(words, depth) if words.terms or words.phrases else _NO_MATCHES
+        elapsed = time.perf_counter() - started
+        self.stages[StageKind.LEXICAL] = StageTrace(StageKind.LEXICAL, len(matches.numbers), elapsed)
+        self._matched = (depth, matches)
+        return matches
+
+    def _follow(self, words: LookedUp, limit: int) -> WordMatches:
+        is_filtered = self._matches.where is not None
+        asked = max(limit, MAX_MATCHES) if is_filtered else limit
+        while True:
+            matching = self._view.lexical(words.terms, words.phrases, asked)
+            numbers, scores = matching.numbers, matching.scores
+            is_all = len(numbers) < asked
+            if is_filtered:
+                passing = self._matches.first_passing(numbers, limit)
+                numbers, scores = numbers[passing], scores[passing]
+            if is_all or len(numbers) >= limit:
+                return WordMatches(numbers[:limit], scores[:limit], is_all and len(numbers) <= limit)
+            asked *= _FURTHER
+
+    def _nearest(self, vector: Vectors | None, limit: int) -> Neighbours:
+        if not self._uses_vectors or vector is None:
+            return _NO_NEIGHBOURS
+        if self._near is not None and self._near[0] == limit:
+            return self._near[1]
+        near, self._near = _NO_NEIGHBOURS, None
+        with self._words_instead():
+            started = time.perf_counter()
+            near, plan = self._vectors.nearest(vector, limit)
+            elapsed, clause = time.perf_counter() - started, self._vectors.resolved_clause
+            self.stages[StageKind.DENSE] = StageTrace(StageKind.DENSE, len(near), elapsed, plan, clause)
+            self._near = (limit, near)
+        return near
+
+    @contextmanager
+    def _words_instead(self) -> Iterator[None]:
+        """Go on with the words alone when the engine fails, or takes so long that no time would be left for them."""
+        try:
+            yield
+        except (UnavailableError, DeadlineError):
+            self._budget.check()
+            if not (self._uses_words and self._uses_vectors):
+                raise
+            self._uses_vectors, self.lacks_dense = False, True
+
+    def _together(self, vector: Vectors | None, near: Neighbours, matches: WordMatches) -> Candidates:
+        """Join both, with the similarities of chunks that only the words found.
+
+        A chunk that has no vector takes the lowest similarity: the catalog is the truth.
+        """
+        exhausted = near.is_all and matches.is_all
+        if vector is None:
+            return Candidates(matches.numbers, None, 0, matches, exhausted)
+        missing = matches.numbers[~np.isin(matches.numbers, near.numbers)]
+        known = _NO_NEIGHBOURS
+        with self._words_instead():
+            # Words alone are looked for without the engine, so that such a search does not need it.
+            known = self._vectors.similarities(vector, missing, asks_engine=self._uses_vectors)
+        if self.lacks_dense:
+            near, missing = _NO_NEIGHBOURS, matches.numbers
+            known = self._vectors.similarities(vector, missing, asks_engine=False)
+        lowest = min(near.similarities.min(initial=1.0), known.similarities.min(initial=1.0))
+        of_missing = np.full(len(missing), lowest if len(near) or len(known) else 0.0)
+        if len(known):
+            ascending = np.argsort(missing)
+            of_missing[ascending[np.searchsorted(missing, known.numbers, sorter=ascending)]] = known.similarities
+        numbers = np.concatenate([near.numbers, missing])
+        similarities = np.concatenate([near.similarities, of_missing])
+        return Candidates(numbers, similarities, len(near), matches, exhausted)
+
+
+def _among(numbers: Numbers, facts: Mapping[int, ChunkFacts]) -> NDArray[np.bool_]:
+    return np.fromiter((number in facts for number in numbers.tolist()), dtype=np.bool_, count=len(numbers))

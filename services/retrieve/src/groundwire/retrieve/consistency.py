@@ -1,0 +1,51 @@
+"""Read your writes: let a search wait until it sees the write that a consistency token stands for."""
+
+import time
+from dataclasses import dataclass
+
+from groundwire.catalog.collection_positions import CollectionPositions
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import UnavailableError
+from groundwire.rpc.consistency_tokens import ConsistencyTokens
+
+FIELD = "options.consistency_token"
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05
+_LEFT_FOR_THE_ANSWER_S = 0.05
+"""Waiting ends so long before the deadline, so that the caller learns why instead of running into it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForPosition:
+    """Waits for positions, and issues the tokens that searches return."""
+
+    positions: CollectionPositions
+    tokens: ConsistencyTokens
+
+    def wait(self, token: str, tenant: str, collection: str, budget: Budget, field: str = FIELD) -> None:
+        """Return once a read that begins now sees the write; at once without a token.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+            InvalidRequestError: the token is not one of this server for this collection; names `field`.
+            UnavailableError: the write is not visible within the deadline.
+            CallCancelledError: `budget` was cancelled.
+        """
+        if not token:
+            return
+        now = self.positions.of(tenant, collection)
+        wanted = self.tokens.read(token, tenant=tenant, collection_uid=now.uid, field=field)
+        pause_s = _FIRST_PAUSE_S
+        while now.position < wanted:
+            left_s = budget.remaining_s()
+            if left_s is not None and left_s <= _LEFT_FOR_THE_ANSWER_S:
+                message = "the write is not visible yet; repeat the search"
+                raise UnavailableError(message, position=now.position, wanted=wanted)
+            budget.check()
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            now = self.positions.of(tenant, collection)
+
+    def token_of(self, position: int, tenant: str, collection_uid: str) -> str:
+        """Return the token of what a search has read."""
+        return self.tokens.issue(position, tenant=tenant, collection_uid=collection_uid)

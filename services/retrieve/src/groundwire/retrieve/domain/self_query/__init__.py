@@ -1,1 +1,0 @@
-"""Pure rules of deriving a filter from a question (requirements S1-38 to S1-40)."""

@@ -1,0 +1,144 @@
+"""Which chunks a filter lets through, answered once for all chunks or only for those that turn up."""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundwire.catalog.search_view import SearchView
+from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.filters import Filter
+from groundwire.retrieve.fusion import Numbers
+
+_LOOKED_UP = 400
+"""Chunks that are looked up at a time: about a millisecond."""
+_SMALL_COLLECTION = 1500
+"""A collection of up to so many chunks has its vectors in memory once, not those of each filter."""
+_ESTIMATES = 10_000
+_ENTRY_BYTES = 300
+"""What an entry weighs beside its arrays: its key and its place in the cache."""
+_SHIFT = 1.2
+"""An estimate holds while the collection has not grown or shrunk by more than this factor."""
+
+
+class FilterCache:
+    """What is remembered of filters: matching numbers and their vectors until the collection changes, shares longer.
+
+    Args:
+        max_bytes: of numbers and vectors.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.numbers: BoundedCache[tuple[str, int, bytes], Numbers] = BoundedCache(max_bytes // 4)
+        self.vectors: BoundedCache[tuple[str, int, bytes], tuple[Numbers, Vectors]] = BoundedCache(3 * max_bytes // 4)
+        self.shares: BoundedCache[tuple[str, bytes], tuple[int, float]] = BoundedCache(_ESTIMATES)
+        self.asked: BoundedCache[tuple[str, int, bytes], bool] = BoundedCache(_ESTIMATES)
+
+
+class FilterMatches:
+    """The filter of one search on its view; None lets every visible chunk pass.
+
+    Which chunks pass is worked out for all of them when a filter is used for the second time since the collection
+    changed, before that only for those that turn up: while much is written, nothing is worked out in vain.
+    """
+
+    def __init__(self, view: SearchView, where: Filter | None, cache: FilterCache) -> None:
+        self.where = where
+        self._view = view
+        self._cache = cache
+        # Not the filter itself: True == 1 == 1.0 in Python, and not in filters. Not its text: that may be long.
+        digest = hashlib.sha256(repr(where).encode()).digest()
+        self._key = (view.collection.uid, view.changed_position, digest)
+        self._numbers: Numbers | None = None
+
+    def share(self) -> float:
+        """Return the share of chunks that pass: exact when they are known, else judged by a sample.
+
+        The sample is remembered while the collection keeps its size roughly: it only decides how to search.
+        """
+        if self.where is None:
+            return 1.0
+        total, known = self._view.chunk_count(), self._known()
+        if known is not None:
+            return len(known) / max(1, total)
+        key = (self._key[0], self._key[2])
+        judged = self._cache.shares.get(key)
+        if judged is None or not judged[0] / _SHIFT <= total <= judged[0] * _SHIFT:
+            judged = (total, self._view.estimated_share(self.where))
+            self._cache.shares.put(key, judged)
+        return judged[1]
+
+    @property
+    def _may_remember(self) -> bool:
+        """Return whether what is read belongs to the position that the cache is keyed by."""
+        return self._view.snapshot is None and not self._view.has_lost_history
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether it is worked out which chunks pass."""
+        return self._known() is not None
+
+    def numbers(self) -> Numbers:
+        """Return the numbers of all chunks that pass, ascending."""
+        known = self._known()
+        return self._work_out() if known is None else known
+
+    def vectors(self) -> tuple[Numbers, Vectors]:
+        """Return the stored vectors of all chunks that pass and have one: numbers, float32 rows of length 1.
+
+        Of a small collection all vectors are remembered once, not those of each filter.
+        """
+        if self.where is not None and self._view.chunk_count() <= _SMALL_COLLECTION:
+            every, rows = FilterMatches(self._view, None, self._cache).vectors()
+            passes = np.isin(every, self.numbers(), assume_unique=True)
+            return every[passes], rows[passes]
+        known = self._cache.vectors.get(self._key) if self._may_remember else None
+        if known is None:
+            numbers, rows = self._view.vectors(self.numbers())
+            known = (numbers, unit_rows(rows))
+            if self._may_remember:
+                self._cache.vectors.put(self._key, known, known[0].nbytes + known[1].nbytes + _ENTRY_BYTES)
+        return known
+
+    def first_passing(self, numbers: Numbers, limit: int) -> NDArray[np.bool_]:
+        """Tell of each chunk whether it passes; only the first `limit` that do are sought."""
+        known = self._known()
+        if known is not None:
+            return _contains(known, numbers)
+        passing = np.zeros(len(numbers), dtype=np.bool_)
+        for start in range(0, len(numbers), _LOOKED_UP):
+            part = numbers[start : start + _LOOKED_UP].tolist()
+            found = self._view.among(self.where, part)
+            passing[start : start + len(part)] = [number in found for number in part]
+            if int(passing.sum()) >= limit:
+                break
+        return passing
+
+    def _known(self) -> Numbers | None:
+        if self._numbers is None and self._may_remember:
+            self._numbers = self._cache.numbers.get(self._key)
+            if self._numbers is None and self._cache.asked.get(self._key):
+                self._work_out()
+            self._cache.asked.put(self._key, value=True)
+        return self._numbers
+
+    def _work_out(self) -> Numbers:
+        self._numbers = self._view.matching(self.where)
+        if self._may_remember:
+            self._cache.numbers.put(self._key, self._numbers, self._numbers.nbytes + _ENTRY_BYTES)
+        return self._numbers
+
+
+def unit_rows(rows: Vectors) -> Vectors:
+    """Return the rows at length 1; rows of zeros stay."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(norms > 0.0, norms, 1.0), dtype=np.float32)
+
+
+def _contains(ascending: Numbers, numbers: Numbers) -> NDArray[np.bool_]:
+    """Tell of each number whether it is among the ascending ones."""
+    if len(ascending) == 0:
+        return np.zeros(len(numbers), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    return np.asarray(ascending[at] == numbers)

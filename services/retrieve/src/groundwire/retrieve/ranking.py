@@ -1,0 +1,296 @@
+"""From fused scores to results: what raises candidates, what withholds them, and which become results."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+
+from groundwire.catalog.chunk_facts import ChunkFacts
+from groundwire.kernel.approved_sources import is_approved
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.collection import ProfileName, SearchMode
+from groundwire.kernel.embedder import Vectors
+from groundwire.retrieve.fusion import Scores
+from groundwire.retrieve.query_types import QueryStrategy
+from groundwire.retrieve.search_types import ChapterRules, Fate, SearchPlan
+
+CHAPTER_RULES: Mapping[ProfileName, ChapterRules] = MappingProxyType(
+    {ProfileName.BOOK: ChapterRules(support=0.7, spread=0.4)}
+)
+"""Measured on a book with `benchmarks/quality.py book`, where five chunks of one chapter answer fewer questions than
+chunks of five chapters. Other profiles rank chunk by chunk."""
+SECTION_SHARE = 0.3
+"""How much of what is missing to 1 the chunks of a named section gain."""
+COVERED = 0.8
+"""Share of a chunk's characters that better ones of its document must hold for it to be a repetition."""
+_WITNESSES = 2
+_PASSAGES_AT_ONCE = 8
+"""Passages judged between two looks at deadline and cancellation."""
+
+
+class Reranker(Protocol):
+    """Reads query and passage together and judges them; slow, and better than any score of either alone."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the model."""
+        ...
+
+    def score(self, query: str, passages: Sequence[str], budget: Budget) -> Sequence[float]:
+        """Return one score for each passage: higher is better, finite, comparable for one query.
+
+        Raises:
+            CallCancelledError: the call was cancelled first.
+            DeadlineError: the deadline passed first.
+        """
+        ...
+
+
+def rules_for(profile: ProfileName, mode: SearchMode) -> ChapterRules:
+    """Return the rules of a profile; searches by vectors or words alone rank by that score and nothing else."""
+    return CHAPTER_RULES.get(profile, ChapterRules()) if mode is SearchMode.HYBRID else ChapterRules()
+
+
+def needs_all_candidates(plan: SearchPlan) -> bool:
+    """Tell whether adjustments look at every candidate, not only at the best."""
+    return plan.rules != ChapterRules() or plan.strategy.section is not None
+
+
+def adjust(
+    scores: Scores, facts: Sequence[ChunkFacts], rules: ChapterRules, strategy: QueryStrategy, window: int
+) -> Scores:
+    """Return the scores with all adjustments, each of which only raises, within [0, 1].
+
+    Args:
+        scores: best first.
+        facts: of each of them, in the same order.
+        rules: see `add_support`.
+        strategy: what the type of the query changes.
+        window: how many of the best can be neighbours of one another.
+
+    Returns:
+        Best first; ties by lexical score, then by chunk number.
+    """
+    of = {each.number: each for each in facts}
+    adjusted = add_support(scores, facts, rules.support)
+    if strategy.section is not None:
+        means = np.array([strategy.section.means(of[number].headings) for number in adjusted.numbers.tolist()])
+        gain = SECTION_SHARE * (1.0 - adjusted.relevance)
+        adjusted = adjusted.raised(np.where(means, adjusted.relevance + gain, adjusted.relevance))
+    if strategy.neighbour_share > 0.0:
+        places = [of[number].place for number in adjusted.numbers[:window].tolist()]
+        relevance = adjusted.relevance.copy()
+        at = dict(zip(places, relevance.tolist(), strict=False))
+        best = [max(at.get((document, seq - 1), 0.0), at.get((document, seq + 1), 0.0)) for document, seq in places]
+        near = relevance[: len(best)]
+        near += strategy.neighbour_share * np.maximum(0.0, np.array(best) - near)
+        adjusted = adjusted.raised(relevance)
+    return adjusted
+
+
+def add_support(scores: Scores, facts: Sequence[ChunkFacts], share: float) -> Scores:
+    """Raise chunks whose chapter has a second good chunk.
+
+    relevance' = (1 - share) * relevance + share * (mean of the chapter's two best relevances). A chapter
+    with one candidate counts the lowest relevance of all as its second, unless its document has no other
+    chunk. The value stays within the range of the relevances before.
+
+    Args:
+        scores: best first.
+        facts: of each of them, in the same order.
+        share: in [0, 1]; 0 changes nothing.
+
+    Returns:
+        Best first; ties by lexical score, then by chunk number.
+    """
+    if not len(scores) or share == 0.0:
+        return scores
+    relevances = scores.relevance.tolist()
+    lowest = min(relevances)
+    best_of: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for each, relevance in zip(facts, relevances, strict=True):
+        best = best_of[each.chapter_key]
+        if len(best) < _WITNESSES:  # they come best first
+            best.append(relevance)
+    support = []
+    for each in facts:
+        best, wanted = best_of[each.chapter_key], min(_WITNESSES, each.document_chunk_count)
+        support.append((sum(best) + lowest * (wanted - len(best))) / wanted)
+    chapter = np.array(support)
+    raised = replace(scores, chapter=chapter)
+    return raised.raised((1.0 - share) * scores.relevance + share * chapter)
+
+
+def rerank(
+    reranker: Reranker, weight: float, query: str, scores: Scores, passages: Sequence[str], budget: Budget
+) -> Scores:
+    """Return the scores, best first, the first of them judged anew by a model that reads query and passage together.
+
+    relevance' = (1 - w) * relevance + w * (r_min + j * (r_max - r_min)), with j the reranker's score brought to
+    0 for the worst and 1 for the best, and r_min, r_max over the relevances of the judged: the value stays on the
+    scale of the similarity, as in the fusion.
+
+    Args:
+        reranker: the model.
+        weight: w in [0, 1].
+        query: the text.
+        scores: best first.
+        passages: texts of the first of them, as many as are judged.
+        budget: of the search.
+    """
+    count = len(passages)
+    if count < 2:  # noqa: PLR2004 - one candidate has no order
+        return scores
+    judged: list[float] = []
+    for start in range(0, count, _PASSAGES_AT_ONCE):
+        budget.check()
+        judged.extend(map(float, reranker.score(query, passages[start : start + _PASSAGES_AT_ONCE], budget)))
+    before = scores.relevance[:count]
+    low, high = before[-1], before[0]
+    worst, span = min(judged), (max(judged) - min(judged)) or 1.0
+    share = (np.array(judged) - worst) / span
+    relevance, ranked, reranked = scores.relevance.copy(), np.full(len(scores), np.nan), np.full(len(scores), np.nan)
+    relevance[:count] = (1.0 - weight) * before + weight * (low + share * (high - low))
+    ranked[:count], reranked[:count] = before, share
+    return replace(scores, relevance=relevance, ranked=ranked, rerank=reranked).ordered()
+
+
+@dataclass(frozen=True, slots=True)
+class Eligible:
+    """Places of the candidates that may become results, best first, and why others may not.
+
+    `repeated` has the numbers of those that repeat a better one, with its number; `withheld` of those that must not be
+    returned.
+    """
+
+    places: Sequence[int]
+    repeated: Mapping[int, int]
+    withheld: Mapping[int, Fate]
+
+
+def eligible(
+    facts: Sequence[ChunkFacts | None], approved_prefixes: Sequence[Sequence[str]], *, collapse: bool
+) -> Eligible:
+    """Return which candidates may become results.
+
+    Args:
+        facts: of the candidates, best first; None for one that is not visible.
+        approved_prefixes: see `withheld_because`.
+        collapse: leave out what repeats a better one.
+    """
+    places, repeated, withheld = [], {}, {}
+    seen = _Repetitions()
+    for place, each in enumerate(facts):
+        if each is None:
+            continue
+        fate = withheld_because(each.source_uri, each.section_title, each.chapter, approved_prefixes)
+        if fate is not None:
+            withheld[each.number] = fate
+        elif collapse and (better := seen.better_than(each)) is not None:
+            repeated[each.number] = better
+        else:
+            places.append(place)
+    return Eligible(places, repeated, withheld)
+
+
+def withheld_because(
+    source_uri: str, section_title: str, chapter: str, approved_prefixes: Iterable[Sequence[str]]
+) -> Fate | None:
+    """Return why a chunk must not be returned at all, or None (requirements S3-19, S3-34, S3-36)."""
+    if not all(is_approved(source_uri, prefixes) for prefixes in approved_prefixes):
+        return Fate.SOURCE_REJECTED
+    is_complete = all(value.strip() for value in (source_uri, section_title, chapter))
+    return None if is_complete else Fate.INCOMPLETE
+
+
+class _Repetitions:
+    """The chunks seen so far, best first."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._spans: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+
+    def better_than(self, chunk: ChunkFacts) -> int | None:
+        """Return the number of the better chunk that this one repeats, else None and count it as seen.
+
+        A chunk repeats another when both have the same words in the same order, whatever the case and the
+        spaces (requirement C06), or when better ones of its document cover most of it (S1-55).
+        """
+        words_hash = chunk.words_hash
+        repeated = self._numbers.get(words_hash) or self._covering(chunk)
+        if repeated is None:
+            self._numbers[words_hash] = chunk.number
+            self._spans[chunk.generation_key].append((chunk.start, chunk.end, chunk.number))
+        return repeated
+
+    def _covering(self, chunk: ChunkFacts) -> int | None:
+        """Return the first of the better chunks that together cover enough of this one."""
+        others = self._spans.get(chunk.generation_key)
+        if others is None:
+            return None
+        touching = [each for each in others if each[0] < chunk.end and each[1] > chunk.start]
+        position, covered = chunk.start, 0
+        for start, end, _ in sorted(touching):
+            covered += max(0, min(end, chunk.end) - max(start, position))
+            position = max(position, min(end, chunk.end))
+        return touching[0][2] if touching and covered >= COVERED * (chunk.end - chunk.start) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A candidate that becomes a result; `step` counts from 1, `penalty` is what it lost when it was selected."""
+
+    place: int
+    step: int
+    penalty: float
+
+
+def select(
+    relevances: Sequence[float],
+    chapters: Sequence[tuple[int, str]],
+    top_k: int,
+    spread: float,
+    diversity: float,
+    vectors: Sequence[Vectors | None],
+) -> list[Selected]:
+    """Select up to `top_k` candidates one after the other, each time the one with the highest relevance less penalty.
+
+    penalty = spread * range * n + diversity * s, where range is the difference between the relevances of the first
+    and the last candidate, n the number of results already selected of the candidate's chapter, and s its largest
+    similarity to a result already selected (the greedy selection of Carbonell, Goldstein, "The Use of MMR", SIGIR
+    1998; chapters as in requirement Q6's measurements).
+
+    Args:
+        relevances: best first.
+        chapters: what the candidates of one chapter have in common.
+        top_k: at least 1.
+        spread: in [0, 1].
+        diversity: in [0, 1].
+        vectors: of length 1; a candidate without one resembles nothing. Not looked at without `diversity`.
+
+    Returns:
+        Falling relevance, in the order of the candidates.
+    """
+    count = len(relevances)
+    if (spread == 0.0 and diversity == 0.0) or count <= top_k:
+        return [Selected(place, place + 1, 0.0) for place in range(min(count, top_k))]
+    per_chunk = spread * (relevances[0] - relevances[-1])
+    nearest, taken = [0.0] * count, Counter[tuple[int, str]]()
+
+    def penalty(place: int) -> float:
+        return per_chunk * taken[chapters[place]] + diversity * nearest[place]
+
+    left, chosen = list(range(count)), {}
+    for step in range(1, top_k + 1):
+        best = max(left, key=lambda place: relevances[place] - penalty(place))
+        left.remove(best)
+        chosen[best] = Selected(best, step, penalty(best))
+        taken[chapters[best]] += 1
+        if diversity > 0.0 and (own := vectors[best]) is not None:
+            for other in left:
+                if (vector := vectors[other]) is not None:
+                    nearest[other] = max(nearest[other], float(np.dot(own, vector)))
+    return [chosen[place] for place in sorted(chosen)]

@@ -1,0 +1,600 @@
+"""Search a collection, in one direction: resolve, plan, retrieve, fuse and rank, hydrate, respond."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+
+import numpy as np
+
+from groundwire.catalog.chunk_facts import ChunkFacts
+from groundwire.catalog.outlines import Outlines
+from groundwire.catalog.search_view import SearchView, SearchViews
+from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.collection import Collection, SearchMode
+from groundwire.kernel.embedder import Embedder, Vectors
+from groundwire.kernel.errors import (
+    CollectionNotFoundError,
+    DimensionMismatchError,
+    EmbeddingMismatchError,
+    GroundwireError,
+    MissingExtraError,
+    StoreUnavailableError,
+    UnavailableError,
+)
+from groundwire.kernel.filter_resolving import custom_fields, resolve_filter
+from groundwire.kernel.filters import And, Filter
+from groundwire.kernel.vector_store import VectorStore
+from groundwire.retrieve.candidates import (
+    Candidates,
+    CandidateSearch,
+    ChangedMeanwhileError,
+    SearchTuning,
+    SpareThreads,
+)
+from groundwire.retrieve.consistency import WaitForPosition
+from groundwire.retrieve.filters import FilterCache, FilterMatches, unit_rows
+from groundwire.retrieve.fusion import Scores, fuse
+from groundwire.retrieve.query_terms import check_query_length, dense_weight_for, distinct_words
+from groundwire.retrieve.query_types import applied_type, classify, strategy_of
+from groundwire.retrieve.ranking import (
+    Eligible,
+    Reranker,
+    Selected,
+    adjust,
+    eligible,
+    needs_all_candidates,
+    rerank,
+    rules_for,
+    select,
+)
+from groundwire.retrieve.search_types import (
+    Evidence,
+    Fate,
+    PreparedVector,
+    ResultOrder,
+    SearchCounts,
+    SearchHit,
+    SearchPlan,
+    SearchRequest,
+    SearchResult,
+    SearchState,
+    SearchTimes,
+    StageKind,
+    StageTrace,
+)
+from groundwire.retrieve.self_query.questions import ParseQuestion
+from groundwire.retrieve.top_down import ChosenSection, choose_sections, within
+from groundwire.retrieve.vector_search import VectorSearch
+
+_ATTEMPTS = 3
+"""So often a search begins anew at most. A move of an index takes longer than a search; candidates that are replaced
+during three searches in a row are left out of the last one."""
+_SHARE_OF_VECTORS = 0.5
+"""Of the time of a hybrid search; the words need some milliseconds, but they may have to wait for a connection."""
+_LOST = "the engine has lost the index of this collection; `groundwire fsck --repair` builds it anew"
+_LOOKED_AT_PER_RESULT = 3
+_LOOKED_AT_AT_LEAST = 16
+_LOOKED_AT_FOR_DIVERSITY = 50
+_SPARE = 2
+"""Candidates looked at beyond the results, for those that repeat others."""
+_EXPLAINED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What the server's settings say about searches.
+
+    Vectors and words bring `pool_size` candidates each at first. Collections of up to `exact_chunks` chunks are
+    compared one by one. `approved_prefixes` bounds the sources, whatever a collection says. The reranker judges the
+    `rerank_depth` best, and `rerank_weight` in [0, 1] is its share in their relevance.
+    """
+
+    words: SearchTuning
+    pool_size: int
+    exact_chunks: int
+    approved_prefixes: tuple[str, ...]
+    rerank_depth: int
+    rerank_weight: float
+
+
+class QueryVectors:
+    """Makes vectors of queries and remembers the latest, since the same words are asked again and again.
+
+    Safe to call from many threads.
+
+    Args:
+        embedder: makes them.
+        entries: most vectors that are remembered.
+    """
+
+    def __init__(self, embedder: Embedder, entries: int) -> None:
+        self.embedder = embedder
+        self._remembered: BoundedCache[tuple[str, str], Vectors] = BoundedCache(entries)
+
+    def of(self, query: str, budget: Budget) -> PreparedVector:
+        """Return the vector, not to be changed: float32, shape (dimensions,), and the seconds it took to make.
+
+        Raises:
+            UnavailableError: the model does not answer.
+        """
+        started = time.perf_counter()
+        key = (self.embedder.identity.digest, query)
+        vector = self._remembered.get(key)
+        if vector is None:
+            vector = self.embedder.embed_query(query, budget)
+            vector.setflags(write=False)
+            self._remembered.put(key, vector)
+        return PreparedVector(vector, time.perf_counter() - started)
+
+
+class _Progress:
+    """The states that one search went through and when; belongs to one thread."""
+
+    def __init__(self, clock: Clock, received: datetime | None) -> None:
+        self._clock = clock
+        now = clock.now()
+        self.reached = [(SearchState.RECEIVED, now if received is None else min(received, now))]
+
+    def enter(self, state: SearchState) -> None:
+        """Note that a state was reached; times never fall, even when the clock is set back."""
+        self.reached.append((state, max(self._clock.now(), self.reached[-1][1])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """What was ranked: all scores best first, the candidates, and what was learned of those looked at."""
+
+    scores: Scores
+    candidates: Candidates
+    facts: Mapping[int, ChunkFacts]
+    eligible: Eligible
+    stale: int
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Searches; safe to call from many threads at once.
+
+    `engine` is the name of `vectors`. `reranker` judges the best unless a request says otherwise.
+    """
+
+    views: SearchViews
+    vectors: VectorStore
+    engine: str
+    query_vectors: QueryVectors
+    outlines: Outlines
+    parse_question: ParseQuestion
+    filter_cache: FilterCache
+    spare_threads: SpareThreads
+    wait_for_position: WaitForPosition
+    clock: Clock
+    tuning: Tuning
+    reranker: Reranker | None = None
+
+    def interpret(self, request: SearchRequest, received: datetime, budget: Budget) -> SearchRequest:
+        """Return the request with the filter that its own words ask for, if it wants one.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            InvalidRequestError: the query is longer than its collection takes.
+        """
+        if not request.self_query:
+            return request
+        asked = request.asked or received
+        parsed = self.parse_question.parse(
+            request.tenant, request.collection, request.query, asked, budget, field="query", searchable=True
+        )
+        where = _both(request.where, parsed.extraction.where)
+        # The caller's own vector stands for the whole question, and its words have to go with it.
+        query = request.query if request.vector is not None else parsed.extraction.semantic_query
+        return replace(request, query=query, where=where, self_query=False, self_query_failed=parsed.fell_back)
+
+    def search(
+        self,
+        request: SearchRequest,
+        budget: Budget,
+        *,
+        received: datetime | None = None,
+        started: float | None = None,
+    ) -> SearchResult:
+        """Return the best chunks for an interpreted request.
+
+        Args:
+            request: what is searched for.
+            budget: of the call.
+            received: when the call came in, None for now.
+            started: the reading of `time.perf_counter` then.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            EmbeddingMismatchError: the collection was embedded by another model than this server's.
+            InvalidFilterError: the filter does not fit the collection's fields.
+            DimensionMismatchError: the caller's vector has another length.
+            SnapshotExpiredError: what was visible at the snapshot is not all kept any more.
+            MissingExtraError: a reranker was asked for and there is none.
+            StoreUnavailableError: the engine failed.
+            UnavailableError: the write that the consistency token stands for is not visible within the deadline.
+
+            Each carries the metadata key `last_state`.
+        """
+        begun = time.perf_counter()
+        request, chosen = self._limited_to_sections(request, budget) if request.top_down else (request, ())
+        progress, missed = _Progress(self.clock, received), ""
+        try:
+            self.wait_for_position.wait(request.consistency_token, request.tenant, request.collection, budget)
+            for attempt in range(1, _ATTEMPTS + 1):
+                del progress.reached[1:]
+                view = self.views.open(request.tenant, request.collection, request.snapshot)
+                try:
+                    result = self._search(request, view, budget, progress, begun, is_last=attempt == _ATTEMPTS)
+                except ChangedMeanwhileError:
+                    continue
+                except CollectionNotFoundError as error:
+                    # The index was moved meanwhile, and the old one dropped: the next view names the new one.
+                    if error.name != view.collection.engine_name:
+                        raise
+                    if error.name == missed:  # nobody has moved it: it is gone
+                        raise StoreUnavailableError(_LOST, engine=self.engine) from error
+                    missed = error.name
+                    continue
+                total_s = result.times.total_s if started is None else time.perf_counter() - started
+                return replace(result, times=replace(result.times, total_s=total_s), chosen_sections=chosen)
+        except GroundwireError as error:
+            error.metadata["last_state"] = progress.reached[-1][0].value
+            raise
+        raise StoreUnavailableError("the index is being moved; repeat the search", engine=self.engine)
+
+    def _search(
+        self,
+        request: SearchRequest,
+        view: SearchView,
+        budget: Budget,
+        progress: _Progress,
+        begun: float,
+        *,
+        is_last: bool,
+    ) -> SearchResult:
+        # Resolve: names of fields, and what the request leaves open.
+        check_query_length(request.query, view.collection, "query")
+        matches = FilterMatches(view, _resolved(request.where, view), self.filter_cache)
+        plan = self._plan(request, view.collection, matches.where)
+        # Retrieve: vectors and words side by side. What is left of the time is enough for the words, which need no
+        # engine.
+        for_vectors = budget.part(_SHARE_OF_VECTORS) if plan.mode is SearchMode.HYBRID else budget
+        vectors = VectorSearch(
+            self.vectors, view, matches, for_vectors, exact=request.exact, exact_chunks=self.tuning.exact_chunks
+        )
+        pool = CandidateSearch(view, matches, vectors, self.tuning.words, plan.mode, budget, is_last=is_last)
+        embedded = self._retrieve(request, plan, pool, budget, progress)
+        plan = self._weighted(plan, request, pool, embedded)
+        # Fuse and rank, on numbers.
+        ranked = self._rank(pool, plan, request, budget)
+        progress.enter(SearchState.RANKED)
+        selected = _selected(plan, ranked, view)
+        # Hydrate: only what leaves.
+        hits = _hydrated(ranked, selected, pool, request.order)
+        progress.enter(SearchState.VALIDATED)
+        # Respond.
+        coverage = _coverage(request.query, hits)
+        evidence = self._evidence(pool, plan, ranked, selected, hits, embedded, view) if request.explain else None
+        progress.enter(SearchState.COMPLETED)
+        total_s, embedding_s = time.perf_counter() - begun, embedded.elapsed_s if embedded else 0.0
+        dense = pool.stages.get(StageKind.DENSE)
+        return SearchResult(
+            hits=hits,
+            plan=plan,
+            counts=_counts(ranked, plan.min_relevance),
+            coverage=coverage,
+            times=SearchTimes(
+                embedding_s, total_s - embedding_s, total_s, tuple(progress.reached), dense.elapsed_s if dense else None
+            ),
+            position=view.position,
+            changed_position=view.changed_position,
+            consistency_token=self.wait_for_position.token_of(view.position, request.tenant, view.collection.uid),
+            evidence=evidence,
+            lacks_dense=embedded is None or pool.lacks_dense,
+            self_query_failed=request.self_query_failed,
+        )
+
+    def _limited_to_sections(
+        self, request: SearchRequest, budget: Budget
+    ) -> tuple[SearchRequest, tuple[ChosenSection, ...]]:
+        """Return the request limited to the best sections; as it is when its vector does not fit, which is an error."""
+        collection, outline = self.outlines.read(request.tenant, request.collection)
+        if (
+            request.vector is None
+            and request.prepared is None
+            and collection.identity == self.query_vectors.embedder.identity
+        ):
+            request = replace(request, prepared=self.query_vectors.of(request.query, budget))
+        vector = request.prepared.vector if request.vector is None and request.prepared else request.vector
+        if vector is None or vector.shape != (collection.identity.dimensions,):
+            return request, ()
+        chosen = tuple(choose_sections(request.query, vector, outline.sections, outline.vectors))
+        return replace(request, where=_both(request.where, within(chosen))), chosen
+
+    def _plan(self, request: SearchRequest, collection: Collection, where: Filter | None) -> SearchPlan:
+        """Fill in what a request leaves open: the collection's defaults, the server's, what the query's type changes.
+
+        Raises:
+            MissingExtraError: the request asks for a reranker and there is none.
+        """
+        if request.rerank and self.reranker is None:
+            raise MissingExtraError("this server has no reranker: set GROUNDWIRE_RETRIEVE_RERANKER", extra="reranker")
+        defaults = collection.settings.retrieval
+        mode, top_k = request.mode or defaults.mode, request.top_k or defaults.top_k
+        kind = classify(request.query)
+        applied = applied_type(kind, request.query_types)
+        # Vectors or words alone need bring little more than the results.
+        at_least = self.tuning.pool_size if mode is SearchMode.HYBRID else _LOOKED_AT_AT_LEAST
+        return SearchPlan(
+            collection=collection,
+            where=where,
+            mode=mode,
+            top_k=top_k,
+            depth=max(at_least, 2 * top_k),
+            min_relevance=defaults.min_relevance if request.min_relevance is None else request.min_relevance,
+            rules=rules_for(collection.profile, mode),
+            query_type=kind,
+            applied_type=applied,
+            strategy=strategy_of(applied, request.query),
+            approved_prefixes=(self.tuning.approved_prefixes, collection.settings.approved_source_prefixes),
+            diversity=request.diversity,
+            reranks=self.reranker is not None and request.rerank is not False,
+        )
+
+    def _retrieve(
+        self, request: SearchRequest, plan: SearchPlan, pool: CandidateSearch, budget: Budget, progress: _Progress
+    ) -> PreparedVector | None:
+        """Look up the words beside embedding the query and looking for what is near it; return its vector.
+
+        A search by words uses the vector only to bring its scores onto the scale of similarities. So it goes without,
+        None, when the model does not answer.
+        """
+        wait_for_words = None
+        if plan.mode is not SearchMode.VECTOR:
+            wait_for_words = self.spare_threads.start(lambda: pool.look_up(request.query, plan.depth), budget)
+        progress.enter(SearchState.EMBEDDING)
+        embedded: PreparedVector | None
+        try:
+            embedded = self._embed(request, plan.collection, budget)
+        except UnavailableError:
+            if plan.mode is not SearchMode.LEXICAL:
+                raise
+            embedded = None
+        budget.check()
+        progress.enter(SearchState.SEARCHING)
+        if embedded is not None:
+            pool.look_near(embedded.vector, plan.depth)
+        if wait_for_words is not None:
+            wait_for_words()
+        budget.check()
+        return embedded
+
+    def _embed(self, request: SearchRequest, collection: Collection, budget: Budget) -> PreparedVector:
+        expected = collection.identity
+        if request.vector is not None:
+            if len(request.vector) != expected.dimensions:
+                message = f"must have {expected.dimensions} numbers"
+                raise DimensionMismatchError.of(
+                    "query_vector", message, got=len(request.vector), expected=expected.dimensions
+                )
+            return PreparedVector(request.vector, 0.0)
+        got = self.query_vectors.embedder.identity
+        if got != expected:
+            raise EmbeddingMismatchError(
+                f"collection {collection.name!r} was embedded by {expected.model_name!r}, "
+                f"this server has {got.model_name!r}",
+                expected=f"{expected.provider}/{expected.model_name}@{expected.revision} {expected.probe_digest[:12]}",
+                got=f"{got.provider}/{got.model_name}@{got.revision} {got.probe_digest[:12]}",
+            )
+        return request.prepared or self.query_vectors.of(request.query, budget)
+
+    def _weighted(
+        self, plan: SearchPlan, request: SearchRequest, pool: CandidateSearch, embedded: PreparedVector | None
+    ) -> SearchPlan:
+        """Return the plan with the query's vector and words, and how much these count against each other."""
+        words, weight = pool.words, request.dense_weight
+        if plan.mode is not SearchMode.HYBRID or words is None:
+            weight = 1.0 if plan.mode is SearchMode.VECTOR else 0.0
+        elif weight is None:
+            default = self.tuning.words.dense_weight
+            default = plan.collection.settings.retrieval.dense_weight if default is None else default
+            shifted = min(1.0, max(0.0, default + plan.strategy.weight_shift))
+            weight = dense_weight_for(shifted, words.parsed, words.frequencies, words.chunk_count)
+        return replace(
+            plan,
+            vector=None if embedded is None else embedded.vector,
+            dense_weight=weight,
+            terms=words.terms if words else (),
+            phrases=words.phrases if words else (),
+        )
+
+    def _rank(self, pool: CandidateSearch, plan: SearchPlan, request: SearchRequest, budget: Budget) -> _Ranked:
+        """Return at least `plan.top_k` eligible candidates, best first, or all there are.
+
+        Looking at the best candidates only is nearly always enough, and several times cheaper than looking at all.
+
+        Raises:
+            StoreUnavailableError: the engine failed.
+        """
+        if not needs_all_candidates(plan):
+            candidates = pool.best(plan.vector, plan.depth)
+            scores = fuse(candidates.numbers, candidates.similarities, candidates.lexical(), plan.dense_weight)
+            window = self._window(plan)
+            # Where chunks do not change one another's rank, few more than the results are looked at first.
+            is_plain = plan.strategy.neighbour_share == 0.0 and plan.diversity == 0.0 and not plan.reranks
+            for count in sorted({plan.top_k + _SPARE, window} if is_plain else {window}):
+                looked_at, facts = min(count, len(scores)), pool.facts(scores.numbers[:count])
+                if len(facts) < looked_at:
+                    break  # one is not visible, so more may not be
+                top = self._ordered(scores.take(np.arange(looked_at)), facts, plan, pool, request.query, budget)
+                chosen = eligible(
+                    [facts[number] for number in top.numbers.tolist()],
+                    plan.approved_prefixes,
+                    collapse=request.collapse_duplicates,
+                )
+                if len(chosen.places) >= plan.top_k or (candidates.exhausted and looked_at == len(scores)):
+                    return _Ranked(
+                        top.before(scores.take(np.arange(looked_at, len(scores)))), candidates, facts, chosen, 0
+                    )
+        depth = plan.depth
+        while True:
+            candidates, facts, stale = pool.visible(plan.vector, depth, budget)
+            scores = fuse(candidates.numbers, candidates.similarities, candidates.lexical(), plan.dense_weight)
+            scores = self._ordered(scores, facts, plan, pool, request.query, budget)
+            chosen = eligible(
+                [facts[number] for number in scores.numbers.tolist()],
+                plan.approved_prefixes,
+                collapse=request.collapse_duplicates,
+            )
+            if candidates.exhausted or len(chosen.places) >= plan.top_k:
+                return _Ranked(scores, candidates, facts, chosen, stale)
+            depth *= 2
+
+    def _ordered(
+        self,
+        scores: Scores,
+        facts: Mapping[int, ChunkFacts],
+        plan: SearchPlan,
+        pool: CandidateSearch,
+        query: str,
+        budget: Budget,
+    ) -> Scores:
+        """Return the scores in the order after all adjustments and the reranker."""
+        of_scores = [facts[number] for number in scores.numbers.tolist()]
+        adjusted = adjust(scores, of_scores, plan.rules, plan.strategy, self._window(plan))
+        if not plan.reranks or self.reranker is None:
+            return adjusted
+        started = time.perf_counter()
+        best = adjusted.numbers[: self.tuning.rerank_depth].tolist()
+        texts = pool.chunks(best)
+        passages = [texts[number].chunk.content for number in best if number in texts]
+        judged = adjusted
+        if len(passages) == len(best):  # else something changed just now, and the order of before is as good
+            judged = rerank(self.reranker, self.tuning.rerank_weight, query, adjusted, passages, budget)
+        elapsed = time.perf_counter() - started
+        pool.stages[StageKind.RERANK] = StageTrace(StageKind.RERANK, len(best), elapsed)
+        return judged
+
+    def _window(self, plan: SearchPlan) -> int:
+        """Return how many of the best candidates are looked at as chunks, not only as scores."""
+        judged = self.tuning.rerank_depth if plan.reranks else 0
+        diverse = _LOOKED_AT_FOR_DIVERSITY if plan.diversity > 0.0 else 0
+        return max(_LOOKED_AT_AT_LEAST, _LOOKED_AT_PER_RESULT * plan.top_k, judged, diverse)
+
+    def _evidence(
+        self,
+        pool: CandidateSearch,
+        plan: SearchPlan,
+        ranked: _Ranked,
+        selected: Sequence[Selected],
+        hits: Sequence[SearchHit],
+        embedded: PreparedVector | None,
+        view: SearchView,
+    ) -> Evidence:
+        candidates, places = ranked.candidates, ranked.eligible.places
+        stages = {
+            **pool.stages,
+            StageKind.EMBED: StageTrace(StageKind.EMBED, 1, embedded.elapsed_s if embedded else 0.0),
+            StageKind.FUSION: StageTrace(StageKind.FUSION, len(ranked.scores), 0.0),
+            StageKind.VALIDATE: StageTrace(StageKind.VALIDATE, len(hits), 0.0),
+        }
+        returned = [hit.stored.chunk_number for hit in hits]
+        others = (number for number in ranked.scores.numbers.tolist() if number not in {*returned})
+        listed = [*returned, *islice(others, max(0, _EXPLAINED - len(returned)))][:_EXPLAINED]
+        similarities, matches = candidates.similarities, candidates.matches
+        compared = similarities is not None and len(similarities) > 0
+        chosen = {int(ranked.scores.numbers[places[each.place]]): each for each in selected}
+        return Evidence(
+            scores=ranked.scores,
+            listed=tuple(listed),
+            stages=tuple(stages[kind] for kind in StageKind if kind in stages),
+            dense_ranks=_ranks(candidates.numbers[: candidates.nearest].tolist()),
+            lexical_ranks=_ranks(matches.numbers.tolist()),
+            lexical_raw=dict(zip(matches.numbers.tolist(), matches.scores.tolist(), strict=True)),
+            similarity_min=float(similarities.min()) if compared else 0.0,  # type: ignore[union-attr]  # compared
+            similarity_max=float(similarities.max()) if compared else 0.0,  # type: ignore[union-attr]  # compared
+            steps={number: each.step for number, each in chosen.items()},
+            penalties={number: each.penalty for number, each in chosen.items()},
+            repeated=ranked.eligible.repeated,
+            withheld=ranked.eligible.withheld,
+            ranks={hit.stored.chunk_number: hit.rank for hit in hits},
+            stored=view.chunks(listed, plan.where),
+            frequencies=pool.words.frequencies if pool.words else {},
+            rerank_weight=self.tuning.rerank_weight if plan.reranks else 0.0,
+            engine=self.engine,
+        )
+
+
+def _both(given: Filter | None, derived: Filter | None) -> Filter | None:
+    if given is None or derived is None:
+        return derived if given is None else given
+    # Side by side, so that the given filter may be as deep as a filter may be.
+    return And((*_clauses(given), *_clauses(derived)))
+
+
+def _clauses(condition: Filter) -> tuple[Filter, ...]:
+    return condition.clauses if isinstance(condition, And) else (condition,)
+
+
+def _resolved(where: Filter | None, view: SearchView) -> Filter | None:
+    if where is None:
+        return None
+    return resolve_filter(where, view.fields() if custom_fields(where) else {}, "options.filter")
+
+
+def _selected(plan: SearchPlan, ranked: _Ranked, view: SearchView) -> list[Selected]:
+    """Select among the eligible candidates that are relevant enough; places are those in the list of the eligible."""
+    places = ranked.eligible.places
+    relevances = ranked.scores.relevance[np.array(places, dtype=np.intp)]
+    passed = relevances[relevances >= plan.min_relevance].tolist()  # they fall, so these come first
+    numbers = ranked.scores.numbers[np.array(places[: len(passed)], dtype=np.intp)].tolist()
+    near: dict[int, Vectors] = {}
+    if plan.diversity > 0.0 and len(passed) > plan.top_k:
+        stored, rows = view.vectors(numbers)
+        near = dict(zip(stored.tolist(), unit_rows(rows), strict=True))
+    chapters = [ranked.facts[number].chapter_key for number in numbers]
+    vectors = [near.get(number) for number in numbers]
+    return select(passed, chapters, plan.top_k, plan.rules.spread, plan.diversity, vectors)
+
+
+def _hydrated(
+    ranked: _Ranked, selected: Sequence[Selected], pool: CandidateSearch, order: ResultOrder
+) -> tuple[SearchHit, ...]:
+    """Read the selected candidates, given best first, and number them in the order asked for."""
+    scores = [ranked.scores.score(ranked.eligible.places[each.place]) for each in selected]
+    stored = pool.chunks([score.number for score in scores])
+    pairs = [(score, stored[score.number]) for score in scores if score.number in stored]
+    if order is not ResultOrder.RELEVANCE:
+        newest_first = order is ResultOrder.TIMESTAMP_DESC
+        pairs.sort(key=lambda pair: pair[1].ingest_time, reverse=newest_first)
+    return tuple(SearchHit(rank, score, chunk) for rank, (score, chunk) in enumerate(pairs, start=1))
+
+
+def _counts(ranked: _Ranked, min_relevance: float) -> SearchCounts:
+    fates = Counter(ranked.eligible.withheld.values())
+    return SearchCounts(
+        candidates=len(ranked.scores) + ranked.stale,
+        stale=ranked.stale,
+        duplicates=len(ranked.eligible.repeated),
+        below_threshold=int((ranked.scores.relevance < min_relevance).sum()),
+        rejected=fates[Fate.SOURCE_REJECTED],
+        incomplete=fates[Fate.INCOMPLETE],
+    )
+
+
+def _coverage(query: str, hits: Sequence[SearchHit]) -> float:
+    """Return the share of the query's distinct words that occur in the results, in [0, 1]; 0 without words."""
+    words = distinct_words(query)
+    said = words & {word for hit in hits for word in distinct_words(hit.stored.chunk.content)}
+    return len(said) / len(words) if words else 0.0
+
+
+def _ranks(numbers: Sequence[int]) -> dict[int, int]:
+    return {number: rank for rank, number in enumerate(numbers, start=1)}

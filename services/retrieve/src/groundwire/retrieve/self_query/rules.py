@@ -1,0 +1,318 @@
+"""The built-in extractor: a filter by patterns of language, without a model."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from groundwire.kernel.collection import FieldDescription, FieldType
+from groundwire.kernel.filter_fields import ALIASES
+from groundwire.kernel.filters import And, Comparator, Comparison, Containment, Filter, Membership
+from groundwire.retrieve.query_terms import STOP_WORDS
+from groundwire.retrieve.query_types import MAX_PHRASED_CHARS, find_section_reference
+from groundwire.retrieve.self_query.dates import find_date_range
+from groundwire.retrieve.self_query.questions import Extraction, Question
+
+_LEAD_IN = re.compile(
+    r"^\s*(?:please\s+)?(?:(?:can|could)\s+you\s+)?(?:show|give|find|get|list|fetch|bring)\s+(?:me\s+|us\s+)?(?:all\s+)?(?:the\s+)?",
+    re.IGNORECASE,
+)
+_AUTHOR = re.compile(
+    r"\b(?:(?:written|authored|published|created)\s+by|by|authors?:?(?:\s+is)?)\s+(?P<name>[A-Z][\w.'-]*(?:\s+[A-Z][\w.'-]*){0,3})"
+)
+_TAG = re.compile(
+    r"(?:\btagged(?:\s+(?:with|as))?|\b(?:with\s+)?(?:the\s+)?tags?:?|#)\s*[\"']?(?P<tag>[^\s,.;?!\"']+)", re.IGNORECASE
+)
+_PAGES = re.compile(
+    r"\b(?:(?:on|at|from|in)\s+)?(?P<side>(?:after|before|since|until)\s+)?(?:pages?|pp?\.)\s*(?P<first>\d{1,6})"
+    r"(?:\s*(?:-|–|to|through|and)\s*(?P<last>\d{1,6}))?",
+    re.IGNORECASE,
+)
+# Digits that always fit into the 64 bits of a filter's number.
+_LONGEST_NUMBER = 18
+_COMPARED = {
+    Comparator.GTE: r">=|at\s+least|from|minimum|or\s+more\s+than",
+    Comparator.LTE: r"<=|at\s+most|up\s+to|maximum",
+    Comparator.GT: r">|above|over|more\s+than|greater\s+than|higher\s+than",
+    Comparator.LT: r"<|below|under|less\s+than|lower\s+than",
+    Comparator.EQ: r"=|is|equals?|equal\s+to|of|:",
+}
+_ORDERED = {FieldType.INTEGER, FieldType.NUMBER}
+_WORD = re.compile(r"[^\W_]+")
+_NEGATION = re.compile(
+    r"\b(?:not|except(?:\s+for)?|excluding|without|other\s+than|but\s+not)\s+(?:the\s+)?$", re.IGNORECASE
+)
+_MIN_CHARS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A value of a field as it is stored, said at code points `at` to `to` of the question; `negated` when excluded."""
+
+    value: str
+    at: int
+    to: int
+    negated: bool = False
+
+
+class Words:
+    """The words of a question, for finding values whatever their case and the signs between their words."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found = list(_WORD.finditer(text))
+        self._words = [match[0].casefold() for match in self._found]
+
+    def mentions(self, values: Iterable[str]) -> list[Mention]:
+        """Return which of the values the question says as a whole, longer ones before the shorter ones in them."""
+        found: list[Mention] = []
+        for value in sorted(values, key=len, reverse=True):
+            for mention in self._of(value):
+                if not any(mention.at < other.to and other.at < mention.to for other in found):
+                    found.append(mention)
+        return sorted(found, key=lambda mention: mention.at)
+
+    def _of(self, value: str) -> Iterator[Mention]:
+        wanted = [word.casefold() for word in _WORD.findall(value)]
+        if not wanted or len(value) < _MIN_CHARS or set(wanted) <= STOP_WORDS or "".join(wanted).isdigit():
+            return
+        for start in range(len(self._words) - len(wanted) + 1):
+            if self._words[start : start + len(wanted)] == wanted:
+                at, to = self._found[start].start(), self._found[start + len(wanted) - 1].end()
+                yield Mention(value, at, to, negated=_NEGATION.search(self._text[:at]) is not None)
+
+
+def named_person(phrase: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the stored names that a phrase means: those that have all of its words, such as `Klabnik, Steve`."""
+    wanted = {word.casefold() for word in _WORD.findall(phrase)}
+    return tuple(name for name in names if wanted and wanted <= {word.casefold() for word in _WORD.findall(name)})
+
+
+def spoken(name: str) -> str:
+    """Return a pattern for the name of a field as people write it: `review_date` is `review date`."""
+    return r"[\s_-]*".join(re.escape(word) for word in _WORD.findall(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One condition, and the part of the question that is not searched for any more, if any."""
+
+    field: str
+    where: Filter
+    at: int
+    cut: tuple[int, int] | None = None
+
+
+def extract_by_rules(question: Question) -> Extraction:
+    """Return the filter that the words of a question stand for, over the question's fields only.
+
+    Found are stretches of time, allowed and known values, authors, tags, pages, chapters, sections, numbers and
+    truth values. Of one field only the first condition counts. A text of more than MAX_PHRASED_CHARS is a passage to
+    compare with: nothing is derived from it.
+    """
+    if len(question.text) > MAX_PHRASED_CHARS:
+        return Extraction(question.text)
+    found: dict[str, Finding] = {}
+    for finder in _FINDERS:
+        for finding in finder(question):
+            found.setdefault(finding.field, finding)
+    findings = sorted(found.values(), key=lambda finding: finding.at)
+    if not findings:
+        return Extraction(question.text)
+    clauses = tuple(finding.where for finding in findings)
+    return Extraction(
+        semantic_query=_without(question.text, [finding.cut for finding in findings if finding.cut]),
+        where=clauses[0] if len(clauses) == 1 else And(clauses),
+        field_names=tuple(finding.field for finding in findings),
+    )
+
+
+def _dates(question: Question) -> Iterator[Finding]:
+    fields = [field for field in question.fields if field.type is FieldType.TIME]
+    found = find_date_range(question.text, question.asked.date()) if fields else None
+    if found is None:
+        return
+    name = _time_field(question.text, fields).name
+    bounds = ((Comparator.GTE, found.first), (Comparator.LT, found.end))
+    clauses = tuple(Comparison(name, comparator, day.isoformat()) for comparator, day in bounds if day is not None)
+    yield Finding(name, clauses[0] if len(clauses) == 1 else And(clauses), found.at, (found.at, found.to))
+
+
+def _time_field(text: str, fields: Sequence[FieldDescription]) -> FieldDescription:
+    """Return the field that the question names, else the creation date, else the first."""
+    named = [field for field in fields if re.search(rf"\b{spoken(_stem(field.name))}", text, re.IGNORECASE)]
+    created = [field for field in fields if _canonical(field) == "date_created"]
+    return (named or created or list(fields))[0]
+
+
+def _stem(name: str) -> str:
+    """Return `review` for `review_date`: what the question says is `reviewed`."""
+    return re.sub(r"_(?:date|time|at|on)$", "", name)
+
+
+def _values(question: Question) -> Iterator[Finding]:
+    words = Words(question.text)
+    for field in question.fields:
+        if field.type not in {FieldType.STRING, FieldType.STRING_LIST}:
+            continue
+        mentions = words.mentions(field.allowed_values or _known(question, field))
+        if not field.allowed_values and not _may_stand_alone(question, field):
+            mentions = [mention for mention in mentions if _is_named(question.text, field, mention)]
+        if mentions:
+            yield Finding(field.name, _one_of(field.name, mentions), mentions[0].at)
+
+
+def _known(question: Question, field: FieldDescription) -> tuple[str, ...]:
+    return question.vocabulary.values.get(_canonical(field), ())
+
+
+def _may_stand_alone(question: Question, field: FieldDescription) -> bool:
+    """Tell whether a known value counts wherever it is said: in single texts that the collection described itself."""
+    return question.is_described and field.type is FieldType.STRING and _canonical(field) not in _HEADINGS
+
+
+def _is_named(text: str, field: FieldDescription, mention: Mention) -> bool:
+    """Tell whether the field is named beside the value, as in `project apollo`, `apollo project`, `project: apollo`."""
+    name = spoken(field.name)
+    before = rf"\b{name}s?\s*(?:is|=|:|of|named|called)?\s*[\"']?$"
+    return bool(
+        re.search(before, text[: mention.at], re.IGNORECASE)
+        or re.match(rf"[\"']?\s+{name}s?\b", text[mention.to :], re.IGNORECASE)
+    )
+
+
+def _one_of(field: str, mentions: Sequence[Mention]) -> Filter:
+    negated = [mention for mention in mentions if mention.negated]
+    counted = [mention for mention in mentions if not mention.negated] or negated
+    values = tuple(dict.fromkeys(mention.value for mention in counted))
+    is_negated = counted == negated
+    if len(values) == 1:
+        return Comparison(field, Comparator.NE if is_negated else Comparator.EQ, values[0])
+    return Membership(field, values, is_negated)
+
+
+def _authors(question: Question) -> Iterator[Finding]:
+    field = _field(question, "creators")
+    if field is None:
+        return
+    for match in _AUTHOR.finditer(question.text):
+        names = named_person(match["name"], field.allowed_values or _known(question, field))
+        if names:
+            where = (
+                Comparison(field.name, Comparator.EQ, names[0]) if len(names) == 1 else Membership(field.name, names)
+            )
+            yield Finding(field.name, where, match.start(), match.span())
+
+
+def _tags(question: Question) -> Iterator[Finding]:
+    field = _field(question, "tags")
+    if field is None:
+        return
+    known = {tag.casefold(): tag for tag in field.allowed_values or _known(question, field)}
+    for match in _TAG.finditer(question.text):
+        tag = known.get(match["tag"].casefold())
+        if tag is not None:
+            yield Finding(field.name, Containment(field.name, tag), match.start(), match.span())
+
+
+def _pages(question: Question) -> Iterator[Finding]:
+    field = _field(question, "page_numbers")
+    match = _PAGES.search(question.text) if field is not None else None
+    if field is None or match is None:
+        return
+    first, last = int(match["first"]), int(match["last"] or match["first"])
+    side = (match["side"] or "").strip().lower()
+    if side:
+        comparators = {
+            "after": Comparator.GT,
+            "since": Comparator.GTE,
+            "before": Comparator.LT,
+            "until": Comparator.LTE,
+        }
+        where: Filter = Comparison(field.name, comparators[side], first)
+    elif first == last:
+        where = Comparison(field.name, Comparator.EQ, first)
+    else:
+        low, high = sorted((first, last))
+        where = And((Comparison(field.name, Comparator.GTE, low), Comparison(field.name, Comparator.LTE, high)))
+    yield Finding(field.name, where, match.start(), match.span())
+
+
+_HEADINGS = ("chapter", "section", "section_title")
+
+
+def _sections(question: Question) -> Iterator[Finding]:
+    reference = find_section_reference(question.text)
+    if reference is None:
+        return
+    for name in _HEADINGS:
+        field = _field(question, name)
+        known = (field.allowed_values or _known(question, field)) if field is not None else ()
+        meant = tuple(heading for heading in known if reference.means((heading,)))
+        if field is not None and meant:
+            where = (
+                Comparison(field.name, Comparator.EQ, meant[0]) if len(meant) == 1 else Membership(field.name, meant)
+            )
+            yield Finding(field.name, where, 0)
+            return
+
+
+def _numbers(question: Question) -> Iterator[Finding]:
+    for field in question.fields:
+        if field.type not in _ORDERED:
+            continue
+        for comparator, said in _COMPARED.items():
+            pattern = rf"\b{spoken(field.name)}\s*(?:is\s+|of\s+)?(?:{said})\s*(?P<number>-?\d+(?:\.\d+)?)\b"
+            match = re.search(pattern, question.text, re.IGNORECASE)
+            if match is None or (field.type is FieldType.INTEGER and "." in match["number"]):
+                continue
+            if len(match["number"]) > _LONGEST_NUMBER:
+                continue  # no field holds such a number
+            number = float(match["number"]) if "." in match["number"] else int(match["number"])
+            yield Finding(field.name, Comparison(field.name, comparator, number), match.start(), match.span())
+            break
+
+
+def _truths(question: Question) -> Iterator[Finding]:
+    for field in question.fields:
+        match = (
+            re.search(rf"\b(?P<no>not\s+|un|non-?)?{spoken(_bare(field.name))}\b", question.text, re.IGNORECASE)
+            if field.type is FieldType.BOOLEAN
+            else None
+        )
+        if match is not None:
+            yield Finding(field.name, Comparison(field.name, Comparator.EQ, match["no"] is None), match.start())
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"^(?:is|has)_", "", name)
+
+
+_FINDERS: tuple[Callable[[Question], Iterator[Finding]], ...] = (
+    _authors,
+    _tags,
+    _pages,
+    _sections,
+    _numbers,
+    _truths,
+    _values,
+    _dates,
+)
+
+
+def _field(question: Question, canonical: str) -> FieldDescription | None:
+    return next((field for field in question.fields if _canonical(field) == canonical), None)
+
+
+def _canonical(field: FieldDescription) -> str:
+    return ALIASES.get(field.name, field.name)
+
+
+def _without(text: str, cuts: Sequence[tuple[int, int]]) -> str:
+    """Return what is left to search for; the whole text when no telling word is left."""
+    kept, at = "", 0
+    for start, end in sorted(cuts):
+        kept += text[at : max(at, start)]
+        at = max(at, end)
+    left = " ".join(_LEAD_IN.sub("", kept + text[at:]).split()).strip(" ,;:-")
+    words = {word.casefold() for word in re.findall(r"[^\W_]+", left)}
+    return left if words - STOP_WORDS else text

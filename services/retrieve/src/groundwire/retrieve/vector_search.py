@@ -1,0 +1,284 @@
+"""The chunks nearest to a query among those that may be returned, by the cheapest path that finds them all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundwire.catalog.search_view import SearchView
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import UnsupportedFilterError
+from groundwire.kernel.filters import Filter
+from groundwire.kernel.vector_store import FiltersByIndex, VectorStore
+from groundwire.retrieve.filters import FilterMatches, unit_rows
+from groundwire.retrieve.fusion import Floats, Numbers
+
+SCANNED = 10_000
+"""Matching chunks that are compared one by one when their vectors are at hand: about a millisecond."""
+SCANNED_AT_FIRST = 1500
+"""The same when their vectors have to be read first: about 8 ms."""
+OVERFETCHED = 3000
+"""Neighbours an engine is asked for at most so that enough of them match: about 20 ms."""
+OVERFETCHED_GLADLY = 200
+"""Neighbours that cost an engine hardly more than a few."""
+_SPARE_SHARE = 1.3
+"""Neighbours are asked for as if so much fewer of them matched: matching chunks are not spread evenly."""
+_SPARE = 20
+_MATRIX_NUMBERS = 20_000
+"""More stored vectors than this are read in parts and not remembered."""
+_DECIMALS = 7
+"""Equal rows may differ in the last bits of float32, depending on where they stand; they must tie."""
+
+
+class VectorPath(StrEnum):
+    """How a search by vector goes through the chunks."""
+
+    APPROXIMATE = "approximate"
+    EXACT = "exact"
+    ENGINE_FILTER = "engine_filter"
+    SCAN = "scan"
+    WITHIN = "within"
+    OVERFETCH = "overfetch"
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPlan:
+    """The path that was chosen.
+
+    `share` is the share of chunks that match as the planner saw it, None when it did not look; `detail` says
+    why, for people.
+    """
+
+    path: VectorPath
+    share: float | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Chunks with their similarities in [0, 1], nearest first. `is_all`: there are no more that may be returned."""
+
+    numbers: Numbers
+    similarities: Floats
+    is_all: bool = True
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, at: NDArray[np.bool_], limit: int, *, is_all: bool) -> "Neighbours":
+        """Return the first `limit` of those at these places."""
+        return Neighbours(self.numbers[at][:limit], self.similarities[at][:limit], is_all)
+
+
+def choose_path(share: float, chunk_count: int, depth: int, *, is_known: bool) -> VectorPlan:
+    """Return how to search under a filter that the engine is slow at or does not know.
+
+    Few matching chunks are compared one by one; many are found by looking at more neighbours than needed; what is
+    between is given to the engine as a list of numbers.
+
+    Args:
+        share: of the chunks that match, in [0, 1], measured or estimated.
+        chunk_count: of the collection.
+        depth: matching neighbours that are wanted.
+        is_known: which chunks match has been worked out, so their vectors are probably at hand.
+    """
+    matching, asked = round(share * chunk_count), neighbours_for(depth, share)
+    said = f"{'' if is_known else 'about '}{matching} of {chunk_count} chunks match"
+    if matching > SCANNED_AT_FIRST and asked <= OVERFETCHED_GLADLY:
+        return VectorPlan(VectorPath.OVERFETCH, share, f"{said}: asks for {asked} neighbours")
+    if matching <= (SCANNED if is_known else SCANNED_AT_FIRST):
+        return VectorPlan(VectorPath.SCAN, share, f"{said}: compares each of them")
+    if asked <= OVERFETCHED:
+        return VectorPlan(VectorPath.OVERFETCH, share, f"{said}: asks for {asked} neighbours")
+    return VectorPlan(VectorPath.WITHIN, share, f"{said}: names them to the engine")
+
+
+def neighbours_for(depth: int, share: float) -> int:
+    """Return how many neighbours to ask for so that `depth` of them probably match."""
+    return int(min(OVERFETCHED + 1.0, depth / max(share, 1e-9) * _SPARE_SHARE)) + _SPARE
+
+
+class VectorSearch:
+    """The search by vector of one call.
+
+    Args:
+        engine: of the vectors.
+        view: what is read of the catalog.
+        matches: the filter.
+        budget: of the search.
+        exact: compare with every vector.
+        exact_chunks: a collection of up to so many chunks is compared one by one, whatever the engine.
+    """
+
+    def __init__(
+        self,
+        engine: VectorStore,
+        view: SearchView,
+        matches: FilterMatches,
+        budget: Budget,
+        *,
+        exact: bool,
+        exact_chunks: int = SCANNED_AT_FIRST,
+    ) -> None:
+        self._engine = engine
+        self._view = view
+        self._matches = matches
+        self._budget = budget
+        self._exact = exact
+        self._exact_chunks = exact_chunks
+        self._name = view.collection.engine_name
+        self._unsupported = False
+        self.resolved_clause = ""
+
+    def nearest(self, vector: Vectors, limit: int) -> tuple[Neighbours, VectorPlan]:
+        """Return the `limit` nearest chunks that may be returned, or all, and how they were found.
+
+        Chunks that the engine still has and the catalog does not may be among them.
+
+        Raises:
+            StoreUnavailableError: the engine failed.
+        """
+        plan = self._plan(limit)
+        near = self._run(plan, vector, limit)
+        if near is None:
+            self._unsupported = True
+            plan = self._plan(limit)
+            near = self._run(plan, vector, limit) or self._scan(vector, limit)
+        return self._with_superseded(near, vector, limit), plan
+
+    def similarities(self, vector: Vectors, numbers: Numbers, *, asks_engine: bool) -> Neighbours:
+        """Return the similarities of those chunks whose vectors the catalog has, or the engine where it is asked."""
+        if len(numbers) == 0:
+            return nearest(numbers, np.zeros((0, len(vector)), dtype=np.float32), vector, 0)
+        stored, rows, missing = self._stored(numbers)
+        return self._compare(vector, stored, rows, missing if asks_engine else missing[:0], len(numbers))
+
+    def _plan(self, depth: int) -> VectorPlan:
+        if self._exact:
+            return VectorPlan(VectorPath.EXACT, detail="asked for")
+        total = self._view.chunk_count()
+        if total <= self._exact_chunks:
+            # Engines approximate differently, also in what they leave out. Here none of them needs to.
+            path = VectorPath.EXACT if self._matches.where is None else VectorPath.SCAN
+            return VectorPlan(path, detail=f"{total} chunks are compared one by one, on every engine")
+        if self._matches.where is None:
+            return VectorPlan(VectorPath.APPROXIMATE)
+        if isinstance(self._engine, FiltersByIndex) and not self._unsupported:
+            return VectorPlan(VectorPath.ENGINE_FILTER, detail="the engine has indexes for filters")
+        share = self._matches.share()
+        return choose_path(share, total, depth, is_known=self._matches.is_known)
+
+    def _run(self, plan: VectorPlan, vector: Vectors, limit: int) -> Neighbours | None:
+        """Take one path; None when the engine does not know the filter, or not what it is about yet."""
+        match plan.path:
+            case VectorPath.EXACT | VectorPath.SCAN:
+                return self._scan(vector, limit)
+            case VectorPath.WITHIN:
+                return self._ask(vector, limit, within=self._matches.numbers())
+            case VectorPath.OVERFETCH:
+                return self._overfetch(vector, limit, plan.share or 0.0)
+            case _:
+                return self._ask_filtering(vector, limit)
+
+    def _ask(
+        self, vector: Vectors, limit: int, *, where: Filter | None = None, within: Numbers | None = None
+    ) -> Neighbours:
+        points = self._engine.search(
+            self._name, vector, limit, self._budget, where=where, within=None if within is None else within.tolist()
+        )
+        numbers = np.array([point.number for point in points], dtype=np.int64)
+        similarities = np.array([point.similarity for point in points], dtype=np.float64)
+        return Neighbours(numbers, similarities, len(points) < limit)
+
+    def _ask_filtering(self, vector: Vectors, limit: int) -> Neighbours | None:
+        where = self._matches.where
+        try:
+            near = self._ask(vector, limit, where=where)
+        except UnsupportedFilterError as error:
+            if where is None:
+                raise
+            self.resolved_clause = error.metadata.get("clause", "")
+            return None
+        if where is not None and not self._view.engine_keeps_up():
+            return None  # filter keys are being changed; the catalog has all of them or none
+        return near
+
+    def _overfetch(self, vector: Vectors, limit: int, share: float) -> Neighbours:
+        near = self._ask(vector, neighbours_for(limit, share))
+        passing = self._matches.first_passing(near.numbers, limit)
+        count = int(passing.sum())
+        if count < limit and not near.is_all:
+            return self._scan(vector, limit)
+        return near.take(passing, limit, is_all=near.is_all and count <= limit)
+
+    def _scan(self, vector: Vectors, limit: int) -> Neighbours:
+        """Compare with every chunk that may be returned."""
+        numbers = self._matches.numbers()
+        is_all = len(numbers) <= limit
+        if len(numbers) <= _MATRIX_NUMBERS:
+            stored, rows = self._matches.vectors()
+            near = self._compare(vector, stored, rows, _missing(numbers, stored), limit)
+            return Neighbours(near.numbers, near.similarities, is_all)
+        near = nearest(numbers[:0], np.zeros((0, len(vector)), dtype=np.float32), vector, 0)
+        for start in range(0, len(numbers), _MATRIX_NUMBERS):
+            part = self._stored(numbers[start : start + _MATRIX_NUMBERS])
+            near = merge(near, self._compare(vector, *part, limit), limit)
+        return Neighbours(near.numbers, near.similarities, is_all)
+
+    def _with_superseded(self, near: Neighbours, vector: Vectors, limit: int) -> Neighbours:
+        """Add what the view still sees and is not live any more; the engine has forgotten it."""
+        numbers = self._view.superseded(self._matches.where)
+        if len(numbers) == 0:
+            return near
+        left = numbers[~np.isin(numbers, near.numbers)]
+        further = self._compare(vector, *self._stored(left), limit)
+        merged = merge(near, further, limit)
+        is_all = near.is_all and len(further) + len(near) <= limit
+        return Neighbours(merged.numbers, merged.similarities, is_all)
+
+    def _stored(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors, Numbers]:
+        """Return the stored vectors of chunks at length 1, and the numbers of those that have none."""
+        stored, rows = self._view.vectors(numbers)
+        return stored, unit_rows(rows), _missing(np.asarray(numbers, dtype=np.int64), stored)
+
+    def _compare(self, vector: Vectors, stored: Numbers, rows: Vectors, missing: Numbers, limit: int) -> Neighbours:
+        """Compare with stored vectors, and let the engine compare with those that are not stored."""
+        near = nearest(stored, rows, vector, limit)
+        return near if len(missing) == 0 else merge(near, self._ask(vector, limit, within=missing), limit)
+
+
+def nearest(numbers: Numbers, units: Vectors, vector: Vectors, limit: int) -> Neighbours:
+    """Return the `limit` most similar rows, nearest first, equal similarities by number.
+
+    Args:
+        numbers: shape (n,).
+        units: float32, shape (n, dimensions), rows of length 1.
+        vector: float32, shape (dimensions,), of any length.
+        limit: of the result.
+    """
+    if len(numbers) == 0 or limit <= 0:
+        return Neighbours(np.zeros(0, dtype=np.int64), np.zeros(0))
+    length = float(np.linalg.norm(vector)) or 1.0
+    products = (units @ vector).astype(np.float64) / length
+    cosines = np.asarray(np.round(np.clip(products, 0.0, 1.0), _DECIMALS), dtype=np.float64)
+    rows = np.arange(len(numbers))
+    if limit < len(numbers):
+        # All that tie with the last one stay, so that the order of numbers decides among them.
+        rows = rows[cosines >= np.partition(cosines, -limit)[-limit]]
+    order = rows[np.lexsort((numbers[rows], -cosines[rows]))][:limit]
+    return Neighbours(numbers[order], cosines[order])
+
+
+def merge(first: Neighbours, second: Neighbours, limit: int) -> Neighbours:
+    """Return the nearest of two disjoint lists, nearest first, equal similarities by number."""
+    numbers = np.concatenate([first.numbers, second.numbers])
+    similarities = np.concatenate([first.similarities, second.similarities])
+    order = np.lexsort((numbers, -similarities))[:limit]
+    return Neighbours(numbers[order], similarities[order])
+
+
+def _missing(numbers: Numbers, stored: Numbers) -> Numbers:
+    return numbers if len(stored) == 0 else np.setdiff1d(numbers, stored)

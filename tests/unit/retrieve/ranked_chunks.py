@@ -1,0 +1,46 @@
+"""What ranking knows of chunks, with defaults."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from groundwire.catalog.chunk_facts import ChunkFacts
+from groundwire.retrieve.fusion import Scores
+
+
+def chunk_facts(
+    number: int,
+    content: str = "",
+    *,
+    document: int = 1,
+    start: int | None = None,
+    length: int | None = None,
+    generation: int | None = None,
+    chapter: str | None = None,
+    document_chunk_count: int = 9,
+) -> ChunkFacts:
+    """Make the facts of a chunk that stands at `start`, by default far from all others."""
+    content = content or f"text {number}"
+    start = 10_000 * number if start is None else start
+    chapter = f"Chapter {number}" if chapter is None else chapter
+    return ChunkFacts(
+        number=number,
+        document_key=document,
+        generation_key=document if generation is None else generation,
+        sequence_num=number,
+        start=start,
+        end=start + (len(content) if length is None else length),
+        chapter=chapter,
+        section=None,
+        section_title=chapter,
+        hierarchy_path=(chapter,),
+        content=content,
+        source_uri=f"{document}.md",
+        document_chunk_count=document_chunk_count,
+    )
+
+
+def scores_of(relevances: Mapping[int, float]) -> Scores:
+    """Make scores of chunks by number, given best first."""
+    values = np.array([*relevances.values()], dtype=np.float64)
+    return Scores(np.array([*relevances], dtype=np.int64), values, values, np.zeros(len(values)), values)
