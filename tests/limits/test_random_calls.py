@@ -110,7 +110,8 @@ async def call(address: str, channel: Any, builder: Builder, known: Known, figur
             # The asynchronous client loses the status of a call that ends while it sends.
             with grpc.insecure_channel(address) as blocking:
                 begin = getattr(blocking, shape)(path)
-                responses = await asyncio.to_thread(lambda: list(begin(iter(sent), timeout=DEADLINE_S)))
+                answered = await asyncio.to_thread(begin, iter(sent), timeout=DEADLINE_S)
+                responses = await asyncio.to_thread(list, answered) if method.server_streaming else [answered]
         else:
             running = getattr(channel, shape)(path)(sent[0], timeout=DEADLINE_S)
             responses = [response async for response in running] if method.server_streaming else [await running]
