@@ -8,6 +8,11 @@ STAMP  := $(VENV)/.installed
 TESTS := not slow and not faults and not clients
 # As many tests at once as there are processors. A file stays with one worker: its tests share what it has started.
 SPREAD := -n logical --dist loadfile
+# They load and convert models with torch.
+MODELS := \
+	tests/unit/embedders/test_conversion.py tests/unit/embedders/test_engines_agree.py \
+	tests/unit/embedders/test_other_models.py tests/unit/embedders/test_probe.py \
+	tests/unit/retrieve/test_cross_encoder_reranker.py
 
 DOCS ?= docs
 Q    ?= What does a citation point at?
@@ -45,8 +50,9 @@ serve: $(STAMP) ## Run all services in one process on 127.0.0.1:50051, data in g
 test: $(STAMP) ## Run the tests
 	$(BIN)/pytest $(SPREAD) -m "$(TESTS)"
 
-test-fast: $(STAMP) ## Run the tests that take a minute: all of the small ones, a few of the whole
-	$(BIN)/pytest $(SPREAD) -m "$(TESTS)" tests/architecture tests/unit tests/wire tests/e2e/test_server_info.py
+test-fast: $(STAMP) ## Run the tests that take a minute: the small ones, and a few of the whole
+	$(BIN)/pytest $(SPREAD) -m "$(TESTS) and not alone" $(MODELS:%=--ignore %) \
+		tests/architecture tests/unit tests/wire tests/e2e/test_command_line_docs.py tests/e2e/test_formats.py
 
 test-slow: $(STAMP) ## Run the tests that take minutes
 	$(BIN)/pytest -m "slow and not limits" --timeout 1800

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from groundwire.ingest import housekeeping as housekeeping_module
 from groundwire.ingest.housekeeping import Housekeeping, Job, Subject
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import SystemClock
@@ -60,7 +61,8 @@ def test_a_subject_that_fails_holds_up_neither_others_nor_the_jobs_behind_it() -
     assert figures["first"].last_success is not None
 
 
-def test_pauses_double_and_end_with_a_success() -> None:
+def test_pauses_double_and_end_with_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping_module, "_FIRST_PAUSE_S", 0.2)
     work, times = Work(A), list[float]()
 
     def run(subject: Subject, budget: Budget) -> int:
@@ -69,8 +71,8 @@ def test_pauses_double_and_end_with_a_success() -> None:
 
     with running([Job("first", run, lambda: [A])]) as housekeeping:
         assert eventually(lambda: len(times) == 3)
-        assert times[1] - times[0] >= 1.0
-        assert times[2] - times[1] >= 2.0
+        assert times[1] - times[0] >= 0.2
+        assert times[2] - times[1] >= 0.4
         assert [each.count for each in housekeeping.failures("me")] == [3]
         work.broken.clear()
         assert eventually(lambda: housekeeping.failures("me") == [])
