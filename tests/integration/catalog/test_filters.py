@@ -242,5 +242,5 @@ def test_fields_of_single_chunks_are_fields_too(catalog: Catalog, docs: Collecti
     found = matching(catalog, TENANT, "docs", Comparison("reviewed", Comparator.EQ, value=True))
     assert found == [pending.numbers[1]]
     assert matching(catalog, TENANT, "docs", Containment("tags", "mine")) == found
-    stored = catalog.chunks.get(TENANT, pending.numbers[1])
+    (stored,) = catalog.chunks.find(TENANT, [pending.numbers[1]])
     assert (stored.tags, stored.metadata) == (("mine",), {"reviewed": True})

@@ -42,8 +42,8 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     ("statement", "given"),
     [
         (chunks._BY_NUMBERS, IN_COLLECTION | {"wanted": json.dumps([1, 2, 3])}),
-        (chunks._BY_NUMBER, {"tenant": TENANT, "wanted": 3}),
-        (chunks._BY_ID, {"tenant": TENANT, "wanted": "doc-1#chunk_000"}),
+        (chunks._BY_ANY_NUMBERS, {"tenant": TENANT, "wanted": json.dumps([1, 2, 3])}),
+        (chunks._BY_IDS, {"tenant": TENANT, "wanted": json.dumps(["doc-1#chunk_000", "none"])}),
         (chunks._OF_DOCUMENT, {"document": 3, "after": 0, "limit": 10}),
         (document_rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"wanted": "doc-1"}),
         (documents._BY_ID_ALONE, {"tenant": TENANT, "wanted": "doc-1"}),

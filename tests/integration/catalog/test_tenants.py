@@ -54,8 +54,6 @@ REFUSED: dict[str, Callable[[Belongings, str], object]] = {
     "locate a document": lambda my, who: my.catalog.documents.locate(who, my.document.document_id),
     "delete a document": lambda my, who: my.catalog.documents.delete(who, "docs", my.document.document_id),
     "name a document": lambda my, who: my.catalog.documents.add_alias(who, "docs", my.document.document_id, "b"),
-    "get a chunk by number": lambda my, who: my.catalog.chunks.get(who, my.number),
-    "get a chunk by id": lambda my, who: my.catalog.chunks.get(who, my.chunk_id),
     "list chunks": lambda my, who: my.catalog.chunks.page(who, "docs", my.document.document_id, -1, 10),
     "read a slice": lambda my, who: my.catalog.texts.slice(who, "docs", my.document.document_id, 1, [(0, 1)]),
     "read a text": lambda my, who: my.catalog.texts.parts(who, "docs", my.document.document_id, None, 10),
@@ -70,6 +68,7 @@ REFUSED: dict[str, Callable[[Belongings, str], object]] = {
 EMPTY: dict[str, Callable[[Belongings, str], object]] = {
     "find by source": lambda my, who: my.catalog.documents.find_by_source(who, "docs", "a.md"),
     "find by hash": lambda my, who: my.catalog.documents.find_by_hash(who, "docs", my.document.source_hash),
+    "find chunks": lambda my, who: my.catalog.chunks.find(who, [my.number, my.chunk_id]),
     "live chunks": lambda my, who: my.catalog.chunks.live(who, "docs", [my.number]),
     "audit": lambda my, who: [row for row in my.catalog.audit.rows(who, 0, 10) if row.tenant != who],
     "ledger": lambda my, who: my.catalog.ledger.find(who, "r-1", "Ingest", "d"),
@@ -133,7 +132,9 @@ def test_two_tenants_may_use_the_same_ids(catalog: Catalog, docs: Collection) ->
         catalog.put(collection, make_draft(text, document_id="doc-1"))
         catalog.ledger.record(collection.tenant, receipt(response=text.encode()))
     for tenant, text in ((TENANT, "mine"), (STRANGER, "theirs")):
-        assert catalog.chunks.get(tenant, "doc-1#chunk_000").chunk.content == text
+        (found,) = catalog.chunks.find(tenant, ["doc-1#chunk_000"])
+        assert found.chunk.content == text
+        assert catalog.chunks.find(tenant, [found.chunk_number]) == [found]
         assert catalog.ledger.find(tenant, "r-1", "Ingest", "d") == text.encode()
 
 

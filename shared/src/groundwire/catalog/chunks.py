@@ -18,27 +18,26 @@ from groundwire.catalog.metadata_fields import metadata_fields
 from groundwire.catalog.tables import chunks, collections, documents
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
+from groundwire.kernel.errors import DocumentNotFoundError
 from groundwire.kernel.filter_fields import FieldKind
 from groundwire.kernel.filters import And, Filter
 from groundwire.kernel.hit import StoredChunk
 
-_TOO_LARGE = 2**53
 # A page is cut to size as a message; this keeps the contents of a thousand of the longest chunks out of memory.
 _PAGE_CHARS = 4 << 20
 _SLICE = 100
 _OF_TENANT = SELECT_LIVE_CHUNKS.where(collections.c.tenant == bindparam("tenant"))
-_BY_NUMBER = _OF_TENANT.where(chunks.c.chunk_number == bindparam("wanted"))
 _BY_NUMBERS = _OF_TENANT.where(
     collections.c.name == bindparam("collection"),
     chunks.c.chunk_number.in_(select(func.json_each(bindparam("wanted")).table_valued("value").c.value)),
 )
+_BY_ANY_NUMBERS = _OF_TENANT.where(
+    chunks.c.chunk_number.in_(select(func.json_each(bindparam("wanted")).table_valued("value").c.value)),
+)
 _BY_IDS = _OF_TENANT.where(
-    collections.c.name == bindparam("collection"),
     chunks.c.tenant == bindparam("tenant"),
     chunks.c.chunk_id.in_(select(func.json_each(bindparam("wanted")).table_valued("value").c.value)),
 )
-_BY_ID = SELECT_LIVE_CHUNKS.where(chunks.c.tenant == bindparam("tenant"), chunks.c.chunk_id == bindparam("wanted"))
 _OF_DOCUMENT = (
     SELECT_LIVE_CHUNKS.where(chunks.c.document_key == bindparam("document"), chunks.c.sequence_num > bindparam("after"))
     .order_by(chunks.c.sequence_num)
@@ -66,32 +65,19 @@ class Chunks:
         self._database = database
         self._fields: dict[int, tuple[int, dict[str, FieldKind]]] = {}
 
-    def get(self, tenant: str, chunk_id_or_number: str | int) -> StoredChunk:
-        """Return a chunk by its id or its number.
-
-        Raises:
-            ChunkNotFoundError: no live generation of the tenant has it.
-        """
-        is_number = isinstance(chunk_id_or_number, int)
-        statement = _BY_NUMBER if is_number else _BY_ID
-        if is_number and not 0 < int(chunk_id_or_number) < _TOO_LARGE:
-            raise ChunkNotFoundError(str(chunk_id_or_number))
-        with self._database.read() as connection:
-            row = connection.execute(statement, {"tenant": tenant, "wanted": chunk_id_or_number}).first()
-        if row is None:
-            raise ChunkNotFoundError(str(chunk_id_or_number))
-        return to_stored_chunk(row, {})
-
-    def find(self, tenant: str, collection: str, references: Sequence[str | int]) -> list[StoredChunk]:
-        """Return those of the chunks with these ids or numbers that are live in the collection, in no order."""
+    def find(self, tenant: str, references: Sequence[str | int]) -> list[StoredChunk]:
+        """Return those of the chunks with these ids or numbers that are live, in whatever collection, in no order."""
         ids = [reference for reference in references if isinstance(reference, str)]
         numbers = [reference for reference in references if isinstance(reference, int)]
-        given = {"tenant": tenant, "collection": collection, "wanted": json.dumps(ids)}
         with self._database.read() as connection:
-            numbered = live_chunks(connection, tenant, collection, numbers) if numbers else {}
-            rows = connection.execute(_BY_IDS, given).all() if ids else []
+            rows = [
+                row
+                for statement, wanted in ((_BY_IDS, ids), (_BY_ANY_NUMBERS, numbers))
+                if wanted
+                for row in connection.execute(statement, {"tenant": tenant, "wanted": json.dumps(wanted)})
+            ]
         seen: dict[int, Document] = {}
-        return [*numbered.values(), *(to_stored_chunk(row, seen) for row in rows)]
+        return [to_stored_chunk(row, seen) for row in rows]
 
     def page(
         self, tenant: str, collection: str, document_id: str, after_sequence: int, limit: int

@@ -99,10 +99,10 @@ class SourceTexts(Protocol):
         """Return a document with its texts, None when the tenant has no such live document in the collection."""
         ...
 
-    async def chunk_place(self, tenant: str, chunk_id: str, chunk_number: int) -> "ChunkPlace | None":
-        """Return where a live chunk stands; None when there is none, or id and number name different ones.
+    async def chunk_places(self, tenant: str, named: Sequence[tuple[str, int]]) -> "list[ChunkPlace | None]":
+        """Return where each live chunk stands, named by id and number; one batch.
 
-        An empty id or a number of 0 is not compared.
+        None when there is none, or id and number name different ones. An empty id or a number of 0 is not compared.
         """
         ...
 

@@ -250,7 +250,7 @@ class Library:
         digest = self.collections.get(tenant, collection).identity.digest
         for at in range(0, len(references), _CHUNKS_PER_SLICE):
             part = references[at : at + _CHUNKS_PER_SLICE]
-            chunks = self.chunks.find(tenant, collection, part)
+            chunks = [each for each in self.chunks.find(tenant, part) if each.document.collection == collection]
             found: dict[str | int, StoredChunk] = {stored.chunk_id: stored for stored in chunks}
             found.update((stored.chunk_number, stored) for stored in chunks)
             hashes = [stored.chunk.embedding_hash for stored in chunks]

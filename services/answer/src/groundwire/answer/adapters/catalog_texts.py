@@ -15,7 +15,7 @@ from groundwire.catalog.sources import Sources
 from groundwire.catalog.texts import Texts
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import Document
-from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError, NotFoundError
+from groundwire.kernel.errors import DocumentNotFoundError, NotFoundError
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.pages import pages_between
 from groundwire.kernel.spans import Span
@@ -27,6 +27,7 @@ ResultT = TypeVar("ResultT")
 
 _PART_CHARS = 1_000_000
 _COLLECTIONS_PAGE = 200
+_CHUNKS_PER_READ = 50
 
 
 class CatalogTexts:
@@ -48,9 +49,9 @@ class CatalogTexts:
         """Return a document with its texts; see `groundwire.answer.ports.SourceTexts`."""
         return await self._run(self._document, tenant, wanted)
 
-    async def chunk_place(self, tenant: str, chunk_id: str, chunk_number: int) -> ChunkPlace | None:
-        """Return where a live chunk stands; see `groundwire.answer.ports.SourceTexts`."""
-        return await self._run(self._chunk_place, tenant, chunk_id, chunk_number)
+    async def chunk_places(self, tenant: str, named: Sequence[tuple[str, int]]) -> list[ChunkPlace | None]:
+        """Return where live chunks stand; see `groundwire.answer.ports.SourceTexts`."""
+        return await self._run(self._chunk_places, tenant, named)
 
     async def profile_of(self, tenant: str, collection: str) -> ProfileName:
         """Return the profile of a collection; see `groundwire.answer.ports.CollectionDirectory`."""
@@ -133,14 +134,16 @@ class CatalogTexts:
         except DocumentNotFoundError:
             return None
 
-    def _chunk_place(self, tenant: str, chunk_id: str, chunk_number: int) -> ChunkPlace | None:
-        try:
-            chunk = self._chunks.get(tenant, chunk_id or chunk_number)
-        except ChunkNotFoundError:
-            return None
-        if chunk_number not in {0, chunk.chunk_number}:
-            return None
-        return ChunkPlace(chunk.document.document_id, chunk.generation, chunk.chunk.span)
+    def _chunk_places(self, tenant: str, named: Sequence[tuple[str, int]]) -> list[ChunkPlace | None]:
+        wanted = list(dict.fromkeys(chunk_id or number for chunk_id, number in named if chunk_id or number))
+        places: dict[str | int, tuple[int, ChunkPlace]] = {}
+        for at in range(0, len(wanted), _CHUNKS_PER_READ):
+            for chunk in self._chunks.find(tenant, wanted[at : at + _CHUNKS_PER_READ]):
+                place = ChunkPlace(chunk.document.document_id, chunk.generation, chunk.chunk.span)
+                places[chunk.chunk_id] = places[chunk.chunk_number] = chunk.chunk_number, place
+        nothing = 0, None
+        found = [places.get(chunk_id or number, nothing) for chunk_id, number in named]
+        return [place if number in {0, its} else None for (its, place), (_, number) in zip(found, named, strict=True)]
 
 
 def _is_within(source: Source, chunk: StoredChunk) -> bool:
