@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.catalog.database import Database
-from groundwire.catalog.full_text import number_of
+from groundwire.catalog.lexical_search import live_numbers
 from groundwire.client import GroundwireClient
 from groundwire.kernel.budget import Budget
 from groundwire.vectorstores.factory import open_vector_store
@@ -84,7 +84,8 @@ def _assert_stores_agree(data: Path, chunks: int) -> None:
     try:
         with catalog.read() as connection:
             numbers = set(connection.exec_driver_sql("SELECT chunk_number FROM chunks").scalars())
-            full_text = set(map(number_of, connection.exec_driver_sql("SELECT rowid FROM chunks_fts").scalars()))
+            key = connection.exec_driver_sql("SELECT collection_key FROM collections").scalar_one()
+            full_text = set(live_numbers(connection, key).tolist())
             pending = connection.exec_driver_sql("SELECT count(*) FROM generations WHERE state = 'PENDING'").scalar()
         (engine_name,) = vectors.collections(Budget())
         assert len(numbers) == chunks

@@ -17,6 +17,7 @@ from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipt
 from groundwire.catalog.integrity import Integrity
 from groundwire.catalog.ledger import Ledger
+from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.outbox import Outbox
 from groundwire.catalog.recovery import Recovery
 from groundwire.catalog.search_view import SearchViews
@@ -89,6 +90,7 @@ class Catalog:
         self.audit = Audit(self.database)
         self.sessions = Sessions(self.database, self.clock)
         self.integrity = Integrity(self.database)
+        self.lexical_check = LexicalCheck(self.database)
 
     def put(self, collection: Collection, draft: GenerationDraft) -> tuple[Document, PendingGeneration]:
         """Write and publish a generation with random vectors."""

@@ -79,11 +79,12 @@ def test_no_user_text_is_an_operator_or_an_error(catalog: Catalog, docs: Collect
     _, pending = catalog.put(docs, make_draft("tide", "moon", "x of c1", "ops 306"))
     other = catalog.collections.create(make_collection("other"))
     catalog.put(other, make_draft("tide moon x c1 c2"))
-    words = IndexWords().of(text)
+    cut = IndexWords()
+    words = cut.of(text)
     expected = {
         number
         for number, content in zip(pending.numbers, ("tide", "moon", "x of c1", "ops 306"), strict=True)
-        if words and f" {' '.join(words)} " in f" {content} "
+        if words and f" {' '.join(words)} " in f" {' '.join(cut.of(content))} "
     }
     assert set(_found(catalog, text)) == expected
     assert set(_found(catalog, phrases=(text,))) == expected
@@ -99,7 +100,7 @@ def test_any_unicode_is_searched_as_words(catalog: Catalog, docs: Collection, te
 
 def test_terms_are_cut_as_the_index_cuts_them() -> None:
     words = IndexWords()
-    assert words.of("It's C++ élan, OPS-306! It's") == ["it", "s", "c", "elan", "ops", "306", "it", "s"]
+    assert words.of("It's C++ élan, OPS-306! It's") == ["it", "s", "c", "elan", "op", "306", "it", "s"]
     assert words.of("") == []
     assert words.of("?!") == []
 

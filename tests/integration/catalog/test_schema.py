@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pysqlite3
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import StaticPool
 
 import groundwire.catalog.tables  # noqa: F401 - importing adds the tables
 from groundwire.catalog.columns import metadata
+from groundwire.catalog.index_words import IndexWords
 from groundwire.catalog.migrations import versions
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
-from tests.integration.catalog.drafts import Catalog, make_draft
+from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 
 @pytest.fixture
@@ -25,10 +27,14 @@ def file(catalog: Catalog, docs: Collection) -> Iterator[pysqlite3.Connection]:
     connection.close()
 
 
+def _count(connection: Connection, table: str) -> int:
+    return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())  # noqa: S608 - our names
+
+
 def _statements(connection: pysqlite3.Connection) -> dict[str, str]:
     rows = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type IN ('table', 'index')"
-        " AND name NOT LIKE 'chunks_fts%' AND name NOT LIKE 'alembic%' AND name NOT LIKE 'sqlite%'"
+        " AND name NOT LIKE 'alembic%' AND name NOT LIKE 'sqlite%'"
     )
     return {name: re.sub(r"\s+", " ", sql) for name, sql in rows}
 
@@ -120,24 +126,32 @@ def test_deleting_a_document_row_by_hand_leaves_no_orphan(catalog: Catalog, docs
     file.execute("PRAGMA foreign_keys = ON")
     file.execute("DELETE FROM documents WHERE source_path = 'a.md'")
     file.close()
+    with catalog.database.read() as connection:
+        left = {table: _count(connection, table) for table in ("generations", "chunks", "text_segments")}
+    assert left == {"generations": 1, "chunks": 1, "text_segments": 1}
+    catalog.lexical_check.rebuild(TENANT, "docs", Budget())
     assert len(catalog.numbers_for(docs, "tide")) == 1
     assert catalog.integrity.problems() == []
 
 
 @pytest.mark.requirement("T13")
-def test_deleting_a_chunk_row_by_hand_leaves_no_full_text_orphan(catalog: Catalog, docs: Collection) -> None:
-    catalog.put(docs, make_draft("tide", "moon"))
+def test_full_text_rows_of_chunks_deleted_by_hand_are_found_and_removed(catalog: Catalog, docs: Collection) -> None:
+    _, pending = catalog.put(docs, make_draft("tide", "moon"))
     catalog.database.write(lambda connection: connection.exec_driver_sql("DELETE FROM chunks WHERE sequence_num = 1"))
+    messages = [problem.message for problem in catalog.integrity.problems() if "full-text" in problem.message]
+    assert "1 full-text rows without a searchable chunk" in messages
+    catalog.lexical_check.rebuild(TENANT, "docs", Budget())
     assert catalog.numbers_for(docs, "moon") == []
+    assert catalog.numbers_for(docs, "tide") == [pending.numbers[0]]
     assert [problem for problem in catalog.integrity.problems() if "full-text" in problem.message] == []
 
 
 @pytest.mark.requirement("S1-87")
-def test_the_full_text_table_shows_the_live_chunks(file: pysqlite3.Connection) -> None:
-    rows = file.execute("SELECT chunk_id, content, section_heading FROM chunks_fts ORDER BY rowid").fetchall()
-    assert [(content, heading) for _, content, heading in rows] == [("tide", "Heading 0"), ("moon", "Heading 1")]
-    (statement,) = file.execute("SELECT sql FROM sqlite_master WHERE name = 'chunks_fts'").fetchone()
-    assert "chunk_id UNINDEXED" in statement
+def test_the_full_text_tables_hold_the_words_of_contents_and_headings(file: pysqlite3.Connection) -> None:
+    words = file.execute("SELECT word, length(positions) / 2 FROM lexical_postings ORDER BY word").fetchall()
+    assert words == [("0", 1), ("1", 1), ("head", 2), ("moon", 1), ("tide", 1)]
+    (chunk_id,) = file.execute("SELECT chunk_id FROM chunks LIMIT 1").fetchone()
+    assert not {word for word, _ in words} & set(IndexWords().of(chunk_id)) - {"0", "1"}
 
 
 @pytest.mark.requirement("S1-80")
@@ -154,7 +168,11 @@ def test_a_chunk_row_holds_no_vector(file: pysqlite3.Connection) -> None:
         ("UPDATE documents SET live_generation = 0", "not visible"),
         ("DELETE FROM chunks WHERE sequence_num = 0", "sequence numbers"),
         ("UPDATE chunks SET content = 'other'", "full-text index differs"),
-        ("DELETE FROM chunks_fts_docsize", "without a full-text row"),
+        ("UPDATE chunks SET section_heading = 'other'", "full-text index differs"),
+        ("DELETE FROM lexical_postings WHERE word = 'tide'", "full-text index differs"),
+        ("UPDATE lexical_segments SET word_count = 1", "full-text index differs"),
+        ("DELETE FROM lexical_segments", "without a full-text row"),
+        ("UPDATE lexical_segments SET members = CAST(members || members AS BLOB)", "twice"),
     ],
 )
 def test_every_kind_of_damage_is_found(catalog: Catalog, docs: Collection, damage: str, said: str) -> None:

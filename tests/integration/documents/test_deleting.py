@@ -40,7 +40,7 @@ def _stores(receipt: deletion_pb2.DeletionReceipt) -> dict[str, tuple[int, int, 
 
 def _index_rows(store: Store) -> int:
     with store.harness.catalog.read() as connection:
-        return int(connection.exec_driver_sql("SELECT count(*) FROM chunks_fts_docsize").scalar_one())
+        return int(connection.exec_driver_sql("SELECT coalesce(sum(chunk_count), 0) FROM lexical_segments").scalar_one())
 
 
 def _rows(store: Store, table: str) -> int:
@@ -352,8 +352,8 @@ def test_a_deleted_collection_takes_everything_with_it(engine_store: Store) -> N
     assert (receipt.state, receipt.document_count) == (COMPLETE, 2)
     assert receipt.chunk_count == first.chunk_count + second.chunk_count
     assert {each.leftover_count for each in receipt.stores} == {0}
-    for table in ("documents", "chunks", "generations", "text_segments", "embeddings", "chunks_fts_docsize", "outbox"):
-        assert _rows(engine_store, table) == 0, table
+    tables = "documents chunks generations text_segments embeddings lexical_segments lexical_postings outbox".split()
+    assert {table: _rows(engine_store, table) for table in tables} == dict.fromkeys(tables, 0)
     assert engine_store.vectors.collections(Budget()) == []
     assert engine_store.harness.collection_calls.delete(request).receipt == receipt
 

@@ -238,12 +238,27 @@ def test_an_engine_collection_of_another_dimension_is_replaced(library: Library)
 @pytest.mark.parametrize(
     "damage",
     [
-        "DELETE FROM chunks_fts_docsize WHERE id = (SELECT min(id) FROM chunks_fts_docsize)",
-        "INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading) VALUES (99, 'x', 'moon', '')",
-        "INSERT INTO chunks_fts (chunks_fts) VALUES ('delete-all')",
-        "DELETE FROM chunks_fts_data WHERE id > 10",
+        "DELETE FROM lexical_segments WHERE segment_key = (SELECT min(segment_key) FROM lexical_segments)",
+        "UPDATE lexical_segments SET members = CAST(members || x'ffff0100' AS BLOB), chunk_count = chunk_count + 1",
+        "UPDATE lexical_segments SET members = x'0102'",
+        "UPDATE lexical_segments SET word_count = word_count + 1",
+        "DELETE FROM lexical_segments",
+        "DELETE FROM lexical_postings WHERE word > 'm'",
+        "INSERT INTO lexical_postings SELECT segment_key, 'x' || word, postings, positions FROM lexical_postings",
+        "UPDATE lexical_postings SET postings = substr(postings, 2)",
+        "UPDATE lexical_postings SET positions = zeroblob(length(positions)) WHERE length(positions) > 2",
     ],
-    ids=["row missing", "row too many", "empty", "words missing"],
+    ids=[
+        "segment missing",
+        "chunk too many",
+        "chunks unreadable",
+        "other length",
+        "empty",
+        "words missing",
+        "words too many",
+        "words unreadable",
+        "other positions",
+    ],
 )
 def test_the_full_text_index_is_built_anew(library: Library, damage: str) -> None:
     library.sql(damage)

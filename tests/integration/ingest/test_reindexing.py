@@ -13,7 +13,7 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog import index_builds
-from groundwire.catalog.full_text_rebuild import FullTextRebuild
+from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.index_builds import LivePoints
 from groundwire.ingest.domain.ingesting import Progress, Stage
 from groundwire.ingest.domain.operating import IndexBuilt
@@ -132,7 +132,7 @@ def test_reindexing_mends_both_indexes(process: Callable[..., Harness]) -> None:
     harness.vectors.upsert(
         engine_name, PointBatch([2**50], harness.embedder.embed_documents(["moon"], Budget()), [{}]), Budget()
     )
-    harness.catalog.write(lambda c: c.exec_driver_sql("INSERT INTO chunks_fts (chunks_fts) VALUES ('delete-all')"))
+    harness.catalog.write(lambda c: c.exec_driver_sql("DELETE FROM lexical_postings"))
     reindex(harness)
     assert_sound(harness)
 
@@ -548,7 +548,7 @@ def test_writers_do_not_wait_for_a_whole_collection_to_be_read(
 
         return write(marked, **options)
 
-    def after_the_first_comparison(_: Budget) -> None:
+    def after_the_first_comparison(*_: object) -> None:
         harness.ingest("tides", "new.md", "# New\n\nA tide that nobody had seen.")
         if is_rewritten:
             page = harness.library.list_documents(library_pb.ListDocumentsRequest(collection="tides"))
@@ -556,7 +556,7 @@ def test_writers_do_not_wait_for_a_whole_collection_to_be_read(
 
     monkeypatch.setattr(index_builds, "_live_points", live_points)
     monkeypatch.setattr(harness.catalog, "write", marked_write)
-    monkeypatch.setattr(FullTextRebuild, "__call__", lambda _self, budget: after_the_first_comparison(budget))
+    monkeypatch.setattr(LexicalCheck, "rebuild", after_the_first_comparison)
     reindex(harness)
     assert read_while_writers_wait == [False] * (2 if is_rewritten else 1)
     monkeypatch.undo()

@@ -133,7 +133,7 @@ def test_deleting_a_document_removes_its_kept_generations_too(keeping: Library) 
     keeping.documents.delete(DEFAULT_TENANT, "kept", second.document_id)
     with keeping.database.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM chunks").scalar_one() == 0
-        assert connection.exec_driver_sql("SELECT count(*) FROM chunks_fts_docsize").scalar_one() == 0
+        assert connection.exec_driver_sql("SELECT count(*) FROM lexical_postings").scalar_one() == 0
     assert Integrity(keeping.database).problems() == []
 
 

@@ -1,6 +1,6 @@
 """Writes a generation beside the live one, invisible until it is published."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from groundwire.catalog.chunk_rows import CHUNK_VALUES, chunk_values
 from groundwire.catalog.connections import encode_json
 from groundwire.catalog.document_rows import field_values
 from groundwire.catalog.generations import GenerationDraft, GenerationState, PendingGeneration
+from groundwire.catalog.lexical_index import Entry, Segment, insert_pending, make_segments
 from groundwire.catalog.segments import TextFigures, cut
 from groundwire.catalog.tables import (
     chunk_pages,
@@ -41,13 +42,26 @@ _CHUNK_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Everything that can be worked out before the transaction; `embedded` is when known vectors were made, by hash."""
+    """Everything that can be worked out before the transaction.
+
+    Attributes:
+        embedded: when known vectors were made, by hash.
+        segments: the full-text index of the chunks of the next transaction.
+    """
 
     draft: GenerationDraft
     pending: PendingGeneration
     figures: TextFigures
     now: int
     embedded: Mapping[str, int]
+    segments: Sequence[Segment] = ()
+
+    def indexed_from(self, start: int) -> "Prepared":
+        """Return it with the full-text index of the chunks from `start` on that belong into one transaction."""
+        part = slice(start, start + CHUNKS_PER_TRANSACTION)
+        numbered = zip(self.pending.numbers[part], self.draft.chunks[part], strict=True)
+        entries = [Entry(number, chunk.content, chunk.section_title) for number, chunk in numbered if chunk.indexed]
+        return replace(self, segments=make_segments(entries))
 
 
 def insert_generation(connection: Connection, prepared: Prepared) -> PendingGeneration:
@@ -74,21 +88,21 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
 
 
 def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> None:
-    """Write chunks and pages from index `start` on, as many as belong into one transaction.
+    """Write chunks and pages from index `start` on, as many as belong into one transaction, and their words.
 
     Raises:
         DocumentChangedError: the generation went with its collection.
     """
     pending, part = prepared.pending, slice(start, start + CHUNKS_PER_TRANSACTION)
-    of_this = select(generations.c.document_key).where(generations.c.generation_key == pending.key)
-    document_key = connection.execute(of_this).scalar()
-    if document_key is None:
+    of_this = select(generations.c.document_key, generations.c.collection_key)
+    owner = connection.execute(of_this.where(generations.c.generation_key == pending.key)).one_or_none()
+    if owner is None:
         raise changed(pending.document_id)
     model, chunks_of_part = pending.collection.identity.model_name, prepared.draft.chunks[part]
     columns = (pending.numbers[part], pending.chunk_ids[part], pending.payloads[part], chunks_of_part)
     rows = (
         (
-            *(number, pending.tenant, document_key, pending.key, chunk_id),
+            *(number, pending.tenant, owner.document_key, pending.key, chunk_id),
             *chunk_values(chunk),
             *(model, prepared.embedded.get(chunk.embedding_hash, prepared.now), encode_json(payload), chunk.content),
         )
@@ -98,6 +112,7 @@ def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> Non
     numbered = zip(pending.numbers[part], chunks_of_part, strict=True)
     pages = ((number, page) for number, chunk in numbered for page in chunk.page_numbers)
     insert_rows(connection, chunk_pages, ("chunk_number", "page"), pages)
+    insert_pending(connection, owner.collection_key, pending.key, prepared.segments)
 
 
 def changed(document_id: str) -> DocumentChangedError:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
+from sqlalchemy import Connection, RowMapping, and_, delete, exists, insert, select, update
 
 from groundwire.catalog.chunk_rows import SELECT_LIVE_CHUNKS, to_stored_chunk
 from groundwire.catalog.document_rows import field_values, to_fields
 from groundwire.catalog.generation_keys import IS_LIVE
+from groundwire.catalog.lexical_index import add_chunks, numbered, remove_chunks
 from groundwire.catalog.payload_rewrites import rewrite_payloads
 from groundwire.catalog.tables import chunks, document_tags, documents, generations
 from groundwire.catalog.visible_rows import visible_row
@@ -100,5 +101,9 @@ def rename_chapter(
     has_headings = exists().where(of_live, chunks.c.hierarchy_path != [])
     if old == new or connection.execute(select(has_headings)).scalar_one():
         return
-    stands_in = (of_live, chunks.c.chapter == old, chunks.c.section_heading == old)
-    connection.execute(update(chunks).where(*stands_in).values(chapter=new, section_heading=new))
+    stands_in = and_(of_live, chunks.c.chapter == old, chunks.c.section_heading == old)
+    changing = select(chunks.c.chunk_number).where(stands_in)
+    numbers = list(connection.execute(changing).scalars())
+    remove_chunks(connection, stands_in)
+    connection.execute(update(chunks).where(stands_in).values(chapter=new, section_heading=new))
+    add_chunks(connection, numbered(numbers))

@@ -9,6 +9,7 @@ from groundwire.catalog.document_rows import field_values
 from groundwire.catalog.embedding_rows import forget_embeddings
 from groundwire.catalog.generations import GenerationState
 from groundwire.catalog.ledger import redact_answers
+from groundwire.catalog.lexical_index import remove_chunks
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.publish_generation import drop_empty_document
@@ -43,6 +44,7 @@ def delete_document(
     traces = trace_document(connection, row, leaving, permanent=True)
     tasks = queue_deleted_points(connection, tenant, row["engine_name"], traces.numbers)
     _bury(connection, row, now)
+    remove_chunks(connection, generations.c.document_key == key)
     connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving)))
     _hide(connection, key)
     drop_empty_document(connection, key)

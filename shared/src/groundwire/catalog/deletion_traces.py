@@ -11,26 +11,23 @@ from sqlalchemy import (
     RowMapping,
     Select,
     bindparam,
-    column,
     exists,
     func,
     or_,
     select,
-    table,
 )
 
 from groundwire.catalog.bookkeeping_tables import embeddings
 from groundwire.catalog.database import Database
 from groundwire.catalog.embedding_rows import unneeded_embeddings
 from groundwire.catalog.generation_keys import count_indexed, numbers_of
+from groundwire.catalog.lexical_search import count_among
 from groundwire.catalog.quoting_messages import count_quoting_messages
 from groundwire.catalog.tables import chunks, documents, generations, text_segments
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 
 _PER_QUERY = 5000
-_index_rows = table("chunks_fts_docsize", column("id"))
-"""One row for each chunk in the full-text index, which is asked itself and not the table it mirrors."""
 _GIVEN = select(func.json_each(bindparam("given")).table_valued("value").c.value)
 
 
@@ -120,11 +117,10 @@ class Leftovers:
 
     def count(self, traces: DeletionTraces) -> dict[str, int]:
         """Return how many entries are left, by store: all but the vector engine."""
-        in_index = [sign * (traces.collection_key << 40 | number) for number in traces.numbers for sign in (1, -1)]
         with self._database.read() as connection:
             return {
                 "catalog": _rows(connection, traces),
-                "full_text": _count(connection, _index_rows.c.id.in_(_GIVEN), in_index),
+                "full_text": count_among(connection, traces.collection_key, traces.numbers),
                 "texts": _texts(connection, traces),
                 "embedding_cache": _vectors(connection, traces),
                 "sessions": _messages(connection, traces),

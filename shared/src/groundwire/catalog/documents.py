@@ -252,10 +252,11 @@ class Documents:
         now = self._clock.now()
         pending, embedded = self._number(tenant, collection, draft, now), self._embedding_times(collection, draft)
         prepared = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded)
-        pending = self._insert(prepared)
+        pending = self._insert(prepared.indexed_from(0))
         try:
             for start in range(CHUNKS_PER_TRANSACTION, len(draft.chunks), CHUNKS_PER_TRANSACTION):
-                self._database.write(partial(insert_chunks, prepared=replace(prepared, pending=pending), start=start))
+                part = replace(prepared, pending=pending).indexed_from(start)
+                self._database.write(partial(insert_chunks, prepared=part, start=start))
         except BaseException:
             self.abandon(pending)
             raise

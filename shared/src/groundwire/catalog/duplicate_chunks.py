@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, select, true, up
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
+from groundwire.catalog.lexical_index import add_chunks, numbered
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, collections, documents, generations
 from groundwire.kernel.collection import Collection
@@ -74,14 +75,11 @@ class DuplicateChunks:
             key = connection.execute(served).scalar()
             if key is None:
                 return False
-            given = func.json_each(json.dumps(list(numbers))).table_valued("value").c.value
-            live = live_generation_keys(key)
-            statement = (
-                update(chunks)
-                .where(chunks.c.chunk_number.in_(select(given)), chunks.c.generation_key.in_(live), chunks.c.upper == 0)
-                .values(indexed=1)
-            )
-            connection.execute(statement)
+            repeats = (chunks.c.indexed + chunks.c.upper == 0, chunks.c.generation_key.in_(live_generation_keys(key)))
+            found = select(chunks.c.chunk_number).where(numbered(numbers), *repeats)
+            new = numbered(connection.execute(found).scalars())
+            connection.execute(update(chunks).where(new).values(indexed=1))
+            add_chunks(connection, new)
             advance_position(connection, key)
             return True
 

@@ -6,6 +6,7 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
+from groundwire.catalog.lexical_index import remove_chunks
 from groundwire.catalog.snapshots import expiry
 from groundwire.catalog.tables import chunks, collections, generations
 from groundwire.kernel.budget import Budget
@@ -65,6 +66,7 @@ def _forget(connection: Connection, collection_key: int, keys: list[int]) -> Non
     """Remove the chunks, and remember up to which position readers of the past would miss them."""
     gone: Any = generations.c.generation_key.in_(keys)
     up_to = connection.execute(select(func.max(generations.c.live_to)).where(gone)).scalar_one()
+    remove_chunks(connection, chunks.c.generation_key.in_(keys))
     connection.execute(delete(chunks).where(chunks.c.generation_key.in_(keys)))
     connection.execute(update(generations).where(gone).values(superseded_time=None))
     connection.execute(

@@ -1,19 +1,20 @@
 """Checks that the file is sound and that its tables agree with each other."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
-from sqlalchemy.exc import DatabaseError
 
 from groundwire.catalog.database import Database
-from groundwire.catalog.full_text_rebuild import interruptible
+from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.tables import collections
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import DataLossError, StoreUnavailableError
+from groundwire.kernel.errors import DataLossError, GroundwireError, StoreUnavailableError
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
-_FULL_TEXT = "chunks_fts"
+_STEPS_BETWEEN_LOOKS = 200_000
+"""Steps of SQLite's machine: some milliseconds."""
 _TOLD_OF_EACH = 1000
 """Findings of one rule; a file with more is beyond a list."""
 
@@ -28,18 +29,6 @@ class _Rule:
 
 
 _RULES = (
-    _Rule(
-        FindingKind.FULL_TEXT_DIFFERS,
-        "a full-text row without a searchable chunk",
-        """SELECT abs(id) >> 40, abs(id) & ((1 << 40) - 1) FROM chunks_fts_docsize
-        WHERE id NOT IN (SELECT search_key FROM searchable_chunks)""",
-    ),
-    _Rule(
-        FindingKind.FULL_TEXT_DIFFERS,
-        "a searchable chunk without a full-text row",
-        """SELECT abs(search_key) >> 40, chunk_id FROM searchable_chunks
-        WHERE search_key NOT IN (SELECT id FROM chunks_fts_docsize)""",
-    ),
     _Rule(
         FindingKind.GENERATION_INCONSISTENT,
         "a live generation that has not the chunks it counts",
@@ -89,7 +78,7 @@ _RULES = (
 
 
 class Integrity:
-    """Reads the whole file: seconds for a large one. Only `full_text` makes writers wait."""
+    """Reads the whole file: seconds for a large one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -102,7 +91,7 @@ class Integrity:
             DeadlineError: `budget` is used up.
         """
         budget = budget or Budget()
-        return [*self.file(budget), *self.tables(budget), *self.full_text(budget)]
+        return [*self.file(budget), *self.tables(budget), *LexicalCheck(self._database).problems(budget)]
 
     def file(self, budget: Budget) -> list[StoreFinding]:
         """Return what SQLite says about its file."""
@@ -112,21 +101,10 @@ class Integrity:
         """Return where tables contradict one another."""
         return self._read(_table_problems, budget)
 
-    def full_text(self, budget: Budget) -> list[StoreFinding]:
-        """Return whether the words in the full-text index are not those of the chunks; writers wait meanwhile."""
-
-        # On the writer's connection: FTS5 checks against the structure that its connection last read.
-        def work(connection: Connection) -> list[StoreFinding]:
-            budget.check()
-            with interruptible(connection, budget):
-                return _full_text_problems(connection, budget)
-
-        return self._database.write(work, alone=True)
-
     def _read(self, find: Callable[[Connection], Iterator[StoreFinding]], budget: Budget) -> list[StoreFinding]:
         budget.check()
         try:
-            with self._database.read() as connection, interruptible(connection, budget):
+            with self._database.read() as connection, _interruptible(connection, budget):
                 return list(find(connection))
         except StoreUnavailableError:
             budget.check()  # SQLite says "interrupted"; the budget says why
@@ -136,26 +114,12 @@ class Integrity:
 
 
 def _file_problems(connection: Connection) -> Iterator[StoreFinding]:
-    for said in _integrity_check(connection):
-        # The full-text index is checked apart, because it can be built anew.
-        if said != "ok" and _FULL_TEXT not in said:
+    for said in connection.exec_driver_sql("PRAGMA integrity_check").scalars():
+        if said != "ok":
             yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", "", f"integrity check: {said}")
     for row in connection.exec_driver_sql("PRAGMA foreign_key_check"):
         message = f"broken reference from {row[0]} to {row[2]}"
         yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", str(row[1]), message)
-
-
-def _integrity_check(connection: Connection) -> list[str]:
-    try:
-        # A query makes FTS5 read its structure anew: the check would look for what a former snapshot had.
-        connection.exec_driver_sql("SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH 'any' LIMIT 1").all()
-        return list(connection.exec_driver_sql("PRAGMA integrity_check").scalars())
-    except DatabaseError:
-        # A damaged full-text index ends the check of the file, that of any other table does not.
-        tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-        names = connection.exec_driver_sql(tables).scalars().all()
-        checks = [f"PRAGMA integrity_check({name})" for name in names]
-        return [said for check in checks for said in connection.exec_driver_sql(check).scalars()]
 
 
 def _table_problems(connection: Connection) -> Iterator[StoreFinding]:
@@ -166,11 +130,22 @@ def _table_problems(connection: Connection) -> Iterator[StoreFinding]:
             yield StoreFinding(rule.kind, names.get(key, ""), str(subject), rule.message)
 
 
-def _full_text_problems(connection: Connection, budget: Budget) -> list[StoreFinding]:
+@contextmanager
+def _interruptible(connection: Connection, budget: Budget) -> Iterator[None]:
+    """Let statements of the connection fail soon after the budget has ended."""
+    driver = connection.connection.driver_connection
+    if driver is None:
+        raise RuntimeError("the connection is closed")
+
+    def is_over() -> bool:
+        try:
+            budget.check()
+        except GroundwireError:
+            return True
+        return False
+
+    driver.set_progress_handler(is_over, _STEPS_BETWEEN_LOOKS)
     try:
-        connection.exec_driver_sql("INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('integrity-check', 1)")
-    except DatabaseError:
-        budget.check()  # an interruption fails in the same way
-        message = "the full-text index differs from the searchable chunks"
-        return [StoreFinding(FindingKind.FULL_TEXT_DIFFERS, "", "", message)]
-    return []
+        yield
+    finally:
+        driver.set_progress_handler(None, 0)

@@ -9,6 +9,7 @@ from groundwire.catalog.begin_generation import changed, refuse_stale_version, r
 from groundwire.catalog.collection_rows import find_collection
 from groundwire.catalog.generation_keys import numbers_of
 from groundwire.catalog.generations import GenerationState, PendingGeneration
+from groundwire.catalog.lexical_index import add_chunks, release_pending, remove_chunks
 from groundwire.catalog.outbox import queue_deleted_points, queue_dropped_engine
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, collections, document_aliases, document_tags, documents, generations
@@ -49,6 +50,7 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
         .where(generations.c.generation_key == pending.key)
         .values(state=GenerationState.LIVE.value, live_from=position)
     )
+    release_pending(connection, row["collection_key"], pending.key)
     _update_document(connection, pending, row, None if _is_known(document) else now, now)
 
 
@@ -120,6 +122,7 @@ def _supersede(
     key, kept_since = found.generation_key, None if found.state == GenerationState.DELETED.value else kept_since
     old = numbers_of(connection, select(generations.c.generation_key).where(generations.c.generation_key == key))
     queue_deleted_points(connection, pending.tenant, pending.collection.engine_name, old)
+    remove_chunks(connection, chunks.c.generation_key == key)
     if kept_since is None:
         connection.execute(delete(chunks).where(chunks.c.generation_key == key))
     connection.execute(
@@ -127,6 +130,7 @@ def _supersede(
         .where(generations.c.generation_key == key)
         .values(state=GenerationState.SUPERSEDED.value, live_to=position, superseded_time=kept_since)
     )
+    add_chunks(connection, chunks.c.generation_key == key)
 
 
 def _is_known(document: RowMapping) -> bool:

@@ -14,7 +14,7 @@ from groundwire.catalog.chunk_rows import to_stored_chunk
 from groundwire.catalog.chunks import live_chunks
 from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
-from groundwire.catalog.full_text import FullText, LexicalMatches, live_part, superseded_part
+from groundwire.catalog.lexical_search import LexicalMatches, LexicalSearch, Reading
 from groundwire.catalog.metadata_fields import metadata_fields
 from groundwire.catalog.snapshots import check_snapshot, oldest_snapshot
 from groundwire.catalog.superseded_rows import select_chunks_then
@@ -33,8 +33,6 @@ from groundwire.kernel.hit import StoredChunk
 
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
-_FURTHER = 4
-"""How much further words are followed when too few chunks were visible at the snapshot."""
 _FIND = text(
     """
     SELECT collection_key, changed_position, readable_from,
@@ -74,7 +72,7 @@ class SearchViews:
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
         self._clock = clock or SystemClock()
-        self._full_text = FullText()
+        self._words = LexicalSearch()
         self._figures = _Figures(*(BoundedCache(_CACHED_FIGURES) for _ in range(3)))
 
     def open(self, tenant: str, name: str, snapshot: int | None = None) -> "SearchView":
@@ -100,7 +98,7 @@ class SearchViews:
             key,
             (position, changed),
             snapshot,
-            self._full_text,
+            self._words,
             self._figures,
             engine_is_behind=bool(is_behind),
         )
@@ -138,7 +136,7 @@ class SearchView:
         key: int,
         positions: tuple[int, int],
         snapshot: int | None,
-        full_text: FullText,
+        words: LexicalSearch,
         figures: _Figures,
         *,
         engine_is_behind: bool,
@@ -151,7 +149,7 @@ class SearchView:
         self._database = database
         self._key = key
         self._asked_for_past = snapshot is not None
-        self._full_text = full_text
+        self._words = words
         self._figures = figures
         self._engine_is_behind = engine_is_behind
 
@@ -214,32 +212,17 @@ class SearchView:
         return fields
 
     def frequencies(self, terms: Sequence[str]) -> Mapping[str, int]:
-        """Return the number of live chunks that contain each term or phrase, 0 for none."""
+        """Return the number of visible chunks that contain each term or phrase, 0 for none."""
         with self._read() as read:
-            return self._full_text.frequencies(read.connection, live_part(self._key), read.changed, terms)
+            return self._words.frequencies(self._reading(read), terms)
 
     def lexical(self, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
         """Return the best chunks that contain any term or phrase, best first, ties by number."""
         with self._read() as read:
-            if read.as_of is None:
-                return self._full_text.search(read.connection, live_part(self._key), terms, phrases, limit)
-            asked = limit
-            while True:
-                parts = [
-                    self._full_text.search(read.connection, part(self._key), terms, phrases, asked)
-                    for part in (live_part, superseded_part)
-                ]
-                visible = self._visible(read, parts)
-                if len(visible.numbers) >= limit or all(len(part.numbers) < asked for part in parts):
-                    return LexicalMatches(visible.numbers[:limit], visible.scores[:limit])
-                asked *= _FURTHER
+            return self._words.search(self._reading(read), terms, phrases, limit)
 
-    def _visible(self, read: _Read, parts: Sequence[LexicalMatches]) -> LexicalMatches:
-        numbers = np.concatenate([part.numbers for part in parts])
-        scores = np.concatenate([part.scores for part in parts])
-        kept = np.isin(numbers, list(self._among(read, None, numbers.tolist())))
-        order = np.lexsort((numbers[kept], -scores[kept]))
-        return LexicalMatches(numbers[kept][order], scores[kept][order])
+    def _reading(self, read: _Read) -> Reading:
+        return Reading(read.connection, self._key, read.changed, read.as_of)
 
     def matching(self, where: Filter | None) -> Numbers:
         """Return the numbers of the visible chunks whose payload matches, ascending; all of them for None."""
@@ -257,7 +240,7 @@ class SearchView:
     def estimated_share(self, where: Filter) -> float:
         """Return the share of live chunks that match, in [0, 1], of a sample of them."""
         with self._read() as read:
-            return estimated_share(read.connection, live_part(self._key), where)
+            return estimated_share(read.connection, self._key, where)
 
     def superseded(self, where: Filter | None) -> Numbers:
         """Return the numbers of the matching chunks that are visible here and not live now."""

@@ -5,8 +5,9 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, delete, select, up
 from groundwire.catalog.chunk_rows import SELECT_CHUNKS, to_stored_chunk
 from groundwire.catalog.deletion_traces import trace_document
 from groundwire.catalog.deletions import Deleted
-from groundwire.catalog.generation_keys import IS_INDEXED, numbers_of
+from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, numbers_of
 from groundwire.catalog.generations import GenerationState
+from groundwire.catalog.lexical_index import add_chunks, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, documents, generations
@@ -30,6 +31,7 @@ def hide_document(
     past = select(generations.c.generation_key).where(
         generations.c.document_key == key, generations.c.state == GenerationState.SUPERSEDED.value
     )
+    remove_chunks(connection, generations.c.document_key == key)
     connection.execute(delete(chunks).where(chunks.c.generation_key.in_(past)))
     live = (generations.c.document_key == key, generations.c.state == GenerationState.LIVE.value)
     leaving = select(generations.c.generation_key).where(*live)
@@ -72,6 +74,7 @@ def bring_back_document(connection: Connection, row: RowMapping) -> None:
     position = advance_position(connection, row["collection_key"], keeps_history=True)
     live = {"state": GenerationState.LIVE.value, "live_from": position, "live_to": None}
     connection.execute(update(generations).where(*_hidden(row)).values(live))
+    add_chunks(connection, (generations.c.document_key == row["document_key"]) & IS_LIVE)
     values = {"live_generation": row["deleted_generation"], "deleted_generation": 0, "delete_time": None}
     connection.execute(update(documents).where(documents.c.document_key == row["document_key"]).values(values))
 

@@ -4,7 +4,7 @@
 1970-01-01T00:00Z, offsets count code points (`char_*`) and UTF-8 bytes (`byte_*`), lists are JSON arrays.
 """
 
-from sqlalchemy import CheckConstraint, Column, Index, Table, UniqueConstraint, text
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, LargeBinary, Table, UniqueConstraint, text
 
 from groundwire.catalog.column_types import BinaryJson
 from groundwire.catalog.columns import NUMBER, belongs_to, json_text, key, metadata, number, words
@@ -153,7 +153,13 @@ generations = Table(
 )
 Index("generations_live", generations.c.document_key, unique=True, sqlite_where=generations.c.state == text("'LIVE'"))
 Index("generations_pending", generations.c.state, sqlite_where=generations.c.state == text("'PENDING'"))
-Index("generations_collection", generations.c.collection_key, generations.c.state)
+Index("generations_collection", generations.c.collection_key, generations.c.state, generations.c.live_from)
+Index(
+    "generations_superseded",
+    generations.c.collection_key,
+    generations.c.live_to,
+    sqlite_where=generations.c.state == text("'SUPERSEDED'"),
+)
 
 text_segments = Table(
     "text_segments",
@@ -228,7 +234,7 @@ chunks = Table(
     CheckConstraint("upper + indexed <= 1"),
     sqlite_autoincrement=True,
 )
-"""Chunks of generations; triggers keep those of live and superseded ones in the full-text index."""
+"""Chunks of generations; who changes which of them are searchable changes the full-text index with them."""
 
 Index("chunks_document", chunks.c.document_key, chunks.c.sequence_num)
 Index("chunks_content_hash", chunks.c.content_hash)
@@ -246,3 +252,38 @@ chunk_pages = Table(
     sqlite_with_rowid=False,
 )
 Index("chunk_pages_page", chunk_pages.c.page)
+
+lexical_segments = Table(
+    "lexical_segments",
+    metadata,
+    key("segment_key"),
+    belongs_to("collections.collection_key"),
+    Column("generation_key", NUMBER, ForeignKey("generations.generation_key", ondelete="CASCADE")),
+    words("state"),
+    number("high"),
+    number("chunk_count"),
+    number("word_count"),
+    Column("members", LargeBinary, nullable=False),
+    CheckConstraint("state IN ('PENDING', 'LIVE', 'SUPERSEDED')"),
+    CheckConstraint("(state = 'PENDING') = (generation_key IS NOT NULL)"),
+    sqlite_autoincrement=True,
+)
+"""Parts of the full-text index: some chunks of a collection, as `lexical_index` describes them."""
+
+Index("lexical_segments_collection", lexical_segments.c.collection_key, lexical_segments.c.state)
+Index(
+    "lexical_segments_generation",
+    lexical_segments.c.generation_key,
+    sqlite_where=lexical_segments.c.generation_key.is_not(None),
+)
+
+lexical_postings = Table(
+    "lexical_postings",
+    metadata,
+    belongs_to("lexical_segments.segment_key", primary_key=True),
+    words("word", primary_key=True),
+    Column("postings", LargeBinary, nullable=False),
+    # Last, so that a search for words does not read the pages that long rows overflow to.
+    Column("positions", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)

@@ -5,19 +5,17 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, func, select, text, true
+from sqlalchemy import Connection, bindparam, func, select, true
 
 from groundwire.catalog.filter_split import chunks_matching
 from groundwire.catalog.filters_sql import to_sql
-from groundwire.catalog.full_text import Keys, number_of
 from groundwire.catalog.generation_keys import IS_INDEXED, visible_at, visible_generation_keys
+from groundwire.catalog.lexical_search import live_numbers
 from groundwire.catalog.tables import chunks, generations
 from groundwire.kernel.filters import Filter
 
 SAMPLE = 600
 """Chunks that an estimate looks at: two standard errors are 4 % of all chunks at most, and 0.8 % at a share of 1 %."""
-
-_FIRST_AND_LAST = text("SELECT min(id), max(id) FROM chunks_fts_docsize WHERE id BETWEEN :first AND :last")
 
 
 def matching_numbers(
@@ -61,17 +59,13 @@ def matching_among(
     return set(json.loads(found.scalar_one()))
 
 
-def estimated_share(connection: Connection, part: Keys, where: Filter) -> float:
+def estimated_share(connection: Connection, collection_key: int, where: Filter) -> float:
     """Return the share of a collection's live chunks that match, judged by up to `SAMPLE` spread over all of them."""
-    given = {"first": part[0], "last": part[1]}
-    first, last = connection.execute(_FIRST_AND_LAST, given).one()
-    if first is None:
+    live = live_numbers(connection, collection_key)
+    if not len(live):
         return 0.0
-    wanted = np.unique(np.linspace(first, last, SAMPLE).astype(np.int64)).tolist()
-    each = func.json_each(json.dumps(wanted)).table_valued("value").c.value
-    nearest = select(text("(SELECT id FROM chunks_fts_docsize WHERE id >= value LIMIT 1)")).select_from(each.table)
-    sampled = {number_of(row[0]) for row in connection.execute(nearest)}
-    numbers = func.json_each(json.dumps(sorted(sampled))).table_valued("value").c.value
+    sampled = live[np.unique(np.linspace(0, len(live) - 1, SAMPLE).astype(np.int64))].tolist()
+    numbers = func.json_each(json.dumps(sampled)).table_valued("value").c.value
     statement = select(func.count()).where(chunks.c.chunk_number.in_(select(numbers)), to_sql(where, chunks.c.payload))
     return int(connection.execute(statement).scalar_one()) / len(sampled)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from groundwire.catalog.full_text_rebuild import FullTextRebuild
 from groundwire.catalog.index_builds import IndexBuilds, LivePoints
+from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.domain.ingesting import Progress, Report, Stage
 from groundwire.kernel.budget import Budget
@@ -34,7 +34,7 @@ class BuildIndex:
 
     builds: IndexBuilds
     cache: VectorCache
-    full_text: FullTextRebuild
+    full_text: LexicalCheck
     vectors: VectorStore
     after: Callable[[], None]
 
@@ -54,7 +54,7 @@ class BuildIndex:
             self.vectors.create_collection(built.engine_name, identity.dimensions, budget)
             held = self._catch_up(built, _NOTHING, self.builds.live_points(collection), budget, report)
             self._optimise(built, budget, report)
-            self.full_text(budget)
+            self.full_text.rebuild(collection.tenant, collection.name, budget)
             attempt = 1
             while not self._move(collection, built, held, budget, compares_all=attempt > _ATTEMPTS_BESIDE_WRITERS):
                 held = self._catch_up(built, held, self.builds.live_points(collection), budget, report)

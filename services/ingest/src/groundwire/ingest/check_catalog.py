@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.full_text_rebuild import FullTextRebuild
 from groundwire.catalog.integrity import Integrity
+from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.recovery import Recovery
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DataLossError, UnavailableError
@@ -19,23 +19,21 @@ class CheckCatalog:
     """Each check returns what it found; what can be repaired from the catalog itself is, if told to."""
 
     integrity: Integrity
-    full_text: FullTextRebuild
+    full_text: LexicalCheck
     bookkeeping: BookkeepingInspection
     recovery: Recovery
     documents: Documents
     sweep: Callable[[Budget], int]
 
-    def tables(self, names: Collection[str], budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
-        """Yield contradictions between tables that concern these collections, and a damaged full-text index."""
-        found = [finding for finding in self.integrity.tables(budget) if finding.collection in {*names, ""}]
-        damaged = [finding for finding in found if finding.kind is FindingKind.FULL_TEXT_DIFFERS]
-        yield from (finding for finding in found if finding.kind is not FindingKind.FULL_TEXT_DIFFERS)
-        damaged = damaged or self.integrity.full_text(budget)
-        if damaged and repair:
-            self.full_text(budget)
-            left = self._full_text_left(budget)
-            yield from (replace(finding, repaired=not left) for finding in damaged)
-        else:
+    def tables(self, tenant: str, names: Collection[str], budget: Budget, *, repair: bool) -> Iterator[StoreFinding]:
+        """Yield contradictions between tables that concern these collections, and what differs in their indexes."""
+        yield from (finding for finding in self.integrity.tables(budget) if finding.collection in {*names, ""})
+        for name in names:
+            damaged = list(self.full_text.problems(budget, tenant, [name]))
+            if damaged and repair:
+                self.full_text.rebuild(tenant, name, budget)
+                is_left = any(self.full_text.problems(budget, tenant, [name]))
+                damaged = [replace(finding, repaired=not is_left) for finding in damaged]
             yield from damaged
 
     def unfinished(self, tenant: str, names: Collection[str], *, repair: bool) -> Iterator[StoreFinding]:
@@ -62,11 +60,6 @@ class CheckCatalog:
         yield from self.bookkeeping.repeated_requests(tenant)
         yield from self.bookkeeping.incomplete_sessions(tenant)
         yield from self.bookkeeping.broken_audit(tenant, budget)
-
-    def _full_text_left(self, budget: Budget) -> bool:
-        tables = self.integrity.tables(budget)
-        is_left = any(finding.kind is FindingKind.FULL_TEXT_DIFFERS for finding in tables)
-        return is_left or bool(self.integrity.full_text(budget))
 
     def _swept(self, tenant: str, overdue: Iterable[StoreFinding], budget: Budget) -> Iterator[StoreFinding]:
         with suppress(UnavailableError, DataLossError):  # the tasks stay, and are told as not repaired

@@ -50,7 +50,7 @@ class CheckStore:
         names = [name] if name else self._names(tenant)
         total = sum(self.collections.counts(tenant, each).chunks for each in names)
         report(Progress(Stage.CHECKING, 0, total))
-        for finding in self.check_catalog.tables(names, budget, repair=repair):
+        for finding in self.check_catalog.tables(tenant, names, budget, repair=repair):
             tell(finding)
         for finding in self.check_catalog.unfinished(tenant, names, repair=repair):
             tell(finding)

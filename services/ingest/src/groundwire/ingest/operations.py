@@ -8,9 +8,9 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.full_text_rebuild import FullTextRebuild
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.catalog.integrity import Integrity
+from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.recovery import Recovery
 from groundwire.catalog.text_inspection import TextInspection
 from groundwire.catalog.vectors import VectorCache
@@ -62,7 +62,7 @@ class OperationParts:
         identity = self.embed_chunks.embedder.identity
         embed_missing = EmbedMissing(cache, self.embed_chunks)
         builds = IndexBuilds(self.catalog, self.clock)
-        build = BuildIndex(builds, cache, FullTextRebuild(self.catalog), self.vectors, self.nudge)
+        build = BuildIndex(builds, cache, LexicalCheck(self.catalog), self.vectors, self.nudge)
         return Operations(
             reindex=ReindexCollection(collections, self.vectors, build, runs),
             reembed=ReembedCollection(collections, self.vectors, embed_missing, build, runs, identity),
@@ -74,7 +74,7 @@ class OperationParts:
     def _check_catalog(self) -> CheckCatalog:
         return CheckCatalog(
             integrity=Integrity(self.catalog),
-            full_text=FullTextRebuild(self.catalog),
+            full_text=LexicalCheck(self.catalog),
             bookkeeping=BookkeepingInspection(self.catalog),
             recovery=Recovery(self.catalog),
             documents=self.documents,

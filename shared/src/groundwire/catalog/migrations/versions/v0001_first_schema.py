@@ -1,9 +1,4 @@
-"""The first schema: collections, documents, texts, chunks, full-text index, bookkeeping, sessions.
-
-The full-text index stores no text of its own: it reads the view `searchable_chunks`, and triggers keep it equal to
-that view whatever statement or cascade changes a generation or removes chunks; stored chunks never change. Its row ids
-are `search_key`s: those of a collection's live chunks are one range, and those of its superseded chunks another.
-"""
+"""The first schema: collections, documents, texts, chunks, full-text index, bookkeeping, sessions."""
 
 from pathlib import Path
 

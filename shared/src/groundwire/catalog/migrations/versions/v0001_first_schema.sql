@@ -333,7 +333,9 @@ CREATE TABLE generations (
     FOREIGN KEY(document_key) REFERENCES documents (document_key) ON DELETE CASCADE
 )
 
-CREATE INDEX generations_collection ON generations (collection_key, state)
+CREATE INDEX generations_collection ON generations (collection_key, state, live_from)
+
+CREATE INDEX generations_superseded ON generations (collection_key, live_to) WHERE state = 'SUPERSEDED'
 
 CREATE UNIQUE INDEX generations_live ON generations (document_key) WHERE state = 'LIVE'
 
@@ -430,73 +432,32 @@ CREATE TABLE chunk_pages (
 
 CREATE INDEX chunk_pages_page ON chunk_pages (page)
 
-CREATE VIEW searchable_chunks AS
-SELECT chunk_number, chunk_id, content, section_heading, state,
-    CASE state WHEN 'LIVE' THEN 1 ELSE -1 END * ((collection_key << 40) | chunk_number) AS search_key
-FROM chunks JOIN generations USING (generation_key)
-WHERE state IN ('LIVE', 'SUPERSEDED') AND indexed = 1
-
-CREATE VIRTUAL TABLE chunks_fts USING fts5 (
-    chunk_id UNINDEXED, content, section_heading,
-    content = 'searchable_chunks', content_rowid = 'search_key',
-    tokenize = 'porter unicode61 remove_diacritics 2'
+CREATE TABLE lexical_segments (
+    segment_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    collection_key INTEGER NOT NULL,
+    generation_key INTEGER,
+    state TEXT NOT NULL,
+    high INTEGER NOT NULL,
+    chunk_count INTEGER NOT NULL,
+    word_count INTEGER NOT NULL,
+    members BLOB NOT NULL,
+    CHECK (state IN ('PENDING', 'LIVE', 'SUPERSEDED')),
+    CHECK ((state = 'PENDING') = (generation_key IS NOT NULL)),
+    FOREIGN KEY(collection_key) REFERENCES collections (collection_key) ON DELETE CASCADE,
+    FOREIGN KEY(generation_key) REFERENCES generations (generation_key) ON DELETE CASCADE
 )
 
-INSERT INTO chunks_fts (chunks_fts, rank) VALUES ('secure-delete', 1)
+CREATE INDEX lexical_segments_collection ON lexical_segments (collection_key, state)
 
-CREATE TRIGGER generations_become_searchable AFTER UPDATE OF state ON generations
-WHEN NEW.state IN ('LIVE', 'SUPERSEDED') AND OLD.state <> NEW.state
-BEGIN
-    INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading)
-    SELECT CASE NEW.state WHEN 'LIVE' THEN 1 ELSE -1 END * ((NEW.collection_key << 40) | chunk_number),
-        chunk_id, content, section_heading
-    FROM chunks WHERE generation_key = NEW.generation_key AND indexed = 1;
-END
+CREATE INDEX lexical_segments_generation ON lexical_segments (generation_key) WHERE generation_key IS NOT NULL
 
-CREATE TRIGGER generations_were_searchable AFTER UPDATE OF state ON generations
-WHEN OLD.state IN ('LIVE', 'SUPERSEDED') AND OLD.state <> NEW.state
-BEGIN
-    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading)
-    SELECT 'delete', CASE OLD.state WHEN 'LIVE' THEN 1 ELSE -1 END * ((OLD.collection_key << 40) | chunk_number),
-        chunk_id, content, section_heading
-    FROM chunks WHERE generation_key = OLD.generation_key AND indexed = 1;
-END
-
-CREATE TRIGGER generations_are_deleted BEFORE DELETE ON generations
-WHEN OLD.state IN ('LIVE', 'SUPERSEDED')
-BEGIN
-    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading)
-    SELECT 'delete', CASE OLD.state WHEN 'LIVE' THEN 1 ELSE -1 END * ((OLD.collection_key << 40) | chunk_number),
-        chunk_id, content, section_heading
-    FROM chunks WHERE generation_key = OLD.generation_key AND indexed = 1;
-END
-
-CREATE TRIGGER chunks_get_another_heading AFTER UPDATE OF section_heading ON chunks
-WHEN EXISTS (SELECT 1 FROM searchable_chunks WHERE chunk_number = NEW.chunk_number)
-BEGIN
-    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading)
-    SELECT 'delete', search_key, OLD.chunk_id, OLD.content, OLD.section_heading
-    FROM searchable_chunks WHERE chunk_number = OLD.chunk_number;
-    INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading)
-    SELECT search_key, NEW.chunk_id, NEW.content, NEW.section_heading
-    FROM searchable_chunks WHERE chunk_number = NEW.chunk_number;
-END
-
-CREATE TRIGGER chunks_are_deleted BEFORE DELETE ON chunks
-WHEN EXISTS (SELECT 1 FROM searchable_chunks WHERE chunk_number = OLD.chunk_number)
-BEGIN
-    INSERT INTO chunks_fts (chunks_fts, rowid, chunk_id, content, section_heading)
-    SELECT 'delete', CASE state WHEN 'LIVE' THEN 1 ELSE -1 END * ((collection_key << 40) | OLD.chunk_number),
-        OLD.chunk_id, OLD.content, OLD.section_heading
-    FROM generations WHERE generation_key = OLD.generation_key;
-END
-
-CREATE TRIGGER chunks_become_indexed AFTER UPDATE OF indexed ON chunks
-WHEN NEW.indexed = 1 AND OLD.indexed = 0
-BEGIN
-    INSERT INTO chunks_fts (rowid, chunk_id, content, section_heading)
-    SELECT search_key, chunk_id, content, section_heading
-    FROM searchable_chunks WHERE chunk_number = NEW.chunk_number;
-END
+CREATE TABLE lexical_postings (
+    segment_key INTEGER NOT NULL,
+    word TEXT NOT NULL,
+    postings BLOB NOT NULL,
+    positions BLOB NOT NULL,
+    PRIMARY KEY (segment_key, word),
+    FOREIGN KEY(segment_key) REFERENCES lexical_segments (segment_key) ON DELETE CASCADE
+) WITHOUT ROWID
 
 INSERT INTO counters (name, value) VALUES ('position', 0)

@@ -1,0 +1,293 @@
+"""The full-text index: which chunks contain a word, how often and where; kept by whoever changes chunks.
+
+The chunks of a collection are in segments, those that readers see now (LIVE) apart from those that are kept for readers
+of the past (SUPERSEDED), so that nothing but a collection's own chunks is behind its scores. A generation is written
+to segments of its own while it is PENDING; publishing it only renames their state. Small segments are merged into
+larger ones, which keeps both few: the pages that a write touches, and the rows that a search reads. All of this happens
+in the transaction that changes the chunks (docs/adr/0014).
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, text, update
+
+from groundwire.catalog.bulk_insert import insert_rows
+from groundwire.catalog.generation_keys import IS_INDEXED
+from groundwire.catalog.generations import GenerationState
+from groundwire.catalog.index_words import index_words
+from groundwire.catalog.tables import chunks, generations, lexical_postings, lexical_segments
+
+SHARED_BITS = 16
+"""The chunks of a segment have the same number but for so many low bits, which is what a posting holds of it."""
+POSTING = np.dtype([("low", "<u2"), ("length", "<u2"), ("content", "<u2"), ("heading", "<u2")])
+"""A chunk that contains a word: how many words it has in all, and how often the word is in content and heading."""
+MEMBER = np.dtype([("low", "<u2"), ("length", "<u2")])
+POSITION = np.dtype("<u2")
+"""Counted in words, in the content from 0 on and in the heading from 0 on; no chunk has 65,536 words."""
+
+_FULL = 4096
+"""Chunks of a segment that is not merged any more: a search looks into each, and a deletion rewrites rows of one."""
+_MERGED_AT_ONCE_BITS = 4
+"""Segments of a similar size are merged when there are 16 of them, so that a posting is rewritten three times."""
+_WORDS_PER_QUERY = 400
+_SEARCHABLE = (GenerationState.LIVE.value, GenerationState.SUPERSEDED.value)
+
+_s, _p = lexical_segments.c, lexical_postings.c
+_MERGE = text(
+    """
+    INSERT INTO lexical_postings (segment_key, word, postings, positions)
+    SELECT :merged, word, CAST(group_concat(postings, '') AS BLOB), CAST(group_concat(positions, '') AS BLOB)
+    FROM (SELECT * FROM lexical_postings WHERE segment_key IN :parts ORDER BY word, segment_key) GROUP BY word
+    """
+).bindparams(bindparam("parts", expanding=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the index has of a chunk."""
+
+    number: int
+    content: str
+    heading: str
+
+    @property
+    def high(self) -> int:
+        """Return the part of the number that the chunks of a segment share."""
+        return self.number >> SHARED_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of the index, not written yet; `rows` are (word, postings, positions) by word."""
+
+    high: int
+    members: NDArray[np.void]
+    rows: Sequence[tuple[str, bytes, bytes]]
+
+
+def make_segments(entries: Sequence[Entry]) -> list[Segment]:
+    """Cut the texts of chunks into words and sort those; the numbers ascend."""
+    segments = []
+    for high, alike in groupby(entries, lambda entry: entry.high):
+        of_high = list(alike)
+        segments += [make_segment(high, of_high[at : at + _FULL]) for at in range(0, len(of_high), _FULL)]
+    return segments
+
+
+def make_segment(high: int, entries: Sequence[Entry]) -> Segment:
+    """Cut the texts of chunks that are to be in one segment; their numbers ascend and begin with `high`."""
+    # Two texts for each chunk: content and heading, in which positions are counted apart.
+    texts = index_words().of_each([each for entry in entries for each in (entry.content, entry.heading)])
+    ids: dict[str, int] = {}
+    words = np.array([ids.setdefault(word, len(ids)) for of_text in texts for word in of_text], dtype=np.int64)
+    lengths = np.array([len(of_text) for of_text in texts], dtype=np.int64)
+    members = np.empty(len(entries), MEMBER)
+    members["low"] = [entry.number & ((1 << SHARED_BITS) - 1) for entry in entries]
+    members["length"] = np.minimum(lengths[::2] + lengths[1::2], np.iinfo(np.uint16).max)
+    if not ids:
+        return Segment(high, members, ())
+    names = sorted(ids)
+    rank = np.empty(len(names), np.int64)
+    rank[[ids[name] for name in names]] = np.arange(len(names))
+    of_text = np.repeat(np.arange(len(texts)), lengths)
+    positions = np.arange(len(words)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    order = np.argsort(rank[words], kind="stable")  # by word, then as they come: chunk, content and heading, position
+    words, of_text, positions = rank[words][order], of_text[order], positions[order]
+    first = _starts(words * len(entries) + of_text // 2)  # of each posting among the positions
+    postings = np.empty(len(first), POSTING)
+    chunk, in_heading = of_text[first] // 2, np.add.reduceat(of_text % 2, first)
+    postings["low"], postings["length"] = members["low"][chunk], members["length"][chunk]
+    postings["heading"] = in_heading
+    postings["content"] = np.diff(first, append=len(words)) - in_heading
+    begins = _starts(words[first])  # of each word among the postings
+    at = np.append(begins, len(first)) * POSTING.itemsize
+    place = np.append(first[begins], len(words)) * POSITION.itemsize
+    stored, placed = postings.tobytes(), positions.astype(POSITION).tobytes()
+    columns = zip(names, at.tolist(), at[1:].tolist(), place.tolist(), place[1:].tolist(), strict=False)
+    return Segment(high, members, [(name, stored[a:b], placed[c:d]) for name, a, b, c, d in columns])
+
+
+def _starts(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where runs of equal values begin."""
+    return np.flatnonzero(np.diff(values, prepend=-1))
+
+
+def insert_pending(
+    connection: Connection, collection_key: int, generation_key: int, segments: Iterable[Segment]
+) -> None:
+    """Write what will be searched once the generation is published; it goes with the generation until then."""
+    for segment in segments:
+        _insert(connection, collection_key, GenerationState.PENDING.value, segment, generation_key)
+
+
+def release_pending(connection: Connection, collection_key: int, generation_key: int) -> None:
+    """Let searches find the chunks of a pending generation."""
+    values = {"state": GenerationState.LIVE.value, "generation_key": None}
+    connection.execute(update(lexical_segments).where(_s.generation_key == generation_key).values(values))
+    _merge(connection, collection_key, GenerationState.LIVE.value)
+
+
+def add_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Put chunks into the index, as the states of their generations are now; none of them may be in it.
+
+    Args:
+        connection: of the transaction that made them searchable.
+        which: a condition on `chunks` and `generations`.
+    """
+    for collection_key, state, entries in _entries(connection, which):
+        insert_segments(connection, collection_key, state, make_segments(entries))
+        _merge(connection, collection_key, state)
+
+
+def insert_segments(connection: Connection, collection_key: int, state: str, segments: Iterable[Segment]) -> list[int]:
+    """Write segments of chunks that are searchable, without merging them; return their keys."""
+    return [_insert(connection, collection_key, state, segment) for segment in segments]
+
+
+def remove_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Take chunks out of the index; before they, or the states of their generations, change.
+
+    Args:
+        connection: of the transaction that is about to change them.
+        which: a condition on `chunks` and `generations`.
+    """
+    for collection_key, state, entries in _entries(connection, which):
+        leaving: dict[int, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            leaving[entry.high].append(entry)
+        held = select(_s.segment_key, _s.high, _s.members).where(
+            _s.collection_key == collection_key, _s.state == state, _s.high.in_(list(leaving))
+        )
+        for segment_key, high, stored in connection.execute(held).all():
+            members = np.frombuffer(stored, MEMBER)
+            lows = _lows(leaving[high])
+            stays = np.isin(members["low"], lows, invert=True)
+            if not stays.any():
+                drop_segments(connection, [segment_key])
+            elif not stays.all():
+                here = set(members["low"][~stays].tolist())
+                entries_here = [entry for entry in leaving[high] if entry.number & ((1 << SHARED_BITS) - 1) in here]
+                _rewrite(connection, segment_key, entries_here)
+                values = _figures(members[stays])
+                connection.execute(update(lexical_segments).where(_s.segment_key == segment_key).values(values))
+
+
+def drop_segments(connection: Connection, segment_keys: Sequence[int]) -> None:
+    """Remove segments with all their postings."""
+    connection.execute(delete(lexical_postings).where(_p.segment_key.in_(segment_keys)))
+    connection.execute(delete(lexical_segments).where(_s.segment_key.in_(segment_keys)))
+
+
+def numbered(numbers: Iterable[int]) -> ColumnElement[bool]:
+    """Return the condition for chunks of some numbers, however many."""
+    given = func.json_each(json.dumps([int(number) for number in numbers])).table_valued("value").c.value
+    return chunks.c.chunk_number.in_(select(given))
+
+
+def read_entries(connection: Connection, which: ColumnElement[bool]) -> Sequence[tuple[int, str, Entry]]:
+    """Return the searchable chunks that meet a condition as (key of the collection, state, entry), by those."""
+    statement = (
+        select(
+            generations.c.collection_key,
+            generations.c.state,
+            chunks.c.chunk_number,
+            chunks.c.content,
+            chunks.c.section_heading,
+        )
+        .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+        .where(which, IS_INDEXED, generations.c.state.in_(_SEARCHABLE))
+        .order_by(generations.c.collection_key, generations.c.state, chunks.c.chunk_number)
+    )
+    return [(row[0], row[1], Entry(*row[2:])) for row in connection.execute(statement)]
+
+
+def _entries(connection: Connection, which: ColumnElement[bool]) -> Iterator[tuple[int, str, list[Entry]]]:
+    for (collection_key, state), rows in groupby(read_entries(connection, which), lambda row: row[:2]):
+        yield collection_key, state, [entry for _, _, entry in rows]
+
+
+def _insert(
+    connection: Connection, collection_key: int, state: str, segment: Segment, generation_key: int | None = None
+) -> int:
+    values = {"collection_key": collection_key, "state": state, "generation_key": generation_key, "high": segment.high}
+    statement = insert(lexical_segments).returning(_s.segment_key)
+    key = int(connection.execute(statement, values | _figures(segment.members)).scalar_one())
+    rows = ((key, *row) for row in segment.rows)
+    insert_rows(connection, lexical_postings, ("segment_key", "word", "postings", "positions"), rows)
+    return key
+
+
+def _figures(members: NDArray[np.void]) -> dict[str, int | bytes]:
+    return {
+        "chunk_count": len(members),
+        "word_count": int(members["length"].sum(dtype=np.int64)),
+        "members": members.tobytes(),
+    }
+
+
+def _lows(entries: Iterable[Entry]) -> NDArray[np.int64]:
+    return np.array([entry.number & ((1 << SHARED_BITS) - 1) for entry in entries], dtype=np.int64)
+
+
+def _rewrite(connection: Connection, segment_key: int, leaving: Sequence[Entry]) -> None:
+    """Take some chunks out of the rows of a segment; rows that have no other go."""
+    texts = index_words().of_each([each for entry in leaving for each in (entry.content, entry.heading)])
+    words, lows = sorted({word for of_text in texts for word in of_text}), _lows(leaving)
+    for start in range(0, len(words), _WORDS_PER_QUERY):
+        part = words[start : start + _WORDS_PER_QUERY]
+        of_words = (_p.segment_key == segment_key, _p.word.in_(part))
+        found = connection.execute(select(_p.word, _p.postings, _p.positions).where(*of_words)).all()
+        connection.execute(delete(lexical_postings).where(*of_words))
+        left = (_without(*row, lows) for row in found)
+        rows = ((segment_key, *row) for row in left if row is not None)
+        insert_rows(connection, lexical_postings, ("segment_key", "word", "postings", "positions"), rows)
+
+
+def _without(word: str, stored: bytes, placed: bytes, lows: NDArray[np.int64]) -> tuple[str, bytes, bytes] | None:
+    postings, positions = np.frombuffer(stored, POSTING), np.frombuffer(placed, POSITION)
+    stays = np.isin(postings["low"], lows, invert=True)
+    if not stays.any():
+        return None
+    counts = postings["content"].astype(np.int64) + postings["heading"]
+    return word, postings[stays].tobytes(), positions[np.repeat(stays, counts)].tobytes()
+
+
+def _merge(connection: Connection, collection_key: int, state: str) -> None:
+    """Merge segments of a similar size until there are few of each."""
+    statement = (
+        select(_s.segment_key, _s.high, _s.chunk_count)
+        .where(_s.collection_key == collection_key, _s.state == state, _s.chunk_count < _FULL)
+        .order_by(_s.segment_key)
+    )
+    while True:
+        alike: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for key, high, count in connection.execute(statement):
+            alike[high, (count.bit_length() - 1) // _MERGED_AT_ONCE_BITS].append((key, count))
+        many = 1 << _MERGED_AT_ONCE_BITS
+        ready = [each for each in alike.values() if len(each) >= many or sum(count for _, count in each) >= _FULL]
+        if not ready:
+            return
+        for segments in ready:
+            parts, total = [], 0
+            for key, count in segments:
+                if total < _FULL:
+                    parts.append(key)
+                    total += count
+            _merge_into_one(connection, parts)
+
+
+def _merge_into_one(connection: Connection, parts: Sequence[int]) -> None:
+    statement = select(lexical_segments).where(_s.segment_key.in_(parts)).order_by(_s.segment_key)
+    rows = connection.execute(statement).mappings().all()
+    members = np.concatenate([np.frombuffer(row["members"], MEMBER) for row in rows])
+    shared = {name: rows[0][name] for name in ("collection_key", "state", "high")}
+    into = insert(lexical_segments).returning(_s.segment_key)
+    key = connection.execute(into, shared | _figures(members)).scalar_one()
+    connection.execute(_MERGE, {"merged": key, "parts": parts})
+    drop_segments(connection, parts)

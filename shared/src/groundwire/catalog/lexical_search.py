@@ -1,0 +1,322 @@
+"""Full-text search in one collection: reads the postings of the query's words, and scores them with BM25."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from groundwire.catalog.generation_keys import IS_INDEXED
+from groundwire.catalog.generations import GenerationState
+from groundwire.catalog.index_words import index_words
+from groundwire.catalog.lexical_index import MEMBER, POSITION, POSTING, SHARED_BITS
+from groundwire.catalog.tables import chunks, generations, lexical_segments
+from groundwire.kernel.bounded_cache import BoundedCache
+
+Numbers: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = tuple[str, ...]
+
+_CACHED_COUNTS = 50_000
+_K1, _B = 1.2, 0.75
+# A word in a heading says more than one in the text. A weight multiplies the number of occurrences, so 2 for the
+# content stands for k1 = 0.6 instead of 1.2: a word that comes again adds less, which ranks better on every set that
+# was measured (docs/adr/0010).
+_CONTENT_WEIGHT, _HEADING_WEIGHT = 2.0, 4.0
+_LEAST_RARITY = 1e-6
+"""Of a word that more than half of the chunks contain: matches count, however little."""
+_SPARSE = 8
+"""Chunk numbers are sorted to be added up when they reach over so many times more numbers than there are matches."""
+
+_LIVE = (GenerationState.LIVE.value,)
+_LIVE_AND_PAST = (GenerationState.LIVE.value, GenerationState.SUPERSEDED.value)
+_s = lexical_segments.c
+
+# One row instead of one for each word and segment: the interpreter lock is taken once. In every segment the words come
+# in order, so that the scores of a chunk are always added up in the same order.
+_READ = """
+    SELECT json_group_array(word), json_group_array(high), json_group_array(length(postings)),
+        CAST(group_concat(postings, '') AS BLOB), {positions}
+    FROM (
+        SELECT word, high, postings, positions FROM lexical_segments CROSS JOIN lexical_postings USING (segment_key)
+        WHERE collection_key = ? AND state IN ({states}) AND word IN ({words})
+        ORDER BY state, segment_key, word
+    )
+    """
+_READ_POSTINGS = _READ.replace("{positions}", "NULL")
+_READ_PLACES = _READ.replace("{positions}", "CAST(group_concat(positions, '') AS BLOB)")
+_COUNT = """
+    SELECT word, sum(length(postings))
+    FROM lexical_segments CROSS JOIN lexical_postings USING (segment_key)
+    WHERE collection_key = ? AND state IN ({states}) AND word IN ({words})
+    GROUP BY word
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalMatches:
+    """Chunks that contain a term, best first, ties by number; column by column.
+
+    `numbers` is int64 and `scores` float64, both of shape (n,). Scores are BM25: positive, higher is better,
+    comparable within one search.
+    """
+
+    numbers: Numbers
+    scores: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which contents of a collection to search.
+
+    Attributes:
+        connection: one short read.
+        key: of the collection.
+        changed: position at which the collection last changed, as the connection sees it.
+        as_of: the position to read as of, None for now.
+    """
+
+    connection: Connection
+    key: int
+    changed: int
+    as_of: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    """How many chunks there are, and words in all of them; `visible` are their numbers, None for all live ones."""
+
+    chunks: int
+    words: int
+    visible: Numbers | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Postings:
+    """Which chunks contain which term; an item of each array for each chunk and term.
+
+    Attributes:
+        terms: index of the term.
+        numbers: of the chunks.
+        lengths: how many words the chunk has.
+        content: how often the term is in the content.
+        heading: how often the term is in the heading.
+        places: of each occurrence the number of the chunk, a bit for the heading and 16 for the position, or None.
+    """
+
+    terms: Numbers
+    numbers: Numbers
+    lengths: Numbers
+    content: Numbers
+    heading: Numbers
+    places: Numbers | None = None
+
+    def only(self, keep: NDArray[np.bool_]) -> "_Postings":
+        """Return some of them."""
+        places = None if self.places is None else self.places[np.repeat(keep, self.content + self.heading)]
+        columns = (self.terms, self.numbers, self.lengths, self.content, self.heading)
+        return replace(_Postings(*(column[keep] for column in columns)), places=places)
+
+
+class LexicalSearch:
+    """Everything in a score comes from the chunks that are visible in the collection; safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._counts: BoundedCache[tuple[int, int, Words], int] = BoundedCache(_CACHED_COUNTS)
+        self._totals: BoundedCache[tuple[int, int], _Totals] = BoundedCache(_CACHED_COUNTS)
+
+    def search(self, reading: Reading, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
+        """Return the best chunks that contain any term or phrase.
+
+        A term or phrase may be any text: it is cut into words, which must stand side by side. The scores are those
+        that an index of nothing but the visible chunks gives, to the last bit.
+        """
+        wanted = Counter(tuple(words) for words in index_words().of_each([*terms, *phrases]) if words)
+        if not wanted:
+            return LexicalMatches(np.zeros(0, dtype=np.int64), np.zeros(0))
+        totals = self._read_totals(reading)
+        postings = _read_terms(reading, list(wanted), totals.visible)
+        return _best(postings, np.array(list(wanted.values())), totals, limit)
+
+    def frequencies(self, reading: Reading, terms: Sequence[str]) -> Mapping[str, int]:
+        """Return the number of visible chunks that contain each term (as stem, side by side), 0 for none.
+
+        Counts are remembered until the collection changes.
+        """
+        cut = {term: tuple(words) for term, words in zip(terms, index_words().of_each(terms), strict=True)}
+        wanted = list({words for words in cut.values() if words})
+        if reading.as_of is not None:
+            counts = _count_each(_read_terms(reading, wanted, self._read_totals(reading).visible), wanted)
+            return {term: counts.get(words, 0) for term, words in cut.items()}
+        known = {words: self._counts.get((reading.key, reading.changed, words)) for words in wanted}
+        new = _live_counts(reading, [words for words, count in known.items() if count is None])
+        for words, count in new.items():
+            self._counts.put((reading.key, reading.changed, words), count)
+        return {term: new[words] if words in new else known.get(words) or 0 for term, words in cut.items()}
+
+    def _read_totals(self, reading: Reading) -> _Totals:
+        if reading.as_of is not None:
+            return _totals_then(reading, reading.as_of)
+        known = self._totals.get((reading.key, reading.changed))
+        if known is None:
+            counted = select(func.sum(_s.chunk_count), func.sum(_s.word_count)).where(
+                _s.collection_key == reading.key, _s.state == GenerationState.LIVE.value
+            )
+            count, words = reading.connection.execute(counted).one()
+            known = _Totals(int(count or 0), int(words or 0))
+            self._totals.put((reading.key, reading.changed), known)
+        return known
+
+
+def live_numbers(connection: Connection, collection_key: int) -> Numbers:
+    """Return the numbers of the live chunks of a collection that are in the index, ascending."""
+    return np.sort(_members(connection, collection_key, _LIVE)[0])
+
+
+def count_among(connection: Connection, collection_key: int, numbers: Sequence[int]) -> int:
+    """Return how many of the chunks are in the index."""
+    return int(np.isin(_members(connection, collection_key, _LIVE_AND_PAST)[0], numbers).sum())
+
+
+def _members(connection: Connection, collection_key: int, states: Iterable[str]) -> tuple[Numbers, NDArray[np.int64]]:
+    """Return numbers and lengths of the chunks in the index."""
+    statement = select(_s.high, _s.members).where(_s.collection_key == collection_key, _s.state.in_(list(states)))
+    rows = connection.execute(statement).all()
+    members = np.frombuffer(b"".join(row.members for row in rows), MEMBER)
+    highs = np.repeat([row.high for row in rows], [len(row.members) // MEMBER.itemsize for row in rows])
+    return (highs.astype(np.int64) << SHARED_BITS) | members["low"], members["length"].astype(np.int64)
+
+
+def _totals_then(reading: Reading, as_of: int) -> _Totals:
+    """Return what was visible at a position: what is live, but for what came since, and what has gone since."""
+    came = (generations.c.state == GenerationState.LIVE.value) & (generations.c.live_from > as_of)
+    went = (generations.c.live_from <= as_of) & (generations.c.live_to > as_of)
+    live, lengths = _members(reading.connection, reading.key, _LIVE)
+    past, past_lengths = _members(reading.connection, reading.key, (GenerationState.SUPERSEDED.value,))
+    stays = np.isin(live, _numbers(reading, came), invert=True)
+    returns = np.isin(past, _numbers(reading, went & (generations.c.state == GenerationState.SUPERSEDED.value)))
+    visible = np.concatenate([live[stays], past[returns]])
+    return _Totals(len(visible), int(lengths[stays].sum() + past_lengths[returns].sum()), np.sort(visible))
+
+
+def _numbers(reading: Reading, which: ColumnElement[bool]) -> Numbers:
+    statement = (
+        select(func.json_group_array(chunks.c.chunk_number))
+        .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+        .where(generations.c.collection_key == reading.key, which, IS_INDEXED)
+    )
+    return np.array(json.loads(reading.connection.execute(statement).scalar_one()), dtype=np.int64)
+
+
+def _live_counts(reading: Reading, wanted: Sequence[Words]) -> dict[Words, int]:
+    counts = dict.fromkeys(wanted, 0)
+    if single := [words[0] for words in wanted if len(words) == 1]:
+        for word, size in reading.connection.exec_driver_sql(*_statement(_COUNT, reading, single)):
+            counts[word,] = size // POSTING.itemsize
+    if several := [words for words in wanted if len(words) > 1]:
+        counts |= _count_each(_read_terms(reading, several, None), several)
+    return counts
+
+
+def _count_each(postings: _Postings, wanted: Sequence[Words]) -> dict[Words, int]:
+    return dict(zip(wanted, np.bincount(postings.terms, minlength=len(wanted)).tolist(), strict=True))
+
+
+def _read_terms(reading: Reading, wanted: Sequence[Words], visible: Numbers | None) -> _Postings:
+    """Read where terms of one word or several are, in the order of the segments and then of the words."""
+    index = {words: at for at, words in enumerate(wanted)}
+    single = sorted(words[0] for words in wanted if len(words) == 1)
+    parts = []
+    if single:
+        found = _read(reading, single, visible, places=False)
+        parts.append(replace(found, terms=np.array([index[word,] for word in single])[found.terms]))
+    if several := [words for words in wanted if len(words) > 1]:
+        in_several = sorted({word for words in several for word in words})
+        found = _read(reading, in_several, visible, places=True)
+        of_word = {word: found.only(found.terms == at) for at, word in enumerate(in_several)}
+        parts += [_side_by_side([of_word[word] for word in words], index[words]) for words in several]
+    if len(parts) == 1:
+        return parts[0]
+    columns = ("terms", "numbers", "lengths", "content", "heading")
+    return _Postings(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
+
+
+def _read(reading: Reading, words: Sequence[str], visible: Numbers | None, *, places: bool) -> _Postings:
+    """Read where words are, which are given in order and without repetition."""
+    statement, given = _statement(_READ_PLACES if places else _READ_POSTINGS, reading, words)
+    stored_words, highs, sizes, stored, placed = reading.connection.exec_driver_sql(statement, given).one()
+    postings = np.frombuffer(stored or b"", POSTING)
+    counts = np.array(json.loads(sizes), dtype=np.int64) // POSTING.itemsize
+    at = {word: number for number, word in enumerate(words)}
+    terms = np.repeat(np.array([at[word] for word in json.loads(stored_words)], dtype=np.int64), counts)
+    numbers = np.repeat(np.array(json.loads(highs), dtype=np.int64) << SHARED_BITS, counts) | postings["low"]
+    lengths, content, heading = (postings[name].astype(np.int64) for name in ("length", "content", "heading"))
+    found = _Postings(terms, numbers, lengths, content, heading)
+    if places:
+        in_heading = np.repeat(np.tile([0, 1], len(postings)), np.stack([content, heading], axis=1).ravel())
+        of_chunk = np.repeat(numbers, content + heading) << 1 | in_heading
+        found = replace(found, places=of_chunk << SHARED_BITS | np.frombuffer(placed or b"", POSITION))
+    return found if visible is None else found.only(np.isin(numbers, visible))
+
+
+def _statement(template: str, reading: Reading, words: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
+    states = _LIVE if reading.as_of is None else _LIVE_AND_PAST
+    return _filled(template, len(states), len(words)), (reading.key, *states, *words)
+
+
+@lru_cache(maxsize=512)
+def _filled(template: str, states: int, words: int) -> str:
+    return template.format(states=", ".join("?" * states), words=", ".join("?" * words))
+
+
+def _side_by_side(words: Sequence[_Postings], term: int) -> _Postings:
+    """Return where the words stand behind one another, in the content or in the heading."""
+    first = words[0]
+    begins = _places(first)
+    for distance, each in enumerate(words[1:], start=1):
+        begins = begins[np.isin(begins + distance, _places(each))]
+    numbers, slots = np.unique(begins >> (SHARED_BITS + 1), return_inverse=True)
+    heading = np.bincount(slots, weights=(begins >> SHARED_BITS) & 1, minlength=len(numbers)).astype(np.int64)
+    content = np.bincount(slots, minlength=len(numbers)) - heading
+    order = np.argsort(first.numbers)
+    lengths = first.lengths[order[np.searchsorted(first.numbers, numbers, sorter=order)]]
+    return _Postings(np.full(len(numbers), term), numbers, lengths, content, heading)
+
+
+def _places(postings: _Postings) -> Numbers:
+    if postings.places is None:
+        raise ValueError("the positions were not read")
+    return postings.places
+
+
+def _best(postings: _Postings, repeated: NDArray[np.int64], totals: _Totals, limit: int) -> LexicalMatches:
+    """Return the best chunks by Okapi BM25 as SQLite's FTS5 computes it; `repeated` is how often each term counts."""
+    average = totals.words / max(totals.chunks, 1)
+    counts = np.bincount(postings.terms, minlength=len(repeated))
+    rarities = np.maximum(np.log((totals.chunks - counts + 0.5) / (counts + 0.5)), _LEAST_RARITY) * repeated
+    often = _CONTENT_WEIGHT * postings.content + _HEADING_WEIGHT * postings.heading
+    shortness = _K1 * (1 - _B + _B * postings.lengths / average) if len(often) else often
+    numbers, added = _added_up(postings.numbers, rarities[postings.terms] * often * (_K1 + 1) / (often + shortness))
+    if len(numbers) > limit:
+        least = np.partition(added, len(added) - limit)[len(added) - limit]
+        among = added >= least
+        numbers, added = numbers[among], added[among]
+    order = np.lexsort((numbers, -added))[:limit]
+    return LexicalMatches(numbers[order], added[order])
+
+
+def _added_up(numbers: Numbers, scores: NDArray[np.float64]) -> tuple[Numbers, NDArray[np.float64]]:
+    if not len(numbers):
+        return numbers, scores
+    first = numbers.min()
+    span = int(numbers.max() - first) + 1
+    if span <= _SPARSE * len(numbers):
+        added = np.bincount(numbers - first, weights=scores).astype(np.float64, copy=False)
+        found = np.flatnonzero(added)
+        return found + first, added[found]
+    unique, slots = np.unique(numbers, return_inverse=True)
+    return unique, np.bincount(slots, weights=scores).astype(np.float64, copy=False)
