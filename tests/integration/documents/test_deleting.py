@@ -40,7 +40,9 @@ def _stores(receipt: deletion_pb2.DeletionReceipt) -> dict[str, tuple[int, int, 
 
 def _index_rows(store: Store) -> int:
     with store.harness.catalog.read() as connection:
-        return int(connection.exec_driver_sql("SELECT coalesce(sum(chunk_count), 0) FROM lexical_segments").scalar_one())
+        return int(
+            connection.exec_driver_sql("SELECT coalesce(sum(chunk_count), 0) FROM lexical_segments").scalar_one()
+        )
 
 
 def _rows(store: Store, table: str) -> int:
@@ -352,7 +354,16 @@ def test_a_deleted_collection_takes_everything_with_it(engine_store: Store) -> N
     assert (receipt.state, receipt.document_count) == (COMPLETE, 2)
     assert receipt.chunk_count == first.chunk_count + second.chunk_count
     assert {each.leftover_count for each in receipt.stores} == {0}
-    tables = "documents chunks generations text_segments embeddings lexical_segments lexical_postings outbox".split()
+    tables = [
+        "documents",
+        "chunks",
+        "generations",
+        "text_segments",
+        "embeddings",
+        "lexical_segments",
+        "lexical_postings",
+        "outbox",
+    ]
     assert {table: _rows(engine_store, table) for table in tables} == dict.fromkeys(tables, 0)
     assert engine_store.vectors.collections(Budget()) == []
     assert engine_store.harness.collection_calls.delete(request).receipt == receipt

@@ -13,8 +13,8 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog import index_builds
-from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.index_builds import LivePoints
+from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.ingest.domain.ingesting import Progress, Stage
 from groundwire.ingest.domain.operating import IndexBuilt
 from groundwire.kernel.budget import Budget

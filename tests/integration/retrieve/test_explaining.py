@@ -93,7 +93,7 @@ def test_stages_terms_and_the_filter_are_told(library: Library) -> None:
     words = [(figure.name, figure.detail, figure.value) for figure in stages["lexical"].figures]
     assert words == [("term", "beta", 1.0), ("term", "alpha", 2.0), ("phrase", "alpha beta", 1.0)]
     assert figures(plan, "dense") == {"selectivity": 1.0}
-    assert (stages["lexical"].engine, stages["dense"].engine) == ("sqlite-fts5", "catalog")
+    assert (stages["lexical"].engine, stages["dense"].engine) == ("catalog", "catalog")
     assert figures(plan, "validate") == {"min_relevance": 0.0, "top_k": 5.0, "diversity": 0.0}
 
 

@@ -276,15 +276,27 @@ def _filled(template: str, states: int, words: int) -> str:
 def _side_by_side(words: Sequence[_Postings], term: int) -> _Postings:
     """Return where the words stand behind one another, in the content or in the heading."""
     first = words[0]
-    begins = _places(first)
-    for distance, each in enumerate(words[1:], start=1):
-        begins = begins[np.isin(begins + distance, _places(each))]
+    # From the word that occurs least often, whose places are then the fewest to look for among those of the others.
+    least = min(range(len(words)), key=lambda at: len(_places(words[at])))
+    begins = np.sort(_places(words[least]), kind="stable") - least
+    for distance, each in enumerate(words):
+        if distance != least and len(begins):
+            begins = begins[_contains(_places(each), begins + distance)]
     numbers, slots = np.unique(begins >> (SHARED_BITS + 1), return_inverse=True)
     heading = np.bincount(slots, weights=(begins >> SHARED_BITS) & 1, minlength=len(numbers)).astype(np.int64)
     content = np.bincount(slots, minlength=len(numbers)) - heading
     order = np.argsort(first.numbers)
     lengths = first.lengths[order[np.searchsorted(first.numbers, numbers, sorter=order)]]
     return _Postings(np.full(len(numbers), term), numbers, lengths, content, heading)
+
+
+def _contains(places: Numbers, wanted: Numbers) -> NDArray[np.bool_]:
+    """Tell which of some places, in order, are among others; quick for places that are nearly in order, as read."""
+    if not len(places):
+        return np.zeros(len(wanted), dtype=np.bool_)
+    places = np.sort(places, kind="stable")
+    at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+    return np.asarray(places[at] == wanted)
 
 
 def _places(postings: _Postings) -> Numbers:

@@ -76,7 +76,7 @@ class ExplainStage(_message.Message):
     name: _builtins.str
     """Which step: `embed`, `lexical`, `dense`, `fusion`, `join`, `rerank` or `validate`."""
     engine: _builtins.str
-    """What ran it, such as `qdrant-edge`, `sqlite-fts5` or `catalog`; empty when the service itself did."""
+    """What ran it, such as `qdrant-edge` or `catalog`; empty when the service itself did."""
     path: _builtins.str
     """How the engine went through its data, such as `exact`, `filtered exact`, `approximate`, `overfetch` or
     `engine filter`; empty where that does not apply.

@@ -19,7 +19,6 @@ _PATHS = {
     VectorPath.OVERFETCH: "overfetch",
 }
 _FROM_CATALOG = {VectorPath.EXACT, VectorPath.SCAN}
-_FULL_TEXT = "sqlite-fts5"
 _CATALOG = "catalog"
 
 
@@ -42,9 +41,7 @@ def _to_stage(stage: StageTrace, evidence: Evidence, plan: SearchPlan) -> pb.Exp
         elapsed=to_duration(stage.elapsed_s),
         figures=_figures(stage, evidence, plan),
     )
-    if stage.kind is StageKind.LEXICAL:
-        message.engine = _FULL_TEXT
-    if stage.kind is StageKind.JOIN:
+    if stage.kind in {StageKind.LEXICAL, StageKind.JOIN}:
         message.engine = _CATALOG
     if stage.path is not None:
         message.engine = _CATALOG if stage.path.path in _FROM_CATALOG else evidence.engine
