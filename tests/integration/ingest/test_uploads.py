@@ -251,7 +251,7 @@ async def test_a_staged_file_that_lost_bytes_is_forgotten(stub: Any, harness: Ha
         ("document_id", "mine"),
         ("source_hash", "0" * 64),
         ("duplicate_policy", ingest_result_pb2.DUPLICATE_POLICY_ALLOW),
-        ("request_id", str(uuid.uuid4())),
+        ("request_id", "3f0c9a52-7f0e-4c53-9a39-51d0c8b5e6a7"),
         ("fields", document_pb2.DocumentFields(title="New")),
     ],
 )
