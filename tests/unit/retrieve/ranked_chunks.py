@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from groundwire.catalog.chunk_facts import ChunkFacts
+from groundwire.catalog.chunk_facts import ChunkFacts, words_hash
 from groundwire.retrieve.fusion import Scores
 
 
@@ -12,10 +12,10 @@ def chunk_facts(
     number: int,
     content: str = "",
     *,
-    document: int = 1,
+    document: str = "doc_1",
     start: int | None = None,
     length: int | None = None,
-    generation: int | None = None,
+    generation: int = 1,
     chapter: str | None = None,
     document_chunk_count: int = 9,
 ) -> ChunkFacts:
@@ -25,8 +25,8 @@ def chunk_facts(
     chapter = f"Chapter {number}" if chapter is None else chapter
     return ChunkFacts(
         number=number,
-        document_key=document,
-        generation_key=document if generation is None else generation,
+        document_id=document,
+        generation=generation,
         sequence_num=number,
         start=start,
         end=start + (len(content) if length is None else length),
@@ -34,7 +34,7 @@ def chunk_facts(
         section=None,
         section_title=chapter,
         hierarchy_path=(chapter,),
-        content=content,
+        words_hash=words_hash(content),
         source_uri=f"{document}.md",
         document_chunk_count=document_chunk_count,
     )

@@ -51,7 +51,7 @@ def test_chapters_share_the_results_and_the_order_stays() -> None:
 
 
 def _selected(top_k: int, spread: float) -> list[int]:
-    chapters = [(1, chapter) for chapter in "AAABBC"]
+    chapters = [("doc_1", chapter) for chapter in "AAABBC"]
     chosen = select([0.9, 0.89, 0.88, 0.7, 0.69, 0.5], chapters, top_k, spread, 0.0, [None] * 6)
     return [each.place for each in chosen]
 

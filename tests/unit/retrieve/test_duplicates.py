@@ -10,9 +10,9 @@ from tests.unit.retrieve.ranked_chunks import chunk_facts
 def test_the_same_words_repeat_whatever_the_case_and_the_spaces() -> None:
     chunks = [
         chunk_facts(1, "Alpha beta\n\ngamma"),
-        chunk_facts(2, "alpha  BETA gamma", document=2),
-        chunk_facts(3, "alpha beta delta", document=2),
-        chunk_facts(4, "gamma beta alpha", document=2),
+        chunk_facts(2, "alpha  BETA gamma", document="doc_2"),
+        chunk_facts(3, "alpha beta delta", document="doc_2"),
+        chunk_facts(4, "gamma beta alpha", document="doc_2"),
     ]
     ranked = eligible(chunks, (), collapse=True)
     assert (ranked.repeated, list(ranked.places)) == ({2: 1}, [0, 2, 3])
@@ -27,7 +27,7 @@ def test_a_part_of_a_text_that_is_mostly_there_repeats_it() -> None:
         chunk_facts(2, "y" * 500, start=300),
         chunk_facts(3, "z" * 1000, start=850),  # the usual overlap of neighbours stays
         chunk_facts(4, "w" * 500, start=700),  # two better ones together cover it
-        chunk_facts(5, "v" * 500, start=300, document=2),
+        chunk_facts(5, "v" * 500, start=300, document="doc_2"),
         chunk_facts(6, "u" * 500, start=300, generation=2),
     ]
     assert eligible(chunks[:5], (), collapse=True).repeated == {2: 1, 4: 1}

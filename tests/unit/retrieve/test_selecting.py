@@ -11,7 +11,7 @@ from groundwire.retrieve.ranking import Selected, select
 def _selected(
     relevances: Sequence[float], top_k: int, diversity: float, vectors: Sequence[Vectors | None]
 ) -> list[Selected]:
-    chapters = [(1, f"Chapter {number}") for number in range(len(relevances))]
+    chapters = [("doc_1", f"Chapter {number}") for number in range(len(relevances))]
     return select(relevances, chapters, top_k, 0.0, diversity, vectors)
 
 

@@ -1,9 +1,11 @@
 """What a search reads of a collection: many short reads that agree with one another."""
 
 import json
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +33,14 @@ from groundwire.kernel.filter_fields import FieldKind
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
 
+RememberedT = TypeVar("RememberedT")
+
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
+_FACTS_BYTES, _CHUNK_BYTES, _VECTOR_BYTES = 500, 4000, 300
+"""What an entry of the cache weighs at least: objects, its key and its place in the cache."""
+_FEW = 1000
+"""More vectors than this are for a comparison with all, which has a cache of its own."""
 _FIND = text(
     """
     SELECT collection_key, changed_position, readable_from,
@@ -51,6 +59,9 @@ class _Figures:
     chunk_count: BoundedCache[tuple[int, int], int]
     fields: BoundedCache[tuple[int, int], Mapping[str, FieldKind]]
     collections: BoundedCache[tuple[int, int], Collection]
+    facts: BoundedCache[tuple[int, int, int], ChunkFacts]
+    chunks: BoundedCache[tuple[int, int, int], StoredChunk]
+    vectors: BoundedCache[tuple[str, int], Vectors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +78,28 @@ class _Read:
 
 
 class SearchViews:
-    """Opens views; safe to use from many threads."""
+    """Opens views; safe to use from many threads.
 
-    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+    Chunks are remembered until their collection changes, and vectors, which never change, for longer.
+
+    Args:
+        database: the catalog.
+        clock: measures the ages of snapshots.
+        cache_bytes: of chunks and vectors that are remembered; 0 reads each anew.
+    """
+
+    def __init__(self, database: Database, clock: Clock | None = None, cache_bytes: int = 0) -> None:
         self._database = database
         self._clock = clock or SystemClock()
         self._words = LexicalSearch()
-        self._figures = _Figures(*(BoundedCache(_CACHED_FIGURES) for _ in range(3)))
+        self._figures = _Figures(
+            chunk_count=BoundedCache(_CACHED_FIGURES),
+            fields=BoundedCache(_CACHED_FIGURES),
+            collections=BoundedCache(_CACHED_FIGURES),
+            facts=BoundedCache(cache_bytes // 8),
+            chunks=BoundedCache(cache_bytes // 2),
+            vectors=BoundedCache(3 * cache_bytes // 8),
+        )
 
     def open(self, tenant: str, name: str, snapshot: int | None = None) -> "SearchView":
         """Return a view of a collection as it is now, or was at a position.
@@ -152,6 +178,17 @@ class SearchView:
         self._words = words
         self._figures = figures
         self._engine_is_behind = engine_is_behind
+        self._of_thread = threading.local()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let the reads of this thread inside the block share one connection: no wait for anything else among them."""
+        with self._read() as read:
+            self._of_thread.read = read
+            try:
+                yield
+            finally:
+                self._of_thread.read = None
 
     @contextmanager
     def _read(self) -> Iterator[_Read]:
@@ -161,6 +198,9 @@ class SearchView:
             CollectionNotFoundError: the collection was deleted meanwhile.
             SnapshotExpiredError: a snapshot was asked for and is not all kept any more.
         """
+        if (shared := getattr(self._of_thread, "read", None)) is not None:
+            yield shared
+            return
         with self._database.read() as connection:
             row = connection.exec_driver_sql(_STATE, (self._key,)).one_or_none()
             if row is None:
@@ -253,11 +293,19 @@ class SearchView:
 
     def facts(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, ChunkFacts]:
         """Return what ranking needs of those of the chunks that are visible; see `chunks`."""
+        facts, numbers = self._remembered(self._figures.facts, numbers)
+        if not numbers:
+            return facts
         with self._read() as read:
             if read.as_of is not None or (self.has_lost_history and where is not None):
                 numbers = sorted(self._among(read, where if self.has_lost_history else None, numbers))
-            facts_of = facts_now if read.as_of is None else facts_then
-            return {each.number: each for each in facts_of(read.connection, self._key, numbers)}
+            read_facts = facts_now if read.as_of is None else facts_then
+            for each in read_facts(read.connection, self._key, numbers):
+                facts[each.number] = each
+                if self._is_of_view(read):
+                    key = (self._key, self.changed_position, each.number)
+                    self._figures.facts.put(key, each, _FACTS_BYTES)
+        return facts
 
     def chunks(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, StoredChunk]:
         """Return those of the chunks that are visible, by number, in the order given.
@@ -265,20 +313,62 @@ class SearchView:
         The caller has found that they match `where`. Where that may not hold any more it is looked at again, so that
         what is returned always matches as it is shown.
         """
+        wanted = numbers
+        known, numbers = self._remembered(self._figures.chunks, numbers)
+        if not numbers:
+            return known
         with self._read() as read:
             if self.has_lost_history and where is not None:
                 matching = self._among(read, where, numbers)
                 numbers = [number for number in numbers if number in matching]
             if read.as_of is None:
-                return live_chunks(read.connection, self.collection.tenant, self.collection.name, numbers)
+                live = live_chunks(read.connection, self.collection.tenant, self.collection.name, numbers)
+                if self._is_of_view(read):
+                    for number, stored in live.items():
+                        weight = _CHUNK_BYTES + len(stored.chunk.content)
+                        self._figures.chunks.put((self._key, self.changed_position, number), stored, weight)
+                known |= live
+                return {number: known[number] for number in wanted if number in known}
             visible = sorted(self._among(read, None, numbers))
             given = func.json_each(json.dumps(visible)).table_valued("value").c.value
             rows = read.connection.execute(select_chunks_then(chunks.c.chunk_number.in_(select(given)))).all()
         seen: dict[int, Document] = {}
-        found = {row[0]: to_stored_chunk(row, seen) for row in rows}
-        return {number: found[number] for number in numbers if number in found}
+        known |= {row[0]: to_stored_chunk(row, seen) for row in rows}
+        return {number: known[number] for number in wanted if number in known}
+
+    def _remembered(
+        self, cache: BoundedCache[tuple[int, int, int], RememberedT], numbers: Sequence[int]
+    ) -> tuple[dict[int, RememberedT], Sequence[int]]:
+        """Return what is remembered of chunks as the view sees them, and the numbers of the others."""
+        if self.snapshot is not None or self.has_lost_history:
+            return {}, numbers
+        known: dict[int, RememberedT] = {}
+        for number in numbers:
+            if (value := cache.get((self._key, self.changed_position, number))) is not None:
+                known[number] = value
+        return known, [number for number in numbers if number not in known]
+
+    def _is_of_view(self, read: _Read) -> bool:
+        """Tell whether a read sees the collection as it was when the view was opened, and not as of a snapshot."""
+        return read.as_of is None and read.changed == self.changed_position
 
     def vectors(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Vectors]:
         """Return the stored vectors of those chunks that have one: numbers, float32 of shape (found, dimensions)."""
-        with self._read() as read:
-            return vectors_of(read.connection, self.collection.identity, numbers)
+        if len(numbers) > _FEW:
+            with self._read() as read:
+                return vectors_of(read.connection, self.collection.identity, numbers)
+        cache, digest = self._figures.vectors, self.collection.identity.digest
+        given = [int(number) for number in numbers]
+        rows = {number: row for number in given if (row := cache.get((digest, number))) is not None}
+        missing = [number for number in given if number not in rows]
+        if missing:
+            with self._read() as read:
+                stored, vectors = vectors_of(read.connection, self.collection.identity, missing)
+            for number, vector in zip(stored.tolist(), vectors, strict=True):
+                # A copy of its own: a part of the block would keep the whole block in memory.
+                rows[number] = own = vector.copy()
+                cache.put((digest, number), own, own.nbytes + _VECTOR_BYTES)
+        with_vector = [number for number in given if number in rows]
+        if not with_vector:
+            return np.zeros(0, dtype=np.int64), np.zeros((0, self.collection.identity.dimensions), dtype=np.float32)
+        return np.array(with_vector, dtype=np.int64), np.stack([rows[number] for number in with_vector])

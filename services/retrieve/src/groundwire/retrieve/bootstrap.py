@@ -148,7 +148,7 @@ def _search(
     parse_question: ParseQuestion,
 ) -> Search:
     return Search(
-        views=SearchViews(catalog, clock),
+        views=SearchViews(catalog, clock, settings.chunk_cache_mib << 20),
         vectors=vectors,
         engine=engine_name(vectors),
         query_vectors=QueryVectors(embedder, settings.query_cache_entries),

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from groundwire.catalog.chunk_facts import ChunkFacts
+from groundwire.catalog.chunk_facts import ChunkFacts, facts_of
 from groundwire.catalog.search_view import SearchView
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import SearchMode
@@ -159,6 +159,7 @@ class CandidateSearch:
         self._uses_vectors = mode is not SearchMode.LEXICAL
         self._matched: tuple[int, WordMatches] | None = None
         self._near: tuple[int, Neighbours] | None = None
+        self._whole: dict[int, StoredChunk] = {}
         self.lacks_dense = False
         """Whether the words alone had to find the results, because the engine does not answer."""
         self.stages: dict[StageKind, StageTrace] = {}
@@ -169,6 +170,11 @@ class CandidateSearch:
         if not self._uses_words:
             return
         parsed = parse_query(query)
+        with self._view.together():
+            self._choose(parsed)
+            self._matching(depth)
+
+    def _choose(self, parsed: QueryTerms) -> None:
         total = self._view.chunk_count()
         counts = self._view.frequencies([*parsed.terms, *parsed.phrases])
         tuning = self._tuning
@@ -180,7 +186,6 @@ class CandidateSearch:
         )
         phrases = tuple(phrase for phrase in parsed.phrases if counts[phrase] > 0)[: tuning.max_terms]
         self.words = LookedUp(parsed, terms, phrases, counts, total)
-        self._matching(depth)
 
     def look_near(self, vector: Vectors, depth: int) -> None:
         """Find the `depth` nearest chunks, while the words may still be looked up.
@@ -237,8 +242,10 @@ class CandidateSearch:
         )
         return visible, facts, len(seen) - int(seen.sum())
 
-    def facts(self, numbers: Numbers) -> Mapping[int, ChunkFacts]:
+    def facts(self, numbers: Numbers, *, whole: bool = False) -> Mapping[int, ChunkFacts]:
         """Return what ranking needs of those of the chunks that are visible.
+
+        With `whole` the chunks are read for good: most of them become results, which saves reading them again.
 
         Raises:
             ChangedMeanwhileError: some are not visible any more, and another attempt may find what replaced them.
@@ -246,7 +253,11 @@ class CandidateSearch:
         if len(numbers) == 0:
             return {}
         started = time.perf_counter()
-        facts = self._view.facts(numbers.tolist(), self._matches.where)
+        facts: Mapping[int, ChunkFacts]
+        if whole:
+            facts = {number: facts_of(stored) for number, stored in self.chunks(numbers.tolist()).items()}
+        else:
+            facts = self._view.facts(numbers.tolist(), self._matches.where)
         if self._view.has_lost_history and len(facts) < len(numbers) and not self._is_last:
             raise ChangedMeanwhileError
         self.stages[StageKind.JOIN] = StageTrace(StageKind.JOIN, len(facts), time.perf_counter() - started)
@@ -258,7 +269,10 @@ class CandidateSearch:
         Raises:
             ChangedMeanwhileError: as of `facts`.
         """
-        stored = self._view.chunks(numbers, self._matches.where) if numbers else {}
+        missing = [number for number in numbers if number not in self._whole]
+        if missing:
+            self._whole.update(self._view.chunks(missing, self._matches.where))
+        stored = {number: self._whole[number] for number in numbers if number in self._whole}
         if self._view.has_lost_history and len(stored) < len(numbers) and not self._is_last:
             raise ChangedMeanwhileError
         return stored
@@ -324,6 +338,8 @@ class CandidateSearch:
         exhausted = near.is_all and matches.is_all
         if vector is None:
             return Candidates(matches.numbers, None, 0, matches, exhausted)
+        if len(matches.numbers) == 0:
+            return Candidates(near.numbers, near.similarities, len(near), matches, exhausted)
         missing = matches.numbers[~np.isin(matches.numbers, near.numbers)]
         known = _NO_NEIGHBOURS
         with self._words_instead():

@@ -110,7 +110,7 @@ def add_support(scores: Scores, facts: Sequence[ChunkFacts], share: float) -> Sc
         return scores
     relevances = scores.relevance.tolist()
     lowest = min(relevances)
-    best_of: dict[tuple[int, str], list[float]] = defaultdict(list)
+    best_of: dict[tuple[str, str], list[float]] = defaultdict(list)
     for each, relevance in zip(facts, relevances, strict=True):
         best = best_of[each.chapter_key]
         if len(best) < _WITNESSES:  # they come best first
@@ -211,7 +211,7 @@ class _Repetitions:
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._spans: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        self._spans: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
 
     def better_than(self, chunk: ChunkFacts) -> int | None:
         """Return the number of the better chunk that this one repeats, else None and count it as seen.
@@ -223,12 +223,12 @@ class _Repetitions:
         repeated = self._numbers.get(words_hash) or self._covering(chunk)
         if repeated is None:
             self._numbers[words_hash] = chunk.number
-            self._spans[chunk.generation_key].append((chunk.start, chunk.end, chunk.number))
+            self._spans[chunk.document_id, chunk.generation].append((chunk.start, chunk.end, chunk.number))
         return repeated
 
     def _covering(self, chunk: ChunkFacts) -> int | None:
         """Return the first of the better chunks that together cover enough of this one."""
-        others = self._spans.get(chunk.generation_key)
+        others = self._spans.get((chunk.document_id, chunk.generation))
         if others is None:
             return None
         touching = [each for each in others if each[0] < chunk.end and each[1] > chunk.start]
@@ -250,7 +250,7 @@ class Selected:
 
 def select(
     relevances: Sequence[float],
-    chapters: Sequence[tuple[int, str]],
+    chapters: Sequence[tuple[str, str]],
     top_k: int,
     spread: float,
     diversity: float,
@@ -278,7 +278,7 @@ def select(
     if (spread == 0.0 and diversity == 0.0) or count <= top_k:
         return [Selected(place, place + 1, 0.0) for place in range(min(count, top_k))]
     per_chunk = spread * (relevances[0] - relevances[-1])
-    nearest, taken = [0.0] * count, Counter[tuple[int, str]]()
+    nearest, taken = [0.0] * count, Counter[tuple[str, str]]()
 
     def penalty(place: int) -> float:
         return per_chunk * taken[chapters[place]] + diversity * nearest[place]

@@ -39,7 +39,7 @@ from groundwire.retrieve.candidates import (
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.filters import FilterCache, FilterMatches, unit_rows
 from groundwire.retrieve.fusion import Scores, fuse
-from groundwire.retrieve.query_terms import check_query_length, dense_weight_for, distinct_words
+from groundwire.retrieve.query_terms import check_query_length, dense_weight_for
 from groundwire.retrieve.query_types import applied_type, classify, strategy_of
 from groundwire.retrieve.ranking import (
     Eligible,
@@ -280,16 +280,15 @@ class Search:
         hits = _hydrated(ranked, selected, pool, request.order)
         progress.enter(SearchState.VALIDATED)
         # Respond.
-        coverage = _coverage(request.query, hits)
         evidence = self._evidence(pool, plan, ranked, selected, hits, embedded, view) if request.explain else None
         progress.enter(SearchState.COMPLETED)
         total_s, embedding_s = time.perf_counter() - begun, embedded.elapsed_s if embedded else 0.0
         dense = pool.stages.get(StageKind.DENSE)
         return SearchResult(
+            query=request.query,
             hits=hits,
             plan=plan,
             counts=_counts(ranked, plan.min_relevance),
-            coverage=coverage,
             times=SearchTimes(
                 embedding_s, total_s - embedding_s, total_s, tuple(progress.reached), dense.elapsed_s if dense else None
             ),
@@ -430,7 +429,8 @@ class Search:
             # Where chunks do not change one another's rank, few more than the results are looked at first.
             is_plain = plan.strategy.neighbour_share == 0.0 and plan.diversity == 0.0 and not plan.reranks
             for count in sorted({plan.top_k + _SPARE, window} if is_plain else {window}):
-                looked_at, facts = min(count, len(scores)), pool.facts(scores.numbers[:count])
+                looked_at = min(count, len(scores))
+                facts = pool.facts(scores.numbers[:count], whole=count < window)
                 if len(facts) < looked_at:
                     break  # one is not visible, so more may not be
                 top = self._ordered(scores.take(np.arange(looked_at)), facts, plan, pool, request.query, budget)
@@ -587,13 +587,6 @@ def _counts(ranked: _Ranked, min_relevance: float) -> SearchCounts:
         rejected=fates[Fate.SOURCE_REJECTED],
         incomplete=fates[Fate.INCOMPLETE],
     )
-
-
-def _coverage(query: str, hits: Sequence[SearchHit]) -> float:
-    """Return the share of the query's distinct words that occur in the results, in [0, 1]; 0 without words."""
-    words = distinct_words(query)
-    said = words & {word for hit in hits for word in distinct_words(hit.stored.chunk.content)}
-    return len(said) / len(words) if words else 0.0
 
 
 def _ranks(numbers: Sequence[int]) -> dict[int, int]:

@@ -11,6 +11,7 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.fusion import Score, Scores
+from groundwire.retrieve.query_terms import distinct_words
 from groundwire.retrieve.query_types import QueryStrategy
 from groundwire.retrieve.top_down import ChosenSection
 from groundwire.retrieve.vector_search import VectorPlan
@@ -240,7 +241,7 @@ class Evidence:
 class SearchResult:
     """Results in the order asked for, with what was applied and how it went.
 
-    `coverage` is the share of the query's distinct words that occur in the results, in [0, 1]. `position` is the
+    `query` is what was searched for. `position` is the
     position of the catalog that was read, `changed_position` the one at which the collection had last changed.
     `consistency_token` stands for what was read. `lacks_dense`: the words alone found the results of a search that was
     to use vectors as well, because the model or the engine does not answer. `self_query_failed`: a filter was asked for
@@ -248,10 +249,10 @@ class SearchResult:
     limited to, best first.
     """
 
+    query: str
     hits: tuple[SearchHit, ...]
     plan: SearchPlan
     counts: SearchCounts
-    coverage: float
     times: SearchTimes
     position: int
     changed_position: int
@@ -260,3 +261,9 @@ class SearchResult:
     lacks_dense: bool = False
     self_query_failed: bool = False
     chosen_sections: tuple[ChosenSection, ...] = ()
+
+    def coverage(self) -> float:
+        """Return the share of the query's distinct words that occur in the results, in [0, 1]; 0 without words."""
+        words = distinct_words(self.query)
+        said = words & {word for hit in self.hits for word in distinct_words(hit.stored.chunk.content)}
+        return len(said) / len(words) if words else 0.0

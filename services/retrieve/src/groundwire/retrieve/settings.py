@@ -38,6 +38,7 @@ class RetrieveSettings(BaseSettings):
     rerank_depth: int = Field(default=20, ge=2, le=100)
     rerank_weight: float = Field(default=1.0, ge=0, le=1)
     filter_cache_mib: int = Field(default=128, ge=0, le=65_536)
+    chunk_cache_mib: int = Field(default=64, ge=0, le=65_536)
     query_cache_entries: int = Field(default=4096, ge=0, le=10_000_000)
     result_cache_mib: int = Field(default=64, ge=0, le=65_536)
     approved_source_prefixes: Annotated[tuple[str, ...], NoDecode] = ()

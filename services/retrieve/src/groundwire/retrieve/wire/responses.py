@@ -149,7 +149,7 @@ def _to_quality(result: SearchResult) -> report_pb.QualityMetrics:
         incomplete_count=result.counts.incomplete,
         duplicate_count=result.counts.duplicates,
         stale_count=result.counts.stale,
-        coverage=result.coverage,
+        coverage=result.coverage(),
     )
 
 
