@@ -72,11 +72,11 @@ class Stack:
 
     def _make(self, name: str, settings: CollectionSettings, profile: ProfileName) -> str:
         collection = f"{name}-{hashlib.sha256(repr((profile, settings)).encode()).hexdigest()[:8]}"
-        calls = self.ingest.servicer.collection_calls.use
+        calls = self.ingest.collection_servicer.calls.use
         try:
             calls.get(DEFAULT_TENANT, collection)
         except CollectionNotFoundError:
-            calls.create(NewCollection(DEFAULT_TENANT, collection, profile, settings))
+            calls.create(NewCollection(DEFAULT_TENANT, collection, profile, settings), Budget())
         return collection
 
 

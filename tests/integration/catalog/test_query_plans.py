@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable
 
-from groundwire.catalog import chunks, document_rows, documents
+from groundwire.catalog import chunks, document_rows, documents, lexical_search
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
 LARGE_TABLES = {"chunks", "documents", "generations", "text_segments", "embeddings", "document_aliases"}
@@ -54,6 +54,19 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 )
 def test_no_large_table_is_scanned(filled: Catalog, statement: Executable, given: dict[str, Any]) -> None:
     assert _scanned(filled, statement, given) == set()
+
+
+@pytest.mark.parametrize(
+    "template", [lexical_search._READ_POSTINGS, lexical_search._READ_PLACES, lexical_search._COUNT]
+)
+def test_words_are_looked_up_in_the_segments_of_the_collection(filled: Catalog, template: str) -> None:
+    statement = lexical_search._filled(template, 2, 3)
+    with filled.database.read() as connection:
+        given = (1, "LIVE", "SUPERSEDED", "moon", "tide", "yeast")
+        steps = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", given)]
+    segments, postings = ([step for step in steps if name in step] for name in ("_segments ", "_postings "))
+    assert ["(collection_key=? AND state=?)" in step for step in segments] == [True]
+    assert ["(segment_key=? AND word=?)" in step for step in postings] == [True]
 
 
 def test_chunks_by_number_are_looked_up_by_their_key(filled: Catalog) -> None:

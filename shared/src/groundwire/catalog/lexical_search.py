@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, literal_column, select
 
-from groundwire.catalog.generation_keys import IS_INDEXED
+from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE
 from groundwire.catalog.generations import GenerationState
 from groundwire.catalog.index_words import index_words
 from groundwire.catalog.lexical_index import MEMBER, POSITION, POSTING, SHARED_BITS
@@ -193,12 +193,14 @@ def _members(connection: Connection, collection_key: int, states: Iterable[str])
 
 def _totals_then(reading: Reading, as_of: int) -> _Totals:
     """Return what was visible at a position: what is live, but for what came since, and what has gone since."""
-    came = (generations.c.state == GenerationState.LIVE.value) & (generations.c.live_from > as_of)
-    went = (generations.c.live_from <= as_of) & (generations.c.live_to > as_of)
+    came = IS_LIVE & (generations.c.live_from > as_of)
+    # As a literal, because the index of superseded generations is one of those only.
+    is_superseded = generations.c.state == literal_column("'SUPERSEDED'")
+    went = is_superseded & (generations.c.live_from <= as_of) & (generations.c.live_to > as_of)
     live, lengths = _members(reading.connection, reading.key, _LIVE)
     past, past_lengths = _members(reading.connection, reading.key, (GenerationState.SUPERSEDED.value,))
     stays = np.isin(live, _numbers(reading, came), invert=True)
-    returns = np.isin(past, _numbers(reading, went & (generations.c.state == GenerationState.SUPERSEDED.value)))
+    returns = np.isin(past, _numbers(reading, went))
     visible = np.concatenate([live[stays], past[returns]])
     return _Totals(len(visible), int(lengths[stays].sum() + past_lengths[returns].sum()), np.sort(visible))
 
