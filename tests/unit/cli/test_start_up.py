@@ -71,7 +71,7 @@ print([name for name in ("ask", "ingest", "serve") if f"groundwire.cli.{name}" i
 
 
 def test_services_are_put_together_without_what_few_calls_need() -> None:
-    rarely = ["groundwire.ingest.domain.chunkers", "groundwire.retrieve.domain.self_query.rules", "openvino", "torch"]
+    rarely = ["groundwire.ingest.domain.chunkers", "groundwire.retrieve.self_query.rules", "openvino", "torch"]
     code = f"""
 import sys
 import groundwire.standalone.bootstrap
