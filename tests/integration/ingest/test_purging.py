@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from google.longrunning import operations_pb2
 
-from groundwire.api.common.v1 import document_pb2, filter_pb2, metadata_value_pb2
+from groundwire.api.common.v1 import chunk_pb2, document_pb2, filter_pb2, metadata_value_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import progress_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
@@ -183,6 +183,27 @@ def test_what_came_or_changed_meanwhile_is_judged_as_it_is(process: Process, sto
     stop.may_go_on.set()
     assert result(harness, begun).purge_count == 3
     assert all_sources(harness) == ["2.md", "4.md", "new.md"]
+
+
+def test_chunks_that_were_changed_meanwhile_are_judged_as_they_are(process: Process, stop: Stop) -> None:
+    harness = fill(process(), users=["ann"] * 5)
+    chunks = harness.library.list_chunks(library_pb.ListChunksRequest(collection="docs")).chunks
+
+    def tag(chunk_id: str, name: str) -> None:
+        chunk = chunk_pb2.Chunk(chunk_id=chunk_id, tags=[name])
+        harness.calls.update_chunk(pb.UpdateChunkRequest(collection="docs", chunk=chunk))
+
+    for chunk in chunks:
+        tag(chunk.chunk_id, "old")
+    begun = purge(harness, by_json('{"tags": "old"}'), force=True)
+    assert stop.is_reached.wait(60)
+    changed = [chunk.chunk_id for chunk in chunks if chunk.document_id in {"d-2.md", "d-4.md"}]
+    assert len(changed) == 2
+    for chunk_id in changed:
+        tag(chunk_id, "new")
+    stop.may_go_on.set()
+    assert result(harness, begun).purge_count == 3
+    assert all_sources(harness) == ["2.md", "4.md"]
 
 
 @pytest.mark.parametrize("condition", [ANN, by_json('{"user": {"$ne": "bob"}}')])

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, or_, select, tuple_, update
+from sqlalchemy import Connection, Select, bindparam, delete, exists, func, or_, select, tuple_, update
 from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.audit import append_audit
@@ -32,14 +32,14 @@ from groundwire.catalog.document_rows import (
     to_document,
 )
 from groundwire.catalog.embedding_rows import embedding_times
-from groundwire.catalog.filter_split import has_chunk_matching
+from groundwire.catalog.filter_split import chunks_matching, has_chunk_matching
 from groundwire.catalog.generation_keys import key_of
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipted
 from groundwire.catalog.ledger import settle
 from groundwire.catalog.operations import count_done
 from groundwire.catalog.publish_generation import publish_generation, take_back_generation
 from groundwire.catalog.segments import check_chunks, measure
-from groundwire.catalog.tables import collections, document_aliases, documents
+from groundwire.catalog.tables import collections, document_aliases, documents, generations
 from groundwire.catalog.vectors import NewVectors, insert_vectors
 from groundwire.catalog.visible_rows import IS_HIDDEN, IS_VISIBLE
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
@@ -327,6 +327,7 @@ class Documents:
         receipt: Receipted[Deleted] = None,
         *,
         etag: str = "",
+        where: Filter | None = None,
         operation_id: str = "",
     ) -> Deleted:
         """Remove a document with all its generations; no reader finds any part of it afterwards.
@@ -335,12 +336,14 @@ class Documents:
 
         Raises:
             DocumentNotFoundError: the collection has none of this id.
-            DocumentChangedError: its etag is not the given one, if one is given.
+            DocumentChangedError: its etag is not the given one, or no chunk of it matches `where`, if these are given.
             ConflictError: the same request was completed meanwhile; ask the ledger.
             RequestIdReusedError: the request id was used with another body.
         """
 
         def work(connection: Connection) -> Deleted:
+            if where is not None:
+                _refuse_unmatched(connection, tenant, collection, document_id, where)
             deleted = delete_document(connection, tenant, collection, document_id, etag, self._now())
             record_deletion(connection, deleted, self._database.steady.now_ms())
             self._conclude(connection, tenant, "delete_document", document_id, receipt, deleted)
@@ -394,6 +397,21 @@ class Documents:
             payloads=draft.payloads(document_id, numbers, chunk_ids, now),
             source_version=draft.source_version,
         )
+
+
+def _refuse_unmatched(connection: Connection, tenant: str, collection: str, document_id: str, where: Filter) -> None:
+    """Raise DocumentChangedError when no chunk of a document matches, whose etag does not tell of its chunks."""
+    of_this = (
+        documents.c.collection_key == collection_key(connection, tenant, collection),
+        documents.c.document_id == document_id,
+    )
+    keys = (
+        select(generations.c.generation_key)
+        .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+        .where(*of_this, generations.c.state.in_(("LIVE", "DELETED")))
+    )
+    if not connection.execute(select(exists().where(chunks_matching(keys, where)))).scalar_one():
+        raise changed(document_id)
 
 
 def _add_alias(connection: Connection, tenant: str, collection: str, document_id: str, source_uri: str) -> None:

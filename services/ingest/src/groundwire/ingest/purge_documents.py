@@ -86,7 +86,7 @@ class PurgeDocuments:
             for document in self._matching(purge, where):
                 budget.check()
                 try:
-                    self._delete(purge, document)
+                    self._delete(purge, document, where)
                 except DocumentNotFoundError:
                     continue  # somebody else has deleted it
                 except DocumentChangedError:
@@ -96,9 +96,9 @@ class PurgeDocuments:
                 report(Progress(Stage.DELETING, done, max(done, total)))
         return Purged(done)
 
-    def _delete(self, purge: Purge, document: Document) -> None:
+    def _delete(self, purge: Purge, document: Document, where: Filter | None) -> None:
         given = (purge.tenant, purge.collection, document.document_id)
-        self.documents.delete(*given, etag=document.etag, operation_id=purge.operation_id)
+        self.documents.delete(*given, etag=document.etag, where=where, operation_id=purge.operation_id)
         self.after_delete()
 
     def _matching(self, purge: Purge, where: Filter | None) -> Iterator[Document]:
