@@ -29,7 +29,7 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
 )
 from groundwire.kernel.identifiers import DEFAULT_TENANT
-from tests.integration.ingest.harness import Harness
+from tests.integration.ingest.harness import Harness, in_threads
 from tests.integration.ingest.test_long_work import calls_of, ended
 from tests.manual_clock import ManualClock
 
@@ -203,6 +203,25 @@ def test_a_cancelled_operation_leaves_nothing_also_one_that_has_not_begun(docs: 
     assert [result(docs, each).outcome for each in begun[1:-1]] == [CREATED] * 8
     assert docs.sources("docs") == [f"{number}.md" for number in range(1, 9)]
     await_no_bytes(docs)
+
+
+def test_an_operation_that_waits_is_cancelled_by_several_at_a_time(docs: Harness) -> None:
+    gate = Gate(docs)
+    begun = [begin(docs, source=f"{number}.md", text=f"Tide {number}.") for number in range(9)]
+    assert gate.is_reached.wait(60)
+    operations = docs.service.operations._operations
+    both_asked, request_cancel = threading.Barrier(2), operations.request_cancel
+
+    def cancel_together(*args: str) -> None:
+        request_cancel(*args)
+        both_asked.wait(30)
+
+    operations.request_cancel = cancel_together  # type: ignore[assignment, method-assign]
+    assert in_threads(*[lambda: calls_of(docs).cancel(begun[-1].name)] * 2) == [None, None]
+    gate.is_open.set()
+    with pytest.raises(CallCancelledError):
+        result(docs, begun[-1])
+    assert [result(docs, each).outcome for each in begun[:-1]] == [CREATED] * 8
 
 
 def test_a_repeated_request_gets_the_same_operation(process: Process, docs: Harness) -> None:

@@ -134,9 +134,11 @@ class OperationCalls:
         self._operations.request_cancel(request_context.current().tenant, operation_id)
         with self._lock:
             run = self._runs.get(operation_id)
+            # A turn that was cancelled before says so again: only the first caller ends the operation.
+            is_waiting = run is not None and run.turn is not None and not run.turn.cancelled() and run.turn.cancel()
         if run is not None:
             run.budget.cancel()
-            if run.turn is not None and run.turn.cancel():
+            if is_waiting:
                 self._run(run)  # it has not begun: it ends now, not when its turn comes
 
     def delete(self, name: str) -> None:
