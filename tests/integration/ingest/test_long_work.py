@@ -223,14 +223,18 @@ async def test_waiting_ends_with_the_work_or_the_time_and_holds_no_thread(harnes
         return operations_pb2.WaitOperationRequest(name=begun.name, timeout=limit)
 
     assert not (await servicer.WaitOperation(wait(0.1), None)).done
+    no_time = operations_pb2.WaitOperationRequest(name=begun.name, timeout=Duration(seconds=-(2**62)))
+    assert not (await servicer.WaitOperation(no_time, None)).done
     # More than there are threads for reads: others are answered all the same.
     watchers = [asyncio.create_task(servicer.WaitOperation(wait(30), None)) for _ in range(12)]
+    endless = operations_pb2.WaitOperationRequest(name=begun.name, timeout=Duration(seconds=2**62))
+    watchers.append(asyncio.create_task(servicer.WaitOperation(endless, None)))
     await asyncio.sleep(0.2)
     async with asyncio.timeout(5):
         looked = await servicer.GetOperation(operations_pb2.GetOperationRequest(name=begun.name), None)
     assert not looked.done
     store.gate.is_open.set()
-    assert [operation.done for operation in await asyncio.gather(*watchers)] == [True] * 12
+    assert [operation.done for operation in await asyncio.gather(*watchers)] == [True] * 13
 
 
 async def test_pages_of_operations_end_at_three_mebibytes_and_lose_none(harness: Harness) -> None:

@@ -226,7 +226,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):  # type: ignor
         await self.pools.reads.run(budget, self.calls.get, request.name)
         limits_s = [_LONGEST_WAIT_S]
         if request.HasField("timeout"):
-            limits_s.append(request.timeout.ToTimedelta().total_seconds())
+            limits_s.append(request.timeout.seconds + request.timeout.nanos / 1e9)  # any, also beyond a timedelta
         left_s = budget.remaining_s()
         if left_s is not None:
             limits_s.append(left_s - _ANSWER_S)
