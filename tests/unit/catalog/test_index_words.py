@@ -1,5 +1,6 @@
 """The words that the full-text index sees."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pysqlite3
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from groundwire.catalog import index_words as index_words_module
 from groundwire.catalog.index_words import IndexWords, index_words
 
 
@@ -68,6 +70,40 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [" ".join(f"w{number}x{each}" for each in range(7)) for number in range(20)]
     assert [words.of(text) for text in texts] == [text.split() for text in texts]
     assert len(words._known) <= 10
+    many = [f"z{number}" for number in range(30)]
+    assert words.of(" ".join(many)) == many
+    assert 0 < len(words._known) <= 10
     long = "x" * 41
     assert words.of(f"{long} y") == [long, "y"]
     assert long not in words._known
+
+
+@pytest.mark.parametrize("run", ["日" * 20_000, "é" * 20_000, "a" + "🦀" * 12_000, "a" * 40_000])
+def test_a_word_that_never_ends_is_cut_at_a_character(run: str) -> None:
+    [first, second] = IndexWords().of(f"{run} next")
+    assert run.replace("é", "e").startswith(first)
+    assert 20_000 <= len(first.encode()) <= 32_768
+    assert second == "next"
+
+
+def test_words_of_a_query_do_not_wait_for_those_of_a_large_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one thread is inside SQLite, another one cuts its own words."""
+    words, inside, done = IndexWords(), threading.Event(), threading.Event()
+    decode = index_words_module._whole_characters
+
+    def waiting(text: bytes) -> str:
+        if text == b"mountain":
+            inside.set()
+            assert done.wait(10)
+        return decode(text)
+
+    monkeypatch.setattr(index_words_module, "_whole_characters", waiting)
+    with ThreadPoolExecutor(2) as threads:
+        document = threads.submit(words.of, "mountain")
+        assert inside.wait(10)
+        query = threads.submit(words.of, "small")
+        try:
+            assert query.result(5) == ["small"]
+        finally:
+            done.set()
+        assert document.result(10) == ["mountain"]

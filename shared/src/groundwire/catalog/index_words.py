@@ -4,7 +4,8 @@ import re
 import threading
 from collections.abc import Collection, Sequence
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
+from typing import Any
 
 import pysqlite3
 
@@ -23,13 +24,9 @@ class IndexWords:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._known: dict[str, tuple[str, ...]] = {}
-        self._connection = pysqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self._connection.execute(
-            "CREATE VIRTUAL TABLE given USING fts5 (words, tokenize = 'porter unicode61 remove_diacritics 2')"
-        )
-        self._connection.execute("CREATE VIRTUAL TABLE found USING fts5vocab (given, instance)")
+        # One for each thread: cutting a large document takes seconds, which no search has to wait for.
+        self._of_thread = threading.local()
 
     def of(self, text: str) -> list[str]:
         """Return the words of a text in order, repeated as often as they occur."""
@@ -50,20 +47,38 @@ class IndexWords:
             # Another thread may put in its own at the same time: each only ever adds what is true.
             if len(known) + len(new) > _REMEMBERED_RUNS:
                 self._known = known = {}
-            known.update({run: cut for run, cut in new.items() if len(run) <= _REMEMBERED_CHARS})
+            short = ((run, cut) for run, cut in new.items() if len(run) <= _REMEMBERED_CHARS)
+            known.update(islice(short, _REMEMBERED_RUNS))
         return words
 
     def _cut(self, runs: Collection[str]) -> dict[str, tuple[str, ...]]:
         words: list[list[str]] = [[] for _ in runs]
-        with self._lock:
-            self._connection.execute("BEGIN")
-            try:
-                self._connection.executemany("INSERT INTO given (rowid, words) VALUES (?, ?)", enumerate(runs))
-                for row, word in self._connection.execute("SELECT doc, term FROM found ORDER BY doc, offset"):
-                    words[row].append(word)
-            finally:
-                self._connection.execute("ROLLBACK")
+        connection = self._connection()
+        connection.execute("BEGIN")
+        try:
+            connection.executemany("INSERT INTO given (rowid, words) VALUES (?, ?)", enumerate(runs))
+            for row, word in connection.execute("SELECT doc, term FROM found ORDER BY doc, offset"):
+                words[row].append(word)
+        finally:
+            connection.execute("ROLLBACK")
         return {run: tuple(cut) for run, cut in zip(runs, words, strict=True)}
+
+    def _connection(self) -> Any:
+        connection = getattr(self._of_thread, "connection", None)
+        if connection is None:
+            connection = pysqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            # FTS5 takes the first 32,768 bytes of a word, which may end inside a character.
+            connection.text_factory = _whole_characters
+            connection.execute(
+                "CREATE VIRTUAL TABLE given USING fts5 (words, tokenize = 'porter unicode61 remove_diacritics 2')"
+            )
+            connection.execute("CREATE VIRTUAL TABLE found USING fts5vocab (given, instance)")
+            self._of_thread.connection = connection
+        return connection
+
+
+def _whole_characters(text: bytes) -> str:
+    return text.decode("utf-8", "ignore")
 
 
 @cache
