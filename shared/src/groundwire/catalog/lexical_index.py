@@ -4,7 +4,7 @@ The chunks of a collection are in segments, those that readers see now (LIVE) ap
 of the past (SUPERSEDED), so that nothing but a collection's own chunks is behind its scores. A generation is written
 to segments of its own while it is PENDING; publishing it only renames their state. Small segments are merged into
 larger ones, which keeps both few: the pages that a write touches, and the rows that a search reads. All of this happens
-in the transaction that changes the chunks (docs/adr/0014).
+in the transaction that changes the chunks (docs/adr/0015).
 """
 
 import json
