@@ -8,9 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from groundwire.catalog.index_words import IndexWords
+from groundwire.catalog.search_view import SearchViews
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import CollectionNotFoundError
-from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft
+from tests.integration.catalog.drafts import TENANT, Catalog, FullText, make_collection, make_draft
 
 AWKWARD = (
     "C++",
@@ -161,3 +163,22 @@ def test_the_index_equals_the_live_chunks_after_many_changes(catalog: Catalog, d
                 live[source] = (document.document_id, document.generation)
         if step % 20 == 19:
             assert catalog.integrity.problems() == []
+
+
+@pytest.mark.parametrize("damage", ["DELETE FROM lexical_postings WHERE word = 'tide'", "DELETE FROM lexical_segments"])
+def test_a_repair_of_the_index_is_seen_at_once(catalog: Catalog, docs: Collection, damage: str) -> None:
+    """What a search has remembered of the damaged index, counts and totals, ends with the repair."""
+    _, pending = catalog.put(docs, make_draft("the tide comes", "the moon rises", "the sea falls"))
+    position = catalog.views.open(TENANT, "docs").position
+    whole = catalog.full_text.search(TENANT, "docs", ["tide"], [], 10)
+    catalog.database.write(lambda connection: connection.exec_driver_sql(damage))
+    views = SearchViews(catalog.database, catalog.clock)
+    searches = FullText(views)
+    assert searches.document_frequencies(TENANT, "docs", ["tide"]) == {"tide": 0}
+    assert searches.search(TENANT, "docs", ["tide"], [], 10) == []
+    catalog.lexical_check.rebuild(TENANT, "docs", Budget())
+    assert searches.document_frequencies(TENANT, "docs", ["tide"]) == {"tide": 1}
+    assert searches.search(TENANT, "docs", ["tide"], [], 10) == whole
+    assert [match.number for match in whole] == [pending.numbers[0]]
+    then = views.open(TENANT, "docs", position).lexical(["tide"], [], 10)
+    assert then.scores.tolist() == [match.score for match in whole]

@@ -23,6 +23,7 @@ from groundwire.catalog.lexical_index import (
     numbered,
     read_entries,
 )
+from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, collections, generations, lexical_postings, lexical_segments
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
@@ -193,10 +194,12 @@ def _rebuild(connection: Connection, key: int, segment_key: int) -> list[int]:
     elsewhere = set(_indexed(connection, key, row.state, but_for=segment_key))
     numbers = [number for number in dict.fromkeys(_members(row.members, row.high)) if number not in elsewhere]
     drop_segments(connection, [segment_key])
+    advance_position(connection, key, keeps_history=True)  # so that nobody goes on with what the old one said
     return insert_segments(connection, key, row.state, make_segments(_read(connection, key, row.state, numbers)))
 
 
 def _insert_absent(connection: Connection, key: int, state: str, numbers: Sequence[int]) -> None:
     indexed = set(_indexed(connection, key, state))
     entries = _read(connection, key, state, [number for number in numbers if number not in indexed])
+    advance_position(connection, key, keeps_history=True)
     insert_segments(connection, key, state, make_segments(entries))
