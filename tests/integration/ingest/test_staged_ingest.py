@@ -26,6 +26,7 @@ from groundwire.kernel.errors import (
     ExhaustedError,
     InvalidRequestError,
     RequestIdReusedError,
+    StaleSourceVersionError,
     StoreUnavailableError,
 )
 from groundwire.kernel.identifiers import DEFAULT_TENANT
@@ -90,7 +91,7 @@ def await_no_bytes(harness: Harness) -> None:
 
 def upload(harness: Harness, content: bytes, **fields: Any) -> list[pb.UploadDocumentResponse]:
     header = pb.UploadHeader(
-        collection="docs", source_uri="tides.md", total_bytes=len(content), run_async=True, **fields
+        **{"collection": "docs", "source_uri": "tides.md", "total_bytes": len(content), "run_async": True, **fields}
     )
 
     async def messages() -> AsyncIterator[pb.UploadDocumentRequest]:
@@ -252,6 +253,62 @@ def test_an_upload_ends_with_an_operation_which_its_repetition_gets_too(docs: Ha
     again = upload(docs, content, upload_id=upload_id, request_id=request_id)
     assert again[0].accepted.durable_offset == len(content)
     assert again[-1].operation == ended(docs, events[-1].operation.name)
+
+
+def test_a_request_that_began_an_operation_before_leaves_no_bytes(docs: Harness) -> None:
+    content, request_id = b"The tide comes in. " * 1000, str(uuid.uuid4())
+    first = upload(docs, content, request_id=request_id)[-1].operation
+    assert result(docs, first).outcome == CREATED
+    await_no_bytes(docs)
+    assert upload(docs, content, request_id=request_id)[-1].operation.name == first.name
+    assert staged(docs) == []
+    with pytest.raises(RequestIdReusedError):
+        upload(docs, content + b"More.", request_id=request_id)
+    assert staged(docs) == []
+
+
+def test_the_same_request_twice_at_a_time_begins_one_operation_and_leaves_no_bytes(docs: Harness) -> None:
+    operations, both_staged = docs.service.operations._operations, threading.Barrier(2)
+    begin_stored, request = operations.begin, request_of(request_id=str(uuid.uuid4()))
+
+    def begin_together(*args: Any) -> Any:
+        both_staged.wait(30)
+        return begin_stored(*args)
+
+    operations.begin = begin_together  # type: ignore[assignment, method-assign]
+    first, second = in_threads(*[lambda: send(docs, request).operation.name] * 2)
+    assert first == second
+    assert result(docs, operations_pb2.Operation(name=first)).outcome == CREATED
+    await_no_bytes(docs)
+    with docs.catalog.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM uploads").scalar() == 0
+
+
+def test_bytes_of_an_upload_that_could_not_be_ingested_count(process: Process) -> None:
+    harness = process(max_staged_bytes=10_000)
+    harness.create("docs")
+
+    def fail() -> None:
+        raise StoreUnavailableError("no engine", engine="memory")
+
+    harness.embedder.before_embedding = fail
+    content = b"The tide comes in. " * 400
+    with pytest.raises(StoreUnavailableError):
+        upload(harness, content, run_async=False)
+    (upload_id,) = staged(harness)
+    with pytest.raises(ExhaustedError):
+        upload(harness, content, run_async=False, source_uri="other.md")
+    harness.embedder.before_embedding = lambda: None
+    assert upload(harness, content, run_async=False, upload_id=upload_id)[-1].result.outcome == CREATED
+    assert upload(harness, content, run_async=False, source_uri="other.md")[-1].result.outcome == CREATED
+    assert staged(harness) == []
+
+
+def test_an_upload_that_comes_late_leaves_no_bytes(docs: Harness) -> None:
+    docs.ingest("docs", "tides.md", TEXT, source_version=7)
+    with pytest.raises(StaleSourceVersionError):
+        upload(docs, b"The tide comes in.", run_async=False, source_version=6)
+    assert staged(docs) == []
 
 
 def test_an_outcome_holds_nothing_of_a_document_that_was_purged(docs: Harness) -> None:

@@ -28,7 +28,8 @@ class StoredUpload:
     """An upload that can be taken up again.
 
     `header` is the first message as it came, without the id. `durable_bytes` of `total_bytes` have survived a flush to
-    disk. `source_hash` is the SHA-256 (hex) of all bytes once they are here, before that empty.
+    disk; none are left when it was ingested. `source_hash` is the SHA-256 (hex) of all bytes once they are here, before
+    that empty.
     """
 
     upload_id: str
@@ -78,17 +79,22 @@ class Uploads:
         )
         self._database.write(lambda connection: connection.execute(statement))
 
+    def drop_bytes(self, tenant: str, upload_id: str) -> None:
+        """Note that its bytes are gone; an unknown one is ignored."""
+        statement = (
+            update(uploads).where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id).values(durable_bytes=0)
+        )
+        self._database.write(lambda connection: connection.execute(statement))
+
     def forget(self, tenant: str, upload_id: str) -> None:
         """Remove an upload; an unknown one is ignored."""
         statement = delete(uploads).where(uploads.c.tenant == tenant, uploads.c.upload_id == upload_id)
         self._database.write(lambda connection: connection.execute(statement))
 
     def staged_bytes(self, tenant: str, except_for: frozenset[str]) -> int:
-        """Return how many bytes the tenant has staged that are not ingested, those `except_for` left out."""
+        """Return how many bytes the tenant has staged, those `except_for` left out."""
         statement = select(func.coalesce(func.sum(uploads.c.durable_bytes), 0)).where(
-            uploads.c.tenant == tenant,
-            or_(uploads.c.source_hash == "", _IS_INGESTED_LATER),
-            uploads.c.upload_id.not_in(except_for),
+            uploads.c.tenant == tenant, uploads.c.upload_id.not_in(except_for)
         )
         with self._database.read() as connection:
             return int(connection.execute(statement).scalar_one())

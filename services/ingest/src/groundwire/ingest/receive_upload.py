@@ -204,9 +204,10 @@ class ReceiveUpload:
         finally:
             incoming.close()
 
-    def finish(self, upload_id: str) -> None:
+    def finish(self, tenant: str, upload_id: str) -> None:
         """Drop the bytes of an ingested upload; what is known of it stays for a day, for a repeated header."""
         self.staging.remove(upload_id)
+        self.uploads.drop_bytes(tenant, upload_id)
 
     def forget(self, tenant: str, upload_id: str) -> None:
         """Drop an upload that can never be ingested."""

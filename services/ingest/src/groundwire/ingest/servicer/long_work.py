@@ -42,8 +42,8 @@ class LongWork:
             "Reembed": Work(self._reembed),
             "CheckStore": Work(self._check_store),
             "PurgeDocuments": Work(self._purge_documents),
-            "IngestDocument": self.staged.work(),
-            "UploadDocument": self.staged.work(),
+            "IngestDocument": self.staged.work(of_upload=False),
+            "UploadDocument": self.staged.work(of_upload=True),
         }
 
     def _reindex(self, operation: Operation, budget: Budget, report: Report) -> pb.IndexBuildResult:

@@ -17,7 +17,7 @@ from groundwire.ingest.domain.ingesting import Progress, Report
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.wire.operations import operation_id_of, operation_name, to_operation
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import CallCancelledError, GroundwireError, InternalError
+from groundwire.kernel.errors import AlreadyExistsError, CallCancelledError, GroundwireError, InternalError
 from groundwire.kernel.request_key import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
@@ -28,14 +28,14 @@ _SMALL_AT_A_TIME = 8
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an operation does, and drops when it has ended.
+    """What an operation does; `drop` gets tenant and id, and drops what was prepared for it once that is not needed.
 
     `do` tells how far it is and returns the response; it can be done again from the start. Small work has threads
     of its own: there may be thousands of it, and it must not wait for what takes hours.
     """
 
     do: Callable[[stored.Operation, Budget, Report], Message]
-    end: Callable[[stored.Operation], None] = lambda _: None
+    drop: Callable[[str, str], None] = lambda _tenant, _operation_id: None
     is_small: bool = False
 
 
@@ -105,7 +105,13 @@ class OperationCalls:
             begun.append(self._operations.begin(tenant, operation_id, method, collection, body, receipt))
             return begun[-1]
 
-        name = self._remember(tenant, key, work, lambda made: operation_name(made).encode()).decode()
+        try:
+            name = self._remember(tenant, key, work, lambda made: operation_name(made).encode()).decode()
+        except AlreadyExistsError:
+            self._work[method].drop(tenant, operation_id)
+            raise
+        if operation_id_of(name) != operation_id:  # the same request began another one before
+            self._work[method].drop(tenant, operation_id)
         for operation in begun:
             self._submit(operation)
         return self.get(name)
@@ -180,7 +186,7 @@ class OperationCalls:
             if not self._closing or outcome.HasField("response"):
                 encoded = outcome.SerializeToString()
                 self._operations.finish(operation.tenant, operation.operation_id, encoded, resource_id)
-                self._work[operation.method].end(operation)
+                self._work[operation.method].drop(operation.tenant, operation.operation_id)
         except GroundwireError as error:
             _log.warning("the end of an operation was not stored; the next start repeats it", error=error.message)
         finally:

@@ -55,9 +55,9 @@ class StagedIngest:
             described.content = b""
         return described
 
-    def work(self) -> Work:
-        """Return what an operation does."""
-        return Work(self._ingest, end=lambda operation: self.receive.finish(operation.operation_id), is_small=True)
+    def work(self, *, of_upload: bool) -> Work:
+        """Return what an operation does; what is known of an upload stays, for a header that is repeated."""
+        return Work(self._ingest, drop=self.receive.finish if of_upload else self.receive.forget, is_small=True)
 
     def _ingest(self, operation: Operation, budget: Budget, report: Report) -> pb.IngestDocumentResponse:
         kind = pb.UploadHeader if operation.method == "UploadDocument" else pb.IngestDocumentRequest

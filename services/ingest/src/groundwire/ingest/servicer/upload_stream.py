@@ -19,7 +19,7 @@ from groundwire.ingest.wire.requests import parse_upload_header
 from groundwire.ingest.wire.responses import to_ingest_result, to_progress
 from groundwire.ingest.wire.uploads import header_bytes, header_differences, upload_key
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError
+from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError, StaleSourceVersionError
 from groundwire.kernel.request_key import RequestKey
 
 Events = AsyncGenerator[pb.UploadDocumentResponse, None]
@@ -191,10 +191,10 @@ class UploadStream:
                     lambda receipt: self.staged.ingest_document(request, original, arrival.budget, report, receipt),
                     _encode,
                 )
-            except (InvalidRequestError, AlreadyExistsError):
+            except (InvalidRequestError, AlreadyExistsError, StaleSourceVersionError):
                 self.staged.receive.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
                 raise
-            self.staged.receive.finish(arrival.upload_id)
+            self.staged.receive.finish(request.tenant, arrival.upload_id)
             return self._with_token(answer, request.collection)
 
     def _with_token(self, encoded: bytes, collection: str) -> bytes:
