@@ -7,21 +7,24 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable
 
-from groundwire.catalog import chunks, document_rows, documents, lexical_search
+from groundwire.catalog import chunks, document_rows, documents, lexical_search, operations
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
 LARGE_TABLES = {"chunks", "documents", "generations", "text_segments", "embeddings", "document_aliases"}
 IN_COLLECTION = {"tenant": TENANT, "collection": "docs"}
 
 
-def _scanned(catalog: Catalog, statement: Any, given: dict[str, Any]) -> set[str]:
-    """Return the large tables that a statement reads from end to end."""
+def _plan(catalog: Catalog, statement: Any, given: dict[str, Any]) -> list[str]:
     with catalog.database.read() as connection:
         compiled = statement.compile(connection.engine)
         values = compiled.construct_params(given)
         ordered = tuple(values[name] for name in compiled.positiontup)
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}", ordered).all()
-    steps = [row[3].split() for row in plan]
+        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}", ordered)]
+
+
+def _scanned(catalog: Catalog, statement: Any, given: dict[str, Any]) -> set[str]:
+    """Return the large tables that a statement reads from end to end."""
+    steps = [step.split() for step in _plan(catalog, statement, given)]
     return {step[1] for step in steps if step[0] == "SCAN" and step[1] in LARGE_TABLES}
 
 
@@ -69,10 +72,20 @@ def test_words_are_looked_up_in_the_segments_of_the_collection(filled: Catalog, 
     assert ["(segment_key=? AND word=?)" in step for step in postings] == [True]
 
 
+@pytest.mark.parametrize(
+    ("statement", "given", "index"),
+    [
+        (operations._ENDED_BEFORE, {"oldest": 7}, "operations_end_steady (end_steady<?)"),
+        (operations._NEWEST_FIRST, {"tenant": TENANT}, "operations_tenant (tenant=?)"),
+    ],
+)
+def test_a_call_that_begins_or_lists_operations_reads_no_others(
+    filled: Catalog, statement: Executable, given: dict[str, Any], index: str
+) -> None:
+    (step,) = _plan(filled, statement, given)
+    assert step == f"SEARCH operations USING INDEX {index}"
+
+
 def test_chunks_by_number_are_looked_up_by_their_key(filled: Catalog) -> None:
-    with filled.database.read() as connection:
-        compiled = chunks._BY_NUMBERS.compile(connection.engine)
-        values = compiled.construct_params(IN_COLLECTION | {"wanted": "[1]"})
-        ordered = tuple(values[name] for name in compiled.positiontup or ())
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}", ordered).all()
-    assert any("SEARCH chunks USING INTEGER PRIMARY KEY" in row[3] for row in plan)
+    plan = _plan(filled, chunks._BY_NUMBERS, IN_COLLECTION | {"wanted": "[1]"})
+    assert any("SEARCH chunks USING INTEGER PRIMARY KEY" in step for step in plan)

@@ -56,6 +56,8 @@ Index(
     "operations_resource_id", operations.c.tenant, operations.c.resource_id, sqlite_where=operations.c.resource_id != ""
 )
 """Long work: what was asked for, and its outcome once it has ended."""
+Index("operations_tenant", operations.c.tenant, operations.c.operation_key)
+Index("operations_end_steady", operations.c.end_steady)
 
 uploads = Table(
     "uploads",

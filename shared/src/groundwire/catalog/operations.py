@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
 
 from groundwire.catalog.bookkeeping_tables import operations
 from groundwire.catalog.database import Database
@@ -17,6 +17,10 @@ from groundwire.kernel.errors import OperationNotFoundError, PreconditionError
 
 KEPT = timedelta(days=7)
 """How long an operation can be read after its end, while the catalog is served."""
+_ENDED_BEFORE = delete(operations).where(operations.c.end_steady < bindparam("oldest"))
+_NEWEST_FIRST = (
+    select(operations).where(operations.c.tenant == bindparam("tenant")).order_by(operations.c.operation_key.desc())
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Operations:
 
         def work(connection: Connection) -> Operation:
             oldest = self._database.steady.now_ms() - KEPT // timedelta(milliseconds=1)
-            connection.execute(delete(operations).where(operations.c.end_steady < oldest))
+            connection.execute(_ENDED_BEFORE, {"oldest": oldest})
             now = epoch_ms(self._clock.now())
             new = insert(operations).values(tenant=tenant, operation_id=operation_id, create_time=now, **values)
             connection.execute(new)
@@ -88,12 +92,11 @@ class Operations:
 
     def page(self, tenant: str, before: int | None, limit: int) -> list[Operation]:
         """Return up to `limit` operations, newest first, those before the place `before`."""
-        statement = select(operations).where(operations.c.tenant == tenant)
+        statement = _NEWEST_FIRST.limit(limit)
         if before is not None:
             statement = statement.where(operations.c.operation_key < before)
-        statement = statement.order_by(operations.c.operation_key.desc()).limit(limit)
         with self._database.read() as connection:
-            return [_to_operation(row) for row in connection.execute(statement).mappings()]
+            return [_to_operation(row) for row in connection.execute(statement, {"tenant": tenant}).mappings()]
 
     def unfinished(self) -> list[Operation]:
         """Return what has not come to its end, of all tenants, oldest first."""

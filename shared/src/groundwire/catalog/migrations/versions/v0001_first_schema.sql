@@ -153,6 +153,10 @@ CREATE TABLE operations (
 
 CREATE INDEX operations_resource_id ON operations (tenant, resource_id) WHERE resource_id != ''
 
+CREATE INDEX operations_tenant ON operations (tenant, operation_key)
+
+CREATE INDEX operations_end_steady ON operations (end_steady)
+
 CREATE TABLE sessions (
     session_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     tenant TEXT NOT NULL,
