@@ -114,6 +114,24 @@ def test_the_memory_of_chunks_is_bounded_and_switched_off_by_zero(tmp_path: Path
         library.close()
 
 
+def test_metadata_headings_and_sources_count_among_the_memory_of_chunks(tmp_path: Path) -> None:
+    library = Library(tmp_path, settings=RetrieveSettings(exact_chunks=0, chunk_cache_mib=2))
+    fields = DocumentFields(metadata={f"key{number}": "x" * 5000 for number in range(20)})
+    for number in range(30):
+        library.put(f"{number}/{'s' * 900}.txt", [f"alpha {number} {each}" for each in range(10)], fields=fields)
+    found = library.search(_by_vector(1, top_k=30))
+    views = library.service.search.views
+    numbers = views.open("default", "docs").matching(None).tolist()
+    assert views.open("default", "docs").facts(numbers).keys() == {*numbers}
+    held = [stored for stored, _ in views._figures.chunks._held.values()]
+    assert len(found.hits) == 30 > len(held) > 0
+    assert sum(len(str(stored.document.fields.metadata)) for stored in held) <= 1 << 20
+    facts = [each for each, _ in views._figures.facts._held.values()]
+    assert len(numbers) == 300 > len(facts) > 0
+    assert sum(len(each.source_uri) for each in facts) <= 2 << 17
+    library.close()
+
+
 def test_vectors_of_candidates_that_only_words_found_are_read_once(tmp_path: Path) -> None:
     library = Library(tmp_path)
     library.put("a.txt", [f"alpha {number}" for number in range(300)])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.api.common.v1 import hit_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_report_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -177,6 +178,19 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     assert 0 < held.weight <= 1 << 20
     assert len(held) < 100
     assert _repeat(library, _request("alpha 0")) is None
+    library.close()
+
+
+def test_chunks_behind_a_response_of_ids_count_among_the_memory_of_responses(tmp_path: Path) -> None:
+    library = Library(tmp_path, settings=RetrieveSettings(result_cache_mib=1, chunk_cache_mib=0))
+    library.put("a.txt", [f"alpha {number} " + "x" * 10_000 for number in range(20)])
+    for number in range(30):
+        request = _request(f"alpha {number}")
+        request.options.view, request.options.top_k = hit_pb2.HIT_VIEW_IDS, 10
+        library.service.servicer.search_calls.retrieve(request, time.perf_counter())
+    held = [each.result.hits for each, _ in library.service.servicer.search_calls.results._held._held.values()]
+    assert 30 > len(held) > 0
+    assert sum(len(hit.stored.chunk.content) for hits in held for hit in hits) <= 1 << 20
     library.close()
 
 

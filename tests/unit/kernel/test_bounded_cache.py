@@ -2,7 +2,7 @@
 
 import threading
 
-from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
 
 
 def test_what_was_not_used_for_longest_goes_first() -> None:
@@ -53,3 +53,13 @@ def test_threads_do_not_break_the_bound() -> None:
     for thread in threads:
         thread.join()
     assert 0 <= cache.weight <= 50
+
+
+def test_bytes_of_counts_all_that_a_value_holds() -> None:
+    text = "x" * 1000
+    assert bytes_of() == 0
+    assert 1000 < bytes_of(text) < 1100
+    assert 4000 < bytes_of("\U0001f980" * 1000) < 4100, "four bytes each"
+    assert bytes_of(text, None, (text, [text])) > 3000
+    assert bytes_of({"a": text, text: (text, {"b": text})}) > 4000
+    assert bytes_of({}) < bytes_of({"a": 1}) < 1000

@@ -23,7 +23,7 @@ from groundwire.catalog.superseded_rows import select_chunks_then
 from groundwire.catalog.tables import chunks, collections, documents
 from groundwire.catalog.view_filters import estimated_share, matching_among, matching_numbers, superseded_numbers
 from groundwire.catalog.view_vectors import vectors_of
-from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
@@ -37,8 +37,8 @@ RememberedT = TypeVar("RememberedT")
 
 Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
-_FACTS_BYTES, _CHUNK_BYTES, _VECTOR_BYTES = 500, 4000, 300
-"""What an entry of the cache weighs at least: objects, its key and its place in the cache."""
+_FACTS_BYTES, _CHUNK_BYTES, _VECTOR_BYTES = 400, 3000, 300
+"""What an entry of the cache weighs beside its texts: objects, its key and its place in the cache."""
 _FEW = 1000
 """More vectors than this are for a comparison with all, which has a cache of its own."""
 _FIND = text(
@@ -304,7 +304,9 @@ class SearchView:
                 facts[each.number] = each
                 if self._is_of_view(read):
                     key = (self._key, self.changed_position, each.number)
-                    self._figures.facts.put(key, each, _FACTS_BYTES)
+                    of_texts = bytes_of(each.source_uri, each.chapter, each.section, each.section_title)
+                    weight = _FACTS_BYTES + of_texts + bytes_of(each.hierarchy_path)
+                    self._figures.facts.put(key, each, weight)
         return facts
 
     def chunks(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, StoredChunk]:
@@ -325,7 +327,7 @@ class SearchView:
                 live = live_chunks(read.connection, self.collection.tenant, self.collection.name, numbers)
                 if self._is_of_view(read):
                     for number, stored in live.items():
-                        weight = _CHUNK_BYTES + len(stored.chunk.content)
+                        weight = _CHUNK_BYTES + stored.held_bytes
                         self._figures.chunks.put((self._key, self.changed_position, number), stored, weight)
                 known |= live
                 return {number: known[number] for number in wanted if number in known}

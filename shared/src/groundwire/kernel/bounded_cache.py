@@ -1,9 +1,10 @@
 """A cache that forgets what was not used for longest; for what can be made again."""
 
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Mapping
+from typing import Any, Generic, TypeVar
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
@@ -55,3 +56,15 @@ class BoundedCache(Generic[KeyT, ValueT]):
         found = self._held.pop(key, None)
         if found is not None:
             self._weight -= found[1]
+
+
+def bytes_of(*values: Any) -> int:
+    """Return the memory of texts, numbers and collections of them; what is in several places counts in each."""
+    size = 0
+    for value in values:
+        size += sys.getsizeof(value)
+        if isinstance(value, Mapping):
+            size += bytes_of(*value, *value.values())
+        elif isinstance(value, (tuple, list)):
+            size += bytes_of(*value)
+    return size

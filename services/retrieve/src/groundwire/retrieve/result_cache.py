@@ -13,7 +13,7 @@ from groundwire.retrieve.search_types import SearchResult, SearchState, SearchTi
 from groundwire.retrieve.wire.responses import set_times
 
 _OVERHEAD_BYTES = 2000
-"""What an entry weighs beside its messages: the hits as the search made them share their texts with nobody."""
+"""What an entry weighs beside its messages and the texts of its hits, which may share them with nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,9 @@ class ResultCache:
         self._keep(_key(tenant, request), CachedResult(kept, result, result.position, result.changed_position))
 
     def _keep(self, key: tuple[str, bytes], held: CachedResult) -> None:
-        self._held.put(key, held, 2 * held.response.ByteSize() + len(key[1]) + _OVERHEAD_BYTES)
+        # The hits count too: a response may have little more than their ids.
+        of_hits = sum(hit.stored.held_bytes for hit in held.result.hits)
+        self._held.put(key, held, held.response.ByteSize() + of_hits + len(key[1]) + _OVERHEAD_BYTES)
 
 
 def answer_from(
