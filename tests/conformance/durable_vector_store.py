@@ -112,7 +112,7 @@ class DurableVectorStoreContract:
         store = self.open(tmp_path)
         store.create_collection(NAME, DIMENSIONS, Budget())
         store.upsert(NAME, batch(range(1, 101), vectors), Budget())
-        (engine,) = engine_pids(os.getpid())
+        (engine,) = engine_pids(os.getpid(), tmp_path)
         calls: list[Callable[[Budget], object]] = [
             lambda budget: store.search(NAME, vectors[0], 1, budget),
             lambda budget: store.fetch(NAME, [1], budget),

@@ -12,13 +12,17 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def engine_pids(owner: int) -> list[int]:
-    """Return the processes that run the engines of an owner, without those that watch over them."""
+def engine_pids(owner: int, folder: Path = Path("/")) -> list[int]:
+    """Return the processes that run the engines of an owner in a folder, without those that watch over them."""
 
     def is_engine(pid: int) -> bool:
         return b"engine_main" in Path(f"/proc/{pid}/cmdline").read_bytes() and not descendants(pid)
 
-    return [pid for pid in descendants(owner) if is_engine(pid)]
+    def is_in_folder(pid: int) -> bool:
+        files = (each.readlink() for each in Path(f"/proc/{pid}/fd").iterdir())
+        return any(file.is_relative_to(folder.resolve()) for file in files)
+
+    return [pid for pid in descendants(owner) if is_engine(pid) and is_in_folder(pid)]
 
 
 def is_running(pid: int) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from groundwire.kernel.budget import Budget
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore
 from tests.conformance.memory_folder import memory_folder
-from tests.conformance.processes import descendants
+from tests.conformance.processes import engine_pids
 from tests.conformance.vector_store import batch, unit_vectors
 
 pytest.importorskip("qdrant_edge")
@@ -35,28 +35,25 @@ def store() -> Iterator[QdrantEdgeVectorStore]:
         store.close()
 
 
-def engine_facts() -> tuple[float, int]:
-    """Return the memory, in MB, and the number of open files of the engine processes."""
-    memory, files = 0, 0
-    for pid in descendants(os.getpid()):
-        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-        memory += int(status.partition("VmRSS:")[2].split()[0])
-        files += len(list(Path(f"/proc/{pid}/fd").iterdir()))
-    return memory / 1024, files
+def engine_facts(folder: Path) -> tuple[float, int]:
+    """Return the memory, in MB, and the number of open files of the engine in a folder."""
+    (pid,) = engine_pids(os.getpid(), folder)
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024, len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def test_small_collections_cost_little_however_many_there_are(store: QdrantEdgeVectorStore) -> None:
     names = [f"gw-{number:03d}" for number in range(COLLECTIONS)]
     store.create_collection("gw-first", DIMENSIONS, Budget())
     assert store.search("gw-first", VECTORS[0], 1, Budget()) == []
-    before_mb, _ = engine_facts()
+    before_mb, _ = engine_facts(store._folder)
     for name in names:
         store.create_collection(name, DIMENSIONS, Budget())
         store.upsert(name, batch(range(1, POINTS + 1), VECTORS), Budget())
     for number, name in enumerate(names):
         row = number % POINTS
         assert store.search(name, VECTORS[row], 1, Budget())[0].number == row + 1
-    after_mb, open_files = engine_facts()
+    after_mb, open_files = engine_facts(store._folder)
     assert after_mb - before_mb < MEMORY_OF_ALL_MB
     assert open_files < OPEN_FILES + 4 * MOST_OPEN
     files = [path for path in (store._folder / names[0]).rglob("*") if path.is_file()]

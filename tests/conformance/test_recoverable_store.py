@@ -202,7 +202,7 @@ def test_a_collection_that_is_dropped_is_no_longer_doubted(scheme: str, folder: 
 
 def test_other_calls_go_on_while_one_looks_for_damage(scheme: str, closed: Path) -> None:
     store = opened(scheme, closed)
-    (pid,) = engine_pids(os.getpid())
+    (pid,) = engine_pids(os.getpid(), closed)
     with ThreadPoolExecutor(2) as pool:
         # Both fail with the engine; what they look for then takes until there is a new one.
         os.kill(pid, signal.SIGKILL)

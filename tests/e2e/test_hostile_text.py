@@ -122,6 +122,7 @@ RUNS: dict[str, list[list[str]]] = {
     "docs get": [["{document}", "-c", NAME], [ATTACK, "-c", NAME]],
     "docs text": [[ATTACK, "-c", NAME]],
     "docs update": [["{document}", "-c", NAME, "--set", "title=" + ATTACK]],
+    "docs purge": [["-c", NAME, "--filter", "*"], ["-c", NAME, "--filter", json.dumps({"owner": ATTACK})]],
     "docs delete": [["{document}", "-c", NAME]],
     "docs restore": [["{document}", "-c", NAME]],
     "chunks list": [["-c", NAME]],

@@ -21,10 +21,10 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.query_logs import QueryLogs
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import StoreUnavailableError
-from groundwire.kernel.query_log import LoggedQuery
+from groundwire.kernel.query_log import LoggedQuery, QueryLogMode
 from groundwire.retrieve.pipeline import Pipeline, SearchSample
 from groundwire.retrieve.query_log import QueryRecorder
-from groundwire.retrieve.settings import QueryLogMode, RetrieveSettings
+from groundwire.retrieve.settings import RetrieveSettings
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.serving import refused, serving
 from tests.manual_clock import ManualClock

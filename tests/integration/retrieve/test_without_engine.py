@@ -32,8 +32,8 @@ def library(tmp_path: Path) -> Iterator[Library]:
 
 
 @pytest.fixture
-def engine(library: Library) -> Iterator[int]:
-    (pid,) = engine_pids(os.getpid())
+def engine(library: Library, tmp_path: Path) -> Iterator[int]:
+    (pid,) = engine_pids(os.getpid(), tmp_path)
     yield pid
     os.kill(pid, signal.SIGCONT)
 

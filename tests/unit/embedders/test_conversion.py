@@ -1,16 +1,18 @@
 """Converted models on disk: made once, safe between processes, checked before they serve."""
 
+import fcntl
 import json
 import logging
 import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from groundwire.embedders import engine_choice
+from groundwire.embedders import engine_choice, openvino_engine
 from groundwire.embedders.engine_choice import EngineName, open_model
 from groundwire.embedders.model_files import ModelFiles, find_model
 from groundwire.kernel.budget import Budget
@@ -147,6 +149,38 @@ def test_what_was_compiled_is_kept_and_made_anew_when_it_is_damaged(
     assert "converting again" not in caplog.text
     # Only that of the precision that was chosen is read, and written.
     assert any(blob.read_bytes() != content for blob, content in damaged.items())
+
+
+def test_a_process_waits_while_another_compiles_the_same_model(tiny: ModelFiles, cache: Path) -> None:
+    open_model(tiny, EngineName.OPENVINO, cache).close()
+    (entry,) = entries(cache)
+    for blob in entry.glob("*.blob"):
+        blob.unlink()
+    compiling = os.open(entry, os.O_RDONLY)
+    fcntl.flock(compiling, fcntl.LOCK_EX)
+    with ThreadPoolExecutor() as pool:
+        opening = pool.submit(open_model, tiny, EngineName.OPENVINO, cache)
+        with pytest.raises(TimeoutError):
+            opening.result(1.0)
+        assert list(entry.glob("*.blob")) == []
+        os.close(compiling)
+        opening.result(30.0).close()
+    assert list(entry.glob("*.blob")) != []
+
+
+def test_a_process_that_compiles_for_ever_keeps_no_other_from_it(
+    tiny: ModelFiles, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_model(tiny, EngineName.OPENVINO, cache).close()
+    (entry,) = entries(cache)
+    for blob in entry.glob("*.blob"):
+        blob.unlink()
+    monkeypatch.setattr(openvino_engine, "_COMPILING_S", 0.1)
+    compiling = os.open(entry, os.O_RDONLY)
+    fcntl.flock(compiling, fcntl.LOCK_EX)
+    open_model(tiny, EngineName.OPENVINO, cache).close()
+    os.close(compiling)
+    assert list(entry.glob("*.blob")) == []
 
 
 def test_what_a_dead_process_left_half_converted_is_swept(tiny: ModelFiles, tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, InvalidRequestError, UnavailableError
 from groundwire.retrieve.consistency import WaitForPosition
-from groundwire.rpc.consistency_tokens import ConsistencyTokens
 
 TOKENS = ConsistencyTokens(b"k" * 32)
 

@@ -72,7 +72,7 @@ def _on_openvino(files: ModelFiles, cache_dir: Path, *, may_decline: bool) -> Ba
             raise PreconditionError(note["declined"])
         try:
             return _verified(conversion, note["precision"], PROBE_TEXTS) if "precision" in note else _best(conversion)
-        except (PreconditionError, RuntimeError) as error:
+        except (PreconditionError, OSError, RuntimeError) as error:
             _LOG.warning("the converted model in %s is not usable (%s); converting again", conversion.folder, error)
             conversion.discard()
     module = load_module(files)

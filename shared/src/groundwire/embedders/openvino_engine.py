@@ -1,9 +1,13 @@
 """Run a converted model with OpenVINO: one stream for each core, without torch."""
 
+import fcntl
 import os
 import sys
 import threading
+import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,8 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import MissingExtraError
 
 _MAX_STREAMS = 8
+_COMPILING_S = 30.0
+"""What a process waits for another that compiles the same model, which takes about a second."""
 _CONVERTER = "openvino.tools.ovc"
 _IMPORTING = threading.Lock()
 
@@ -30,22 +36,19 @@ class OpenVinoEngine:
         cores = len(os.sched_getaffinity(0))
         self.name = f"openvino {precision}"
         self.parallelism = min(cores, _MAX_STREAMS)
-        openvino = import_openvino()
-        self._compiled: Any = openvino.Core().compile_model(
-            str(model_xml),
-            "CPU",
-            {
-                "INFERENCE_PRECISION_HINT": precision,
-                "PERFORMANCE_HINT": "THROUGHPUT",
-                "NUM_STREAMS": str(self.parallelism),
-                "INFERENCE_NUM_THREADS": cores,
-                "ENABLE_CPU_PINNING": False,
-                # What was compiled is kept beside the model, without its weights: that halves the time of compiling.
-                # OpenVINO makes it anew if it is damaged.
-                "CACHE_DIR": str(model_xml.parent),
-                "CACHE_MODE": "OPTIMIZE_SIZE",
-            },
-        )
+        options = {
+            "INFERENCE_PRECISION_HINT": precision,
+            "PERFORMANCE_HINT": "THROUGHPUT",
+            "NUM_STREAMS": str(self.parallelism),
+            "INFERENCE_NUM_THREADS": cores,
+            "ENABLE_CPU_PINNING": False,
+        }
+        # What was compiled is kept beside the model, without its weights: that halves the time of compiling. OpenVINO
+        # makes it anew if it is damaged, but not if another process is writing it: that gave a model that fails.
+        kept = {"CACHE_DIR": str(model_xml.parent), "CACHE_MODE": "OPTIMIZE_SIZE"}
+        core = import_openvino().Core()
+        with _locked(model_xml.parent) as is_locked:
+            self._compiled: Any = core.compile_model(str(model_xml), "CPU", options | (kept if is_locked else {}))
         self._idle: deque[Any] = deque()
 
     def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
@@ -63,6 +66,27 @@ class OpenVinoEngine:
         """Let go of the compiled model."""
         self._idle.clear()
         self._compiled = None
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a folder against other processes; yield false when one of them does not let go of it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        ends_at = time.monotonic() + _COMPILING_S
+        while not (is_locked := _try_lock(descriptor)) and time.monotonic() < ends_at:
+            time.sleep(0.05)
+        yield is_locked
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def import_openvino() -> Any:

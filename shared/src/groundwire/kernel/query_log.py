@@ -15,6 +15,15 @@ class QueryType(StrEnum):
     SECTION_BASED = "section-based"
 
 
+class QueryLogMode(StrEnum):
+    """What the log keeps: also the text of queries; the text unless the profile is book; no text; nothing at all."""
+
+    FULL = "full"
+    AUTO = "auto"
+    FACTS = "facts"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class LoggedQuery:
     """An entry of the query log.

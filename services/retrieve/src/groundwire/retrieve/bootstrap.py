@@ -7,6 +7,7 @@ from groundwire.api.retrieve.v1 import library_service_pb2_grpc, retrieve_servic
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collection_positions import CollectionPositions
 from groundwire.catalog.collections import Collections
+from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.outlines import Outlines
@@ -28,17 +29,16 @@ from groundwire.retrieve.library import Library
 from groundwire.retrieve.pipeline import Pipeline
 from groundwire.retrieve.query_log import QueryRecorder, RecordSearch
 from groundwire.retrieve.reranker import open_reranker
-from groundwire.retrieve.result_cache import ResultCache
 from groundwire.retrieve.search import QueryVectors, Search, Tuning
 from groundwire.retrieve.self_query.extractors import EndpointExtractor, RuleExtractor, open_extractor
 from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.servicer import LibraryServicer, RetrieveServicer
 from groundwire.retrieve.servicer.library_calls import LibraryCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
+from groundwire.retrieve.servicer.result_cache import ResultCache
 from groundwire.retrieve.servicer.search_calls import SearchCalls
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.retrieve.wire.requests import RequestLimits
-from groundwire.rpc.consistency_tokens import ConsistencyTokens
 from groundwire.rpc.pagination import PageTokens, load_key
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers

@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass
 
 from groundwire.catalog.collection_positions import CollectionPositions
+from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import UnavailableError
-from groundwire.rpc.consistency_tokens import ConsistencyTokens
 
 FIELD = "options.consistency_token"
 

@@ -14,10 +14,9 @@ from groundwire.catalog.collections import Collections
 from groundwire.catalog.query_logs import QueryLogs
 from groundwire.kernel.collection import Collection, ProfileName
 from groundwire.kernel.errors import GroundwireError
-from groundwire.kernel.query_log import LoggedQuery
+from groundwire.kernel.query_log import LoggedQuery, QueryLogMode
 from groundwire.retrieve.pipeline import Pipeline, SearchSample
 from groundwire.retrieve.search_types import SearchResult
-from groundwire.retrieve.settings import QueryLogMode
 
 MAX_QUERY_CHARS = 8192
 _MAX_NAME_CHARS = 63

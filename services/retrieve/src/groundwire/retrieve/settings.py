@@ -1,19 +1,11 @@
 """Settings of the retrieve service; every field is described in docs/settings.md."""
 
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-
-class QueryLogMode(StrEnum):
-    """What the log keeps: also the text of queries; the text unless the profile is book; no text; nothing at all."""
-
-    FULL = "full"
-    AUTO = "auto"
-    FACTS = "facts"
-    OFF = "off"
+from groundwire.kernel.query_log import QueryLogMode
 
 
 class RetrieveSettings(BaseSettings):

@@ -13,9 +13,9 @@ from groundwire.ingest.receive_upload import MAX_PART_BYTES
 from groundwire.ingest.servicer.chunk_stream import MAX_PARTS_BYTES
 from groundwire.ingest.wire.ready_chunks import MAX_CHUNKS
 from groundwire.kernel.embedder import Embedder
+from groundwire.kernel.query_log import QueryLogMode
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.servicer.search_calls import MAX_REQUESTS
-from groundwire.retrieve.settings import QueryLogMode
 from groundwire.rpc.document_messages import to_identity_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, MAX_PAGE_SIZE
 from groundwire.rpc.server import ServerOptions, Service

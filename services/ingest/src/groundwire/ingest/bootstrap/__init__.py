@@ -6,6 +6,7 @@ from google.longrunning import operations_pb2_grpc
 
 from groundwire.api.ingest.v1 import collection_service_pb2_grpc, ingest_service_pb2_grpc, maintenance_service_pb2_grpc
 from groundwire.catalog.collection_positions import CollectionPositions
+from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
 from groundwire.catalog.expired_generations import ExpiredGenerations
 from groundwire.catalog.operations import Operations as StoredOperations
@@ -43,7 +44,6 @@ from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.vector_store import VectorStore
-from groundwire.rpc.consistency_tokens import ConsistencyTokens
 from groundwire.rpc.pagination import PageTokens, load_key
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message
 
 from groundwire.catalog.collection_positions import CollectionPositions
+from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.rpc import request_context
-from groundwire.rpc.consistency_tokens import ConsistencyTokens
 
 MessageT = TypeVar("MessageT", bound=Message)
 

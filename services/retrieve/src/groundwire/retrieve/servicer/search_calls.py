@@ -11,9 +11,9 @@ from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, GroundwireError, InvalidRequestError
 from groundwire.retrieve.query_log import ReceivedCall, RecordSearch
-from groundwire.retrieve.result_cache import CachedResult, ResultCache, answer_from
 from groundwire.retrieve.search import Search
 from groundwire.retrieve.search_types import PreparedVector, SearchRequest
+from groundwire.retrieve.servicer.result_cache import CachedResult, ResultCache, answer_from
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request, query_time_violations
 from groundwire.retrieve.wire.responses import add_log_id, cut_to_size, to_retrieve_response
 from groundwire.rpc import request_context

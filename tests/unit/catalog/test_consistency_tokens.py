@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.rpc.consistency_tokens import ConsistencyTokens
 
 TOKENS = ConsistencyTokens(b"k" * 32)
 
