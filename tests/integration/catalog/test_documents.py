@@ -301,7 +301,9 @@ def test_an_alias_finds_its_document_until_a_document_takes_the_name(catalog: Ca
     catalog.documents.add_alias(TENANT, "docs", document.document_id, "b.md")
     catalog.documents.add_alias(TENANT, "docs", document.document_id, "b.md")
     catalog.documents.add_alias(TENANT, "docs", document.document_id, "a.md")
-    assert catalog.documents.find_by_source(TENANT, "docs", "b.md") == replace(document, alias_uris=("b.md",))
+    assert catalog.documents.find_by_source(TENANT, "docs", "b.md") == replace(
+        document, alias_uris=("b.md",), alias_count=1, alias_changes=1
+    )
     other, _ = catalog.put(docs, make_draft("two", source="b.md"))
     assert catalog.documents.find_by_source(TENANT, "docs", "b.md") == other
     with pytest.raises(DocumentChangedError):

@@ -86,6 +86,14 @@ def test_a_call_that_begins_or_lists_operations_reads_no_others(
     assert step == f"SEARCH operations USING INDEX {index}"
 
 
+def test_of_a_document_the_first_aliases_alone_are_read(filled: Catalog) -> None:
+    plan = _plan(filled, document_rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"wanted": "doc-1"})
+    assert [step.split(" USING ")[1] for step in plan if "document_aliases" in step] == [
+        "COVERING INDEX document_aliases_document (document_key=? AND collection_key=?)"
+    ]
+    assert not any("TEMP B-TREE" in step for step in plan)
+
+
 def test_chunks_by_number_are_looked_up_by_their_key(filled: Catalog) -> None:
     plan = _plan(filled, chunks._BY_NUMBERS, IN_COLLECTION | {"wanted": "[1]"})
     assert any("SEARCH chunks USING INTEGER PRIMARY KEY" in step for step in plan)

@@ -49,7 +49,7 @@ def test_a_reused_document_lists_its_aliases_and_names_what_had_no_effect(store:
     fields = document_pb2.DocumentFields(title="Ignored")
     reused = ingest(store, "a.md", duplicate_policy=REUSE, fields=fields, document_id="mine", source_version=3)
     assert (reused.outcome, reused.document.document_id) == (REUSED, first.document_id)
-    assert list(reused.document.alias_uris) == ["a.md", "c.md"]
+    assert (list(reused.document.alias_uris), reused.document.alias_count) == (["a.md", "c.md"], 2)
     assert reused.document.fields.title == ""
     [warning] = reused.warnings
     assert (warning.kind, warning.occurrence_count) == (ingest_result_pb2.INGEST_WARNING_KIND_FIELD_IGNORED, 3)
@@ -57,7 +57,9 @@ def test_a_reused_document_lists_its_aliases_and_names_what_had_no_effect(store:
     assert store.documents() == [reused.document]
     assert ingest(store, "a.md", duplicate_policy=REUSE).outcome == REUSED
     assert ingest(store, "a.md").outcome == ingest_result_pb2.INGEST_OUTCOME_CREATED
-    assert list(store.get(first.document_id).alias_uris) == ["c.md"]
+    left = store.get(first.document_id)
+    assert (list(left.alias_uris), left.alias_count) == (["c.md"], 1)
+    assert left.etag != reused.document.etag
 
 
 @pytest.mark.parametrize("purge", [False, True])
@@ -72,7 +74,7 @@ def test_a_document_stays_under_its_next_source(engine_store: Store, purge: bool
     removed = {each.store: each.removed_count for each in receipt.stores}
     assert removed == dict.fromkeys(("catalog", "full_text", "vectors", "texts", "embedding_cache", "sessions"), 0)
     stays = engine_store.get(first.document_id)
-    assert (stays.source_uri, list(stays.alias_uris)) == ("b.md", ["c.md"])
+    assert (stays.source_uri, list(stays.alias_uris), stays.alias_count) == ("b.md", ["c.md"], 1)
     assert stays.etag != first.etag
     [chunk] = engine_store.chunks(by_source("c.md"))
     assert (chunk.source_uri, chunk.chapter) == ("b.md", "b.md")
@@ -105,7 +107,7 @@ def test_a_source_is_dropped_once_for_a_repeated_request(store: Store) -> None:
     receipt = delete(store, by_source("a.md"), request_id=request_id)
     assert delete(store, by_source("a.md"), request_id=request_id) == receipt
     stays = store.get(first.document_id)
-    assert (stays.source_uri, list(stays.alias_uris)) == ("b.md", ["c.md"])
+    assert (stays.source_uri, list(stays.alias_uris), stays.alias_count) == ("b.md", ["c.md"], 1)
 
 
 def test_a_late_event_never_overwrites_a_newer_one(store: Store) -> None:

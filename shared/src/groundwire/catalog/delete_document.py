@@ -85,6 +85,7 @@ def _hide(connection: Connection, key: int) -> None:
             total_chars=0,
             total_bytes=0,
             source_version=None,
+            alias_count=0,
             **field_values(DocumentFields()),
         )
     )

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import Connection, Select, bindparam, func, select, update
 
 from groundwire.catalog.tables import collections, document_aliases, documents
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
-from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
+from groundwire.kernel.document import ALIASES_SHOWN, Document, DocumentFields, DocumentFormat
 from groundwire.kernel.filters import Value
 
 _d = documents.c
@@ -24,12 +24,16 @@ FIELD_COLUMNS = (
     _d.project,
     _d.metadata,
 )
-_ALIASES = (
-    select(func.json_group_array(document_aliases.c.source_path, type_=_d.tags.type))
-    .where(document_aliases.c.document_key == _d.document_key)
+# A document may have thousands, and every chunk that is read brings its document along.
+_FIRST_ALIASES = (
+    select(document_aliases.c.source_path)
+    .where(document_aliases.c.document_key == _d.document_key, document_aliases.c.collection_key == _d.collection_key)
+    .order_by(document_aliases.c.source_path)
+    .limit(ALIASES_SHOWN)
     .correlate(documents)
-    .scalar_subquery()
+    .subquery()
 )
+_ALIASES = select(func.json_group_array(_FIRST_ALIASES.c.source_path, type_=_d.tags.type)).scalar_subquery()
 DOCUMENT_COLUMNS = (
     _d.document_key,
     _d.document_id,
@@ -51,6 +55,8 @@ DOCUMENT_COLUMNS = (
     _d.delete_time,
     _ALIASES.label("aliases"),
     _d.source_version,
+    _d.alias_count,
+    _d.alias_changes,
     *FIELD_COLUMNS,
 )
 """The key of the document, then what `to_document` reads, in its order."""
@@ -78,16 +84,16 @@ SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id ==
 
 def to_document(row: Sequence[Any]) -> Document:
     """Make a document of the values of `DOCUMENT_COLUMNS`."""
-    _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:20]
+    _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:22]
     chunk_count, total_chars, total_bytes, model, rules_digest, tokenizer, encoding, *times = figures
-    ingested, modified, deleted, aliases, source_version = times
+    ingested, modified, deleted, aliases, source_version, alias_count, alias_changes = times
     return Document(
         document_id=document_id,
         collection=collection,
         source_uri=source,
         format=DocumentFormat(doc_type),
         source_hash=source_hash,
-        fields=_to_fields(row[20:30]),
+        fields=_to_fields(row[22:32]),
         generation=live + hidden,  # one of the two is 0
         chunk_count=chunk_count,
         total_chars=total_chars,
@@ -101,7 +107,15 @@ def to_document(row: Sequence[Any]) -> Document:
         delete_time=_moment(deleted),
         alias_uris=tuple(sorted(aliases)),
         source_version=source_version,
+        alias_count=alias_count,
+        alias_changes=alias_changes,
     )
+
+
+def count_aliases(connection: Connection, document_keys: Any, more: int) -> None:
+    """Note that documents have `more` aliases, or fewer; call it in the transaction that changes them."""
+    values = {"alias_count": _d.alias_count + more, "alias_changes": _d.alias_changes + 1}
+    connection.execute(update(documents).where(_d.document_key.in_(document_keys)).values(values))
 
 
 def field_values(fields: DocumentFields) -> dict[str, Any]:

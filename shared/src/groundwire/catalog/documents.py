@@ -29,6 +29,7 @@ from groundwire.catalog.document_rows import (
     SELECT_DOCUMENTS_AND_HIDDEN,
     SELECT_DOCUMENTS_OF_COLLECTION,
     SELECT_VISIBLE_DOCUMENT,
+    count_aliases,
     to_document,
 )
 from groundwire.catalog.embedding_rows import embedding_times
@@ -424,9 +425,13 @@ def _add_alias(connection: Connection, tenant: str, collection: str, document_id
     values = {"collection_key": key, "source_path": source_uri, "document_key": document.document_key}
     invisible = select(documents.c.document_key).where(documents.c.collection_key == key, ~IS_VISIBLE)
     same_alias = (document_aliases.c.collection_key == key, document_aliases.c.source_path == source_uri)
-    connection.execute(delete(document_aliases).where(*same_alias, document_aliases.c.document_key.in_(invisible)))
+    of_invisible = (*same_alias, document_aliases.c.document_key.in_(invisible))
+    count_aliases(connection, select(document_aliases.c.document_key).where(*of_invisible), -1)
+    connection.execute(delete(document_aliases).where(*of_invisible))
     if source_uri != document.source_path:
-        connection.execute(insert(document_aliases).values(values).on_conflict_do_nothing())
+        added = connection.execute(insert(document_aliases).values(values).on_conflict_do_nothing())
+        if added.rowcount:
+            count_aliases(connection, [document.document_key], 1)
     owner = select(document_aliases.c.document_key).where(*same_alias)
     if connection.execute(owner).scalar() not in {None, values["document_key"]}:
         raise changed(document_id)

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, u
 
 from groundwire.catalog.begin_generation import changed, refuse_stale_version, refuse_taken_source
 from groundwire.catalog.collection_rows import find_collection
+from groundwire.catalog.document_rows import count_aliases
 from groundwire.catalog.generation_keys import numbers_of
 from groundwire.catalog.generations import GenerationState, PendingGeneration
 from groundwire.catalog.lexical_index import add_chunks, release_pending, remove_chunks
@@ -154,12 +155,12 @@ def _update_document(
         values["source_version"] = pending.source_version
     if ingested is not None:
         values["ingestion_date"] = ingested
-    connection.execute(
-        delete(document_aliases).where(
-            document_aliases.c.collection_key == row["collection_key"],
-            document_aliases.c.source_path == row["source_path"],
-        )
+    of_source = (
+        document_aliases.c.collection_key == row["collection_key"],
+        document_aliases.c.source_path == row["source_path"],
     )
+    count_aliases(connection, select(document_aliases.c.document_key).where(*of_source), -1)
+    connection.execute(delete(document_aliases).where(*of_source))
     connection.execute(update(documents).where(documents.c.document_key == key).values(values))
     connection.execute(delete(document_tags).where(document_tags.c.document_key == key))
     if tags := [{"document_key": key, "tag": tag} for tag in row["fields"]["tags"]]:

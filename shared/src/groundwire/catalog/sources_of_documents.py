@@ -8,7 +8,7 @@ from groundwire.catalog.change_document import rename_chapter
 from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.deletion_traces import trace_document
 from groundwire.catalog.deletions import Deleted
-from groundwire.catalog.document_rows import to_fields
+from groundwire.catalog.document_rows import count_aliases, to_fields
 from groundwire.catalog.generation_keys import IS_LIVE
 from groundwire.catalog.payload_rewrites import rewrite_payloads
 from groundwire.catalog.tables import chunks, document_aliases, documents, generations
@@ -49,6 +49,7 @@ def drop_source(connection: Connection, row: RowMapping, source_uri: str, now: i
         rename_chapter(connection, row, (source_uri, fields), (gone, fields))
     of_this = (_a.collection_key == row["collection_key"], _a.source_path == gone)
     connection.execute(delete(document_aliases).where(*of_this))
+    count_aliases(connection, [key], -1)
     if gone != source_uri:
         tasks = rewrite_payloads(connection, row, chunks.c.document_key == key)
     nothing = select(generations.c.generation_key).where(false())

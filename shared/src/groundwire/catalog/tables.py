@@ -64,6 +64,8 @@ documents = Table(
     number("delete_time", nullable=True),
     number("deleted_generation", default=0),
     number("source_version", nullable=True),
+    number("alias_count", default=0),
+    number("alias_changes", default=0),
     UniqueConstraint("tenant", "document_id"),
     CheckConstraint("live_generation >= 0 AND deleted_generation >= 0"),
     CheckConstraint("live_generation = 0 OR deleted_generation = 0"),

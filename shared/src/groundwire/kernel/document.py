@@ -12,6 +12,8 @@ MAX_NAME_CHARS, MAX_DESCRIPTION_CHARS, MAX_ENTRIES = 1024, 8192, 64
 """Most code points of a title, name, tag, category or project, of a description, and most entries of a list."""
 MAX_METADATA_BYTES = 256 * 1024
 """Most bytes of the keys and values of metadata in one request, so that a document always fits into a page."""
+ALIASES_SHOWN = 100
+"""A document may get any number of aliases, and has to fit into a page."""
 
 
 class DocumentFormat(StrEnum):
@@ -68,7 +70,8 @@ class Document:
     made by, `tokenizer` the counter of their tokens. `encoding` is that of the original bytes, empty where they
     are no text.
     `delete_time` is set while it is deleted softly; its generation is then the one that a restoration brings back.
-    `alias_uris` are other sources that stand for it, in rising order. `source_version` is the highest that it was
+    `alias_uris` are the first ALIASES_SHOWN of the `alias_count` other sources that stand for it, in rising order;
+    `alias_changes` counts how often these changed. `source_version` is the highest that it was
     ingested with.
     """
 
@@ -91,11 +94,13 @@ class Document:
     delete_time: datetime | None = None
     alias_uris: tuple[str, ...] = ()
     source_version: int | None = None
+    alias_count: int = 0
+    alias_changes: int = 0
 
     @property
     def etag(self) -> str:
         """Return a tag of all about it that callers can change: content, fields, sources and deletion."""
-        identity = (self.document_id, self.source_uri, self.alias_uris)
+        identity = (self.document_id, self.source_uri, self.alias_changes)
         return etag_of((identity, self.generation, self.delete_time is None, asdict(self.fields)))
 
     @property

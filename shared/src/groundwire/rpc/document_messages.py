@@ -8,9 +8,6 @@ from groundwire.kernel.identifiers import parse_source_uri
 from groundwire.rpc.metadata_messages import to_metadata
 from groundwire.rpc.times import to_timestamp
 
-_ALIASES_SHOWN = 100
-"""A document may get any number of aliases, and has to fit into a page."""
-
 
 def parse_reference(message: document_pb2.DocumentReference) -> DocumentReference:
     """Return which document is meant.
@@ -45,8 +42,8 @@ def to_document_message(document: Document) -> document_pb2.Document:
         ingest_time=to_timestamp(document.ingest_time),
         update_time=to_timestamp(document.update_time),
         display_title=document.display_title,
-        alias_uris=document.alias_uris[:_ALIASES_SHOWN],
-        alias_count=len(document.alias_uris),
+        alias_uris=document.alias_uris,
+        alias_count=document.alias_count,
         source_version=document.source_version,
         delete_time=None if document.delete_time is None else to_timestamp(document.delete_time),
         etag=document.etag,

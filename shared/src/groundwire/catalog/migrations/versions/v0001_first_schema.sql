@@ -236,6 +236,8 @@ CREATE TABLE documents (
     delete_time INTEGER,
     deleted_generation INTEGER DEFAULT 0 NOT NULL,
     source_version INTEGER,
+    alias_count INTEGER DEFAULT 0 NOT NULL,
+    alias_changes INTEGER DEFAULT 0 NOT NULL,
     UNIQUE (tenant, document_id),
     CHECK (live_generation >= 0 AND deleted_generation >= 0),
     CHECK (live_generation = 0 OR deleted_generation = 0),
