@@ -7,11 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from groundwire.catalog import lexical_search
 from groundwire.catalog.index_words import IndexWords
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import CollectionNotFoundError
+from tests.growth import LINEAR, growth
 from tests.integration.catalog.drafts import TENANT, Catalog, FullText, make_collection, make_draft
 
 AWKWARD = (
@@ -182,3 +184,32 @@ def test_a_repair_of_the_index_is_seen_at_once(catalog: Catalog, docs: Collectio
     assert [match.number for match in whole] == [pending.numbers[0]]
     then = views.open(TENANT, "docs", position).lexical(["tide"], [], 10)
     assert then.scores.tolist() == [match.score for match in whole]
+
+
+def test_the_time_for_a_phrase_grows_with_its_words_alone(catalog: Catalog, docs: Collection) -> None:
+    chance, words = random.Random(1), [f"w{number}" for number in range(2000)]
+    catalog.put(docs, make_draft(*(" ".join(chance.sample(words, len(words))) for _ in range(60)), " ".join(words)))
+    counts: dict[str, int] = {}
+
+    def count(phrase: str) -> None:
+        anew = FullText(SearchViews(catalog.database, catalog.clock))
+        counts.update(anew.document_frequencies(TENANT, "docs", [phrase]))
+
+    assert growth(lambda size: " ".join(words[:size]), count, 500) < LINEAR
+    assert counts == {" ".join(words[:500]): 1, " ".join(words): 1}
+
+
+def test_what_is_remembered_of_phrases_is_bounded_by_their_words(
+    catalog: Catalog, docs: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical_search, "_CACHED_WORDS", 100)
+    catalog.put(docs, make_draft("the tide comes"))
+    search = lexical_search.LexicalSearch()
+    with catalog.database.read() as connection:
+        reading = lexical_search.Reading(connection, 1, 1, None)
+        for number in range(20):
+            phrases = [f"tide {number} comes", " ".join([f"moon{number}"] * 30), "tide"]
+            assert list(search.frequencies(reading, phrases).values()) == [0, 0, 1]
+    held = [words for _, _, words in search._counts._held]
+    assert len(held) > 2
+    assert sum(map(len, held)) <= 100

@@ -21,7 +21,7 @@ from groundwire.kernel.bounded_cache import BoundedCache
 Numbers: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = tuple[str, ...]
 
-_CACHED_COUNTS = 50_000
+_CACHED_WORDS, _CACHED_TOTALS = 50_000, 10_000
 _K1, _B = 1.2, 0.75
 # A word in a heading says more than one in the text. A weight multiplies the number of occurrences, so 2 for the
 # content stands for k1 = 0.6 instead of 1.2: a word that comes again adds less, which ranks better on every set that
@@ -126,8 +126,9 @@ class LexicalSearch:
     """Everything in a score comes from the chunks that are visible in the collection; safe to use from many threads."""
 
     def __init__(self) -> None:
-        self._counts: BoundedCache[tuple[int, int, Words], int] = BoundedCache(_CACHED_COUNTS)
-        self._totals: BoundedCache[tuple[int, int], _Totals] = BoundedCache(_CACHED_COUNTS)
+        # By words and not by phrases, since a phrase may have thousands.
+        self._counts: BoundedCache[tuple[int, int, Words], int] = BoundedCache(_CACHED_WORDS)
+        self._totals: BoundedCache[tuple[int, int], _Totals] = BoundedCache(_CACHED_TOTALS)
 
     def search(self, reading: Reading, terms: Sequence[str], phrases: Sequence[str], limit: int) -> LexicalMatches:
         """Return the best chunks that contain any term or phrase.
@@ -155,7 +156,7 @@ class LexicalSearch:
         known = {words: self._counts.get((reading.key, reading.changed, words)) for words in wanted}
         new = _live_counts(reading, [words for words, count in known.items() if count is None])
         for words, count in new.items():
-            self._counts.put((reading.key, reading.changed, words), count)
+            self._counts.put((reading.key, reading.changed, words), count, len(words))
         return {term: new[words] if words in new else known.get(words) or 0 for term, words in cut.items()}
 
     def _read_totals(self, reading: Reading) -> _Totals:
@@ -239,7 +240,7 @@ def _read_terms(reading: Reading, wanted: Sequence[Words], visible: Numbers | No
     if several := [words for words in wanted if len(words) > 1]:
         in_several = sorted({word for words in several for word in words})
         found = _read(reading, in_several, visible, places=True)
-        of_word = {word: found.only(found.terms == at) for at, word in enumerate(in_several)}
+        of_word = dict(zip(in_several, _of_each_word(found, len(in_several)), strict=True))
         parts += [_side_by_side([of_word[word] for word in words], index[words]) for words in several]
     if len(parts) == 1:
         return parts[0]
@@ -273,6 +274,27 @@ def _statement(template: str, reading: Reading, words: Sequence[str]) -> tuple[s
 @lru_cache(maxsize=512)
 def _filled(template: str, states: int, words: int) -> str:
     return template.format(states=", ".join("?" * states), words=", ".join("?" * words))
+
+
+def _of_each_word(found: _Postings, words: int) -> list[_Postings]:
+    """Return the postings of each word; one pass for all, since a phrase may have a thousand words."""
+    starts = np.flatnonzero(np.diff(found.terms, prepend=-1))
+    ends = np.append(starts, len(found.terms))[1:]
+    up_to = np.append(0, np.cumsum(found.content + found.heading))
+    runs: list[list[slice]] = [[] for _ in range(words)]
+    of_places: list[list[slice]] = [[] for _ in range(words)]
+    for term, start, end in zip(found.terms[starts].tolist(), starts.tolist(), ends.tolist(), strict=True):
+        runs[term].append(slice(start, end))
+        of_places[term].append(slice(up_to[start], up_to[end]))
+    columns, places = (found.terms, found.numbers, found.lengths, found.content, found.heading), _places(found)
+    return [
+        replace(_Postings(*(_joined(column, of_word) for column in columns)), places=_joined(places, placed))
+        for of_word, placed in zip(runs, of_places, strict=True)
+    ]
+
+
+def _joined(column: Numbers, parts: Sequence[slice]) -> Numbers:
+    return np.concatenate([column[part] for part in parts]) if parts else column[:0]
 
 
 def _side_by_side(words: Sequence[_Postings], term: int) -> _Postings:
