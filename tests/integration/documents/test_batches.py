@@ -1,16 +1,24 @@
 """BatchGetChunks and ReadSpans: many reads in one call, each with an outcome of its own."""
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pytest
 from google.rpc import error_details_pb2, status_pb2
+from sqlalchemy import Connection
 
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.common.v1.document_pb2 import DocumentReference
 from groundwire.api.common.v1.span_pb2 import Span
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
-from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
+from groundwire.catalog.database import Database
+from groundwire.kernel.document import DocumentReference as KernelReference
+from groundwire.kernel.errors import CollectionNotFoundError, DocumentNotFoundError, InvalidRequestError
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.retrieve.library import SpanQuery, SpanText
 from tests.integration.documents.store import Store, story
 from tests.stubs import by_id, by_source
 
@@ -65,6 +73,41 @@ def test_chunks_come_in_the_order_asked_for_and_those_that_are_gone_say_so(engin
     (bare,) = batch(store, references[0])
     assert not bare.chunk.embedding
     assert bare.chunk == store.chunk(chunks[0].chunk_id)
+
+
+def test_chunks_that_are_purged_while_they_are_read_are_not_found(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going = store.chunks(store.ingest("a.md", story(random.Random(1))).document_id)[0]
+    stays = store.chunks(store.ingest("b.md", story(random.Random(2))).document_id)[0]
+    read, reads = Database.read, count()
+
+    @contextmanager
+    def read_and_purge(database: Database) -> Iterator[Connection]:
+        """Purge once the collection and the chunks were read."""
+        with read(database) as connection:
+            yield connection
+        if next(reads) == 1:
+            store.delete(going.document_id, purge=True)
+
+    monkeypatch.setattr(Database, "read", read_and_purge)
+    references = [ChunkReference(chunk_id=chunk.chunk_id) for chunk in (going, stays)]
+    outcomes = batch(store, *references, include_embedding=True)
+    assert [len(outcome.chunk.embedding) > 0 for outcome in outcomes] == [True, True]
+    assert reason(batch(store, *references, include_embedding=True)[0].error) == (NOT_FOUND, "CHUNK_NOT_FOUND")
+
+
+def test_a_text_that_is_purged_while_it_is_read_is_not_found(store: Store) -> None:
+    document_id = store.ingest("a.md", "The tide comes in. " * 8000).document_id
+
+    def spans() -> Iterator[SpanQuery]:
+        yield SpanQuery(KernelReference(document_id=document_id), 0, 0, 3, (0, 0))
+        store.delete(document_id, purge=True)
+        yield SpanQuery(KernelReference(document_id=document_id), 0, 140_000, 140_003, (0, 0))
+
+    first, second = store.harness.library.library.read_spans(DEFAULT_TENANT, "docs", spans())
+    assert isinstance(first, SpanText)
+    assert isinstance(second, DocumentNotFoundError)
 
 
 @pytest.mark.parametrize(

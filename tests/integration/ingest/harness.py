@@ -113,7 +113,7 @@ class Harness:
     @property
     def library(self) -> LibraryCalls:
         """The calls that read what was stored, on the same catalog and engine."""
-        return LibraryCalls(library(self.catalog, self.vectors, self.clock), PageTokens(b"k" * 32))
+        return LibraryCalls(library(self.catalog, self.vectors), PageTokens(b"k" * 32))
 
     def services(self) -> list[Service]:
         """Return the services of ingest, and the one that reads, as one process offers them."""

@@ -67,17 +67,24 @@ class Chunks:
 
     def find(self, tenant: str, references: Sequence[str | int]) -> list[StoredChunk]:
         """Return those of the chunks with these ids or numbers that are live, in whatever collection, in no order."""
-        ids = [reference for reference in references if isinstance(reference, str)]
-        numbers = [reference for reference in references if isinstance(reference, int)]
         with self._database.read() as connection:
-            rows = [
-                row
-                for statement, wanted in ((_BY_IDS, ids), (_BY_ANY_NUMBERS, numbers))
-                if wanted
-                for row in connection.execute(statement, {"tenant": tenant, "wanted": json.dumps(wanted)})
-            ]
-        seen: dict[int, Document] = {}
-        return [to_stored_chunk(row, seen) for row in rows]
+            return _chunks_of(connection, tenant, references)
+
+    def find_with_vectors(
+        self, tenant: str, collection: str, references: Sequence[str | int]
+    ) -> tuple[list[StoredChunk], dict[str, Vectors]]:
+        """Return those of the chunks that are live in the collection, in no order, and their vectors by embedding hash.
+
+        All are of one moment: the vector of a chunk goes when its document is deleted.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        with self._database.read() as connection:
+            key = collection_key(connection, tenant, collection)
+            live = _chunks_of(connection, tenant, references)
+            found = [stored for stored in live if stored.document.collection == collection]
+            return found, _vectors_of(connection, key, found)
 
     def page(
         self, tenant: str, collection: str, document_id: str, after_sequence: int, limit: int
@@ -163,6 +170,18 @@ class Chunks:
                 cached = (position, metadata_fields(connection, key))
                 self._fields[key] = cached
             return dict(cached[1])
+
+
+def _chunks_of(connection: Connection, tenant: str, references: Sequence[str | int]) -> list[StoredChunk]:
+    ids = [reference for reference in references if isinstance(reference, str)]
+    numbers = [reference for reference in references if isinstance(reference, int)]
+    seen: dict[int, Document] = {}
+    return [
+        to_stored_chunk(row, seen)
+        for statement, wanted in ((_BY_IDS, ids), (_BY_ANY_NUMBERS, numbers))
+        if wanted
+        for row in connection.execute(statement, {"tenant": tenant, "wanted": json.dumps(wanted)})
+    ]
 
 
 def _page_of(rows: Iterable[StoredChunk], limit: int) -> tuple[list[StoredChunk], bool]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, exists, func, select
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.generations import GenerationState
@@ -104,12 +104,12 @@ class SpanReader:
         found = self._texts[name]
         if not 0 <= start < end <= found.total_chars:
             return None
-        segments = self._read(found.key, _segments(start, end))
+        segments = self._read(document_id, found.key, _segments(start, end))
         text, offset = "".join(content for content, _ in segments), start % SEGMENT_CHARS
         byte = segments[0][1] + len(text[:offset].encode("utf-8"))
         return TextPart(start, text[offset : offset + end - start], byte)
 
-    def _read(self, key: int, numbers: range) -> list[tuple[str, int]]:
+    def _read(self, document_id: str, key: int, numbers: range) -> list[tuple[str, int]]:
         """Return the contents of segments, and at which byte of the text each begins."""
         missing = [number for number in numbers if (key, number) not in self._segments]
         if missing:
@@ -117,6 +117,9 @@ class SpanReader:
             wanted = select(text_segments).where(of_text, text_segments.c.number.in_(missing))
             with self._database.read() as connection:
                 rows = connection.execute(wanted).all()
+                is_there = select(exists().where(generations.c.generation_key == key))
+                if len(rows) < len(missing) and not connection.execute(is_there).scalar_one():
+                    raise DocumentNotFoundError(document_id)  # deleted since the first span of it was read
             if len(rows) < len(missing):
                 raise DataLossError("a part of the stored text is missing", what="text")
             self._segments.update({(key, row.number): (row.content, row.byte_start) for row in rows})

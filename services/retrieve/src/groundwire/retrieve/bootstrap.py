@@ -16,7 +16,6 @@ from groundwire.catalog.query_logs import QueryLogs
 from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.statistics import Statistics
 from groundwire.catalog.texts import Texts
-from groundwire.catalog.vectors import VectorCache
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.embedder import Embedder
@@ -110,21 +109,20 @@ def build(
         workers,
     )
     library_servicer = LibraryServicer(
-        LibraryCalls(library(catalog, vectors, time), tokens),
+        LibraryCalls(library(catalog, vectors), tokens),
         LogCalls(logs, recorder, pipeline, collections, tokens, engine_name(vectors), time.now(), time),
         workers,
     )
     return RetrieveService(servicer, library_servicer, search, recorder, extractor)
 
 
-def library(catalog: Database, vectors: VectorStore, clock: Clock) -> Library:
+def library(catalog: Database, vectors: VectorStore) -> Library:
     """Return what reads the catalog."""
     return Library(
         Collections(catalog),
         Documents(catalog),
         Chunks(catalog),
         Texts(catalog),
-        VectorCache(catalog, clock),
         Statistics(catalog),
         vectors,
     )

@@ -9,7 +9,6 @@ from groundwire.catalog.collections import Collections
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.statistics import CollectionStatistics, Statistics
 from groundwire.catalog.texts import SpanReader, Texts
-from groundwire.catalog.vectors import VectorCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.embedder import Vectors
@@ -129,7 +128,6 @@ class Library:
     documents: Documents
     chunks: Chunks
     texts: Texts
-    cache: VectorCache
     statistics: Statistics
     vectors: VectorStore
 
@@ -247,14 +245,16 @@ class Library:
         Raises:
             CollectionNotFoundError: no such collection.
         """
-        digest = self.collections.get(tenant, collection).identity.digest
+        self.collections.get(tenant, collection)
         for at in range(0, len(references), _CHUNKS_PER_SLICE):
             part = references[at : at + _CHUNKS_PER_SLICE]
-            chunks = [each for each in self.chunks.find(tenant, part) if each.document.collection == collection]
+            vectors: Mapping[str, Vectors] = {}
+            if include_embedding:
+                chunks, vectors = self.chunks.find_with_vectors(tenant, collection, part)
+            else:
+                chunks = [each for each in self.chunks.find(tenant, part) if each.document.collection == collection]
             found: dict[str | int, StoredChunk] = {stored.chunk_id: stored for stored in chunks}
             found.update((stored.chunk_number, stored) for stored in chunks)
-            hashes = [stored.chunk.embedding_hash for stored in chunks]
-            vectors = self.cache.get(digest, hashes) if include_embedding else {}
             for reference in part:
                 stored = found.get(reference)
                 if stored is None:
