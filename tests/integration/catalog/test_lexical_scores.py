@@ -321,3 +321,31 @@ def test_numbers_far_apart_are_added_up_all_the_same(catalog: Catalog, docs: Col
     assert found == expected
     assert len(found) > 3
     assert catalog.integrity.problems() == []
+
+
+def test_a_segment_of_a_superseded_document_alone_is_not_written_anew(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a large document has in segments of its own takes no time of the writers when it is replaced."""
+    chance, cut = random.Random(8), list[int]()
+    monkeypatch.setattr(lexical_index, "_FULL", 20)
+    keeping = catalog.collections.create(_keeping())
+    catalog.put(keeping, make_draft(*_texts(chance, 12), source="b.md"))
+    document, pending = catalog.put(keeping, make_draft(*_texts(chance, 50)))
+    position, before = catalog.views.open(TENANT, "keeping").position, _scores(catalog, keeping)
+    draft = make_draft(*_texts(chance, 4), document_id=document.document_id, expected=1)
+    replacing = catalog.documents.begin(TENANT, keeping, draft)
+    make_segment = lexical_index.make_segment
+
+    def counting(high: int, entries: Sequence[lexical_index.Entry]) -> lexical_index.Segment:
+        cut.extend(entry.number for entry in entries)
+        return make_segment(high, entries)
+
+    monkeypatch.setattr(lexical_index, "make_segment", counting)
+    catalog.documents.publish(replacing)
+    assert cut == list(pending.numbers)[40:], "those that shared a segment with chunks of the other document"
+    with catalog.database.read() as connection:
+        rows = connection.exec_driver_sql("SELECT state, sum(chunk_count) FROM lexical_segments GROUP BY 1 ORDER BY 1")
+        assert rows.all() == [("LIVE", 16), ("SUPERSEDED", 50)]
+    assert _scores(catalog, keeping, position) == before
+    assert catalog.integrity.problems() == []

@@ -14,12 +14,12 @@ from groundwire.catalog.lexical_index import (
     MEMBER,
     POSITION,
     POSTING,
-    SHARED_BITS,
     Entry,
     drop_segments,
     insert_segments,
     make_segment,
     make_segments,
+    members_of,
     numbered,
     read_entries,
 )
@@ -106,18 +106,11 @@ def _segment_keys(connection: Connection, key: int) -> list[int]:
     return list(connection.execute(statement.order_by(_s.segment_key)).scalars())
 
 
-def _members(stored: bytes, high: int) -> list[int]:
-    """Return the numbers of the chunks of a segment; of one that is cut off those that can be read."""
-    whole = stored[: len(stored) // MEMBER.itemsize * MEMBER.itemsize]
-    lows = np.frombuffer(whole, MEMBER)["low"].astype(np.int64)
-    return list(((high << SHARED_BITS) | lows).tolist())
-
-
 def _indexed(connection: Connection, key: int, state: str, but_for: int = 0) -> list[int]:
     """Return the numbers of the chunks that the segments have; all but one segment."""
     statement = select(_s.members, _s.high).where(_s.collection_key == key, _s.state == state)
     rows = connection.execute(statement.where(_s.segment_key != but_for))
-    return [number for stored, high in rows for number in _members(stored, high)]
+    return [number for stored, high in rows for number in members_of(stored, high)]
 
 
 def _searchable(connection: Connection, key: int, state: str) -> list[int]:
@@ -154,7 +147,7 @@ def _is_right(connection: Connection, key: int, segment_key: int) -> bool:
     row = connection.execute(select(lexical_segments).where(_s.segment_key == segment_key)).one_or_none()
     if row is None:
         return True  # it was merged into another meanwhile, or removed
-    entries = _read(connection, key, row.state, _members(row.members, row.high))
+    entries = _read(connection, key, row.state, members_of(row.members, row.high))
     expected = make_segment(row.high, entries)
     statement = select(_p.word, _p.postings, _p.positions).where(_p.segment_key == segment_key).order_by(_p.word)
     stored = [tuple(each) for each in connection.execute(statement)]
@@ -192,7 +185,7 @@ def _rebuild(connection: Connection, key: int, segment_key: int) -> list[int]:
     if row is None:
         return []
     elsewhere = set(_indexed(connection, key, row.state, but_for=segment_key))
-    numbers = [number for number in dict.fromkeys(_members(row.members, row.high)) if number not in elsewhere]
+    numbers = [number for number in dict.fromkeys(members_of(row.members, row.high)) if number not in elsewhere]
     drop_segments(connection, [segment_key])
     advance_position(connection, key, keeps_history=True)  # so that nobody goes on with what the old one said
     return insert_segments(connection, key, row.state, make_segments(_read(connection, key, row.state, numbers)))

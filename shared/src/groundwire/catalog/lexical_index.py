@@ -158,30 +158,63 @@ def remove_chunks(connection: Connection, which: ColumnElement[bool]) -> None:
         which: a condition on `chunks` and `generations`.
     """
     for collection_key, state, entries in _entries(connection, which):
-        leaving: dict[int, list[Entry]] = defaultdict(list)
-        for entry in entries:
-            leaving[entry.high].append(entry)
-        held = select(_s.segment_key, _s.high, _s.members).where(
-            _s.collection_key == collection_key, _s.state == state, _s.high.in_(list(leaving))
-        )
-        for segment_key, high, stored in connection.execute(held).all():
-            members = np.frombuffer(stored, MEMBER)
-            lows = _lows(leaving[high])
-            stays = np.isin(members["low"], lows, invert=True)
-            if not stays.any():
-                drop_segments(connection, [segment_key])
-            elif not stays.all():
-                here = set(members["low"][~stays].tolist())
-                entries_here = [entry for entry in leaving[high] if entry.number & ((1 << SHARED_BITS) - 1) in here]
-                _rewrite(connection, segment_key, entries_here)
-                values = _figures(members[stays])
-                connection.execute(update(lexical_segments).where(_s.segment_key == segment_key).values(values))
+        drop_segments(connection, _take_out(connection, collection_key, state, entries))
+
+
+def supersede_chunks(connection: Connection, which: ColumnElement[bool]) -> list[int]:
+    """Let readers of the past alone find live chunks, before their generation is superseded.
+
+    Segments of nothing else, as those of large documents are, stay as they are; from others the chunks are taken out.
+
+    Returns:
+        The numbers of the chunks that were taken out: `add_chunks` has to add them once the generation is superseded.
+    """
+    taken_out: list[int] = []
+    past = {"state": GenerationState.SUPERSEDED.value}
+    for collection_key, state, entries in _entries(connection, which):
+        whole = _take_out(connection, collection_key, state, entries)
+        held = connection.execute(select(_s.high, _s.members).where(_s.segment_key.in_(whole)))
+        stays = {number for row in held for number in members_of(row.members, row.high)}
+        connection.execute(update(lexical_segments).where(_s.segment_key.in_(whole)).values(past))
+        _merge(connection, collection_key, GenerationState.SUPERSEDED.value)
+        taken_out += [entry.number for entry in entries if entry.number not in stays]
+    return taken_out
+
+
+def _take_out(connection: Connection, collection_key: int, state: str, entries: Sequence[Entry]) -> list[int]:
+    """Take chunks out of segments that have others as well; return the keys of the segments that have no others."""
+    leaving: dict[int, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        leaving[entry.high].append(entry)
+    held = select(_s.segment_key, _s.high, _s.members).where(
+        _s.collection_key == collection_key, _s.state == state, _s.high.in_(list(leaving))
+    )
+    whole = []
+    for segment_key, high, stored in connection.execute(held).all():
+        members = np.frombuffer(stored, MEMBER)
+        stays = np.isin(members["low"], _lows(leaving[high]), invert=True)
+        if not stays.any():
+            whole.append(segment_key)
+        elif not stays.all():
+            here = set(members["low"][~stays].tolist())
+            entries_here = [entry for entry in leaving[high] if entry.number & ((1 << SHARED_BITS) - 1) in here]
+            _rewrite(connection, segment_key, entries_here)
+            values = _figures(members[stays])
+            connection.execute(update(lexical_segments).where(_s.segment_key == segment_key).values(values))
+    return whole
 
 
 def drop_segments(connection: Connection, segment_keys: Sequence[int]) -> None:
     """Remove segments with all their postings."""
     connection.execute(delete(lexical_postings).where(_p.segment_key.in_(segment_keys)))
     connection.execute(delete(lexical_segments).where(_s.segment_key.in_(segment_keys)))
+
+
+def members_of(stored: bytes, high: int) -> list[int]:
+    """Return the numbers of the chunks of a segment; of one that is cut off those that can be read."""
+    whole = stored[: len(stored) // MEMBER.itemsize * MEMBER.itemsize]
+    lows = np.frombuffer(whole, MEMBER)["low"].astype(np.int64)
+    return list(((high << SHARED_BITS) | lows).tolist())
 
 
 def numbered(numbers: Iterable[int]) -> ColumnElement[bool]:

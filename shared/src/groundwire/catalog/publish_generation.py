@@ -10,7 +10,7 @@ from groundwire.catalog.collection_rows import find_collection
 from groundwire.catalog.document_rows import count_aliases
 from groundwire.catalog.generation_keys import numbers_of
 from groundwire.catalog.generations import GenerationState, PendingGeneration
-from groundwire.catalog.lexical_index import add_chunks, release_pending, remove_chunks
+from groundwire.catalog.lexical_index import add_chunks, numbered, release_pending, remove_chunks, supersede_chunks
 from groundwire.catalog.outbox import queue_deleted_points, queue_dropped_engine
 from groundwire.catalog.positions import advance_position
 from groundwire.catalog.tables import chunks, collections, document_aliases, document_tags, documents, generations
@@ -123,15 +123,18 @@ def _supersede(
     key, kept_since = found.generation_key, None if found.state == GenerationState.DELETED.value else kept_since
     old = numbers_of(connection, select(generations.c.generation_key).where(generations.c.generation_key == key))
     queue_deleted_points(connection, pending.tenant, pending.collection.engine_name, old)
-    remove_chunks(connection, chunks.c.generation_key == key)
+    taken_out: list[int] = []
     if kept_since is None:
+        remove_chunks(connection, chunks.c.generation_key == key)
         connection.execute(delete(chunks).where(chunks.c.generation_key == key))
+    else:
+        taken_out = supersede_chunks(connection, chunks.c.generation_key == key)
     connection.execute(
         update(generations)
         .where(generations.c.generation_key == key)
         .values(state=GenerationState.SUPERSEDED.value, live_to=position, superseded_time=kept_since)
     )
-    add_chunks(connection, chunks.c.generation_key == key)
+    add_chunks(connection, numbered(taken_out))
 
 
 def _is_known(document: RowMapping) -> bool:
