@@ -19,6 +19,8 @@ from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.ingest.adapters import parser_process
+from groundwire.ingest.servicer.upload_claims import UploadClaims
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import (
     ConflictError,
@@ -447,6 +449,14 @@ async def test_a_tenant_cannot_fill_the_disk_with_unfinished_uploads(tmp_path: P
             assert (await whole(stub, header_of("books", "b.txt", more), more)).counts.chunk_count
     finally:
         harness.close()
+
+
+async def test_another_tenant_interrupts_no_upload_whose_id_it_has() -> None:
+    claims = UploadClaims()
+    async with claims.hold("id", "ann", 5, Budget()) as claim, asyncio.timeout(5):
+        async with claims.hold("id", "bob", 7, Budget()):
+            assert (dict(claims.announced("ann", "")), dict(claims.announced("bob", ""))) == ({"id": 5}, {"id": 7})
+        assert not claim.lost.is_set()
 
 
 async def test_an_upload_without_a_part_for_a_day_is_forgotten(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ _POLL_S = 0.05
 class Claim:
     """The right of one stream to bring an upload; `lost` is set when a newer stream wants it."""
 
-    tenant: str
     total_bytes: int
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -23,7 +22,7 @@ class UploadClaims:
     """The uploads that have a stream; used on the event loop only."""
 
     def __init__(self) -> None:
-        self._held: dict[str, Claim] = {}
+        self._held: dict[tuple[str, str], Claim] = {}
 
     @asynccontextmanager
     async def hold(self, upload_id: str, tenant: str, total_bytes: int, budget: Budget) -> AsyncIterator[Claim]:
@@ -35,20 +34,21 @@ class UploadClaims:
             CallCancelledError: the budget was cancelled while waiting.
             DeadlineError: the budget was used up while waiting.
         """
-        while (other := self._held.get(upload_id)) is not None:
+        key = tenant, upload_id  # whoever guesses the id of another tenant's upload must not interrupt it
+        while (other := self._held.get(key)) is not None:
             other.lost.set()
             await asyncio.sleep(_POLL_S)
             budget.check()
-        claim = self._held[upload_id] = Claim(tenant, total_bytes)
+        claim = self._held[key] = Claim(total_bytes)
         try:
             yield claim
         finally:
-            del self._held[upload_id]
+            del self._held[key]
 
     def announced(self, tenant: str, except_for: str) -> Mapping[str, int]:
         """Return the bytes that the tenant's other streams announced, by upload id."""
         return {
             upload_id: claim.total_bytes
-            for upload_id, claim in self._held.items()
-            if claim.tenant == tenant and upload_id != except_for
+            for (owner, upload_id), claim in self._held.items()
+            if owner == tenant and upload_id != except_for
         }
