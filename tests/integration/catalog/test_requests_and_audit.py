@@ -47,6 +47,19 @@ def test_an_effect_rolls_back_when_its_request_was_completed(catalog: Catalog, d
     assert [left.key for left in catalog.recovery.leftovers()] == [pending.key]
 
 
+def test_a_generation_that_is_published_while_leftovers_are_looked_for_is_none(
+    catalog: Catalog, docs: Collection
+) -> None:
+    left = catalog.documents.begin(TENANT, docs, make_draft("storm", source="left.md"))
+    written = catalog.documents.begin(TENANT, docs, make_draft("tide", source="written.md"))
+
+    def publish() -> frozenset[int]:
+        catalog.documents.publish(written)
+        return frozenset()
+
+    assert [each.key for each in catalog.recovery.leftovers(publish)] == [left.key]
+
+
 def test_concurrent_repetitions_have_one_effect(catalog: Catalog, docs: Collection) -> None:
     together = threading.Barrier(8)
 

@@ -24,18 +24,21 @@ class Recovery:
             under_way: returns the keys of those that are being written, each from before its row can be read; None at
                 the start of a process, when there is none.
         """
+        is_pending = generations.c.state == GenerationState.PENDING.value
+        with self._database.read() as connection:
+            pending = set(connection.execute(select(generations.c.generation_key).where(is_pending)).scalars())
+        # Asked behind the look at the rows, so that whatever is still being written is among them, and before a second
+        # look: what was published in between is pending no more.
+        unwritten = pending - (set() if under_way is None else under_way())
         statement = (
             select(generations, documents.c.document_id, documents.c.live_generation, *collections.c)
             .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
             .join(collections, generations.c.collection_key == collections.c.collection_key)
-            .where(generations.c.state == GenerationState.PENDING.value)
+            .where(is_pending, generations.c.generation_key.in_(unwritten))
             .order_by(generations.c.generation_key)
         )
         with self._database.read() as connection:
-            rows = connection.execute(statement).mappings().all()
-            # Asked behind the look at the rows: whatever was written then and is not finished is among them.
-            written = set() if under_way is None else under_way()
-            return [_to_pending(connection, row) for row in rows if row[generations.c.generation_key] not in written]
+            return [_to_pending(connection, row) for row in connection.execute(statement).mappings().all()]
 
 
 def _to_pending(connection: Connection, row: RowMapping) -> PendingGeneration:
