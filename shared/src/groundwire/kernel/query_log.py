@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from groundwire.kernel.collection import SearchMode
+if TYPE_CHECKING:  # the settings know the mode of the log, and are read before anything heavy is imported
+    from groundwire.kernel.collection import SearchMode
 
 
 class QueryType(StrEnum):
@@ -45,5 +47,5 @@ class LoggedQuery:
     processing_s: float
     log_time: datetime
     user_agent: str
-    mode: SearchMode | None
+    mode: "SearchMode | None"
     error_reason: str
