@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks.quality_sets.ranked import documents_of, ndcg
 from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
-from groundwire.answer.domain.conversation import search_text
-from groundwire.answer.domain.session import WINDOW_MESSAGES, Message, Role
+from groundwire.answer.conversation import search_text
+from groundwire.answer.sessions import WINDOW_MESSAGES, Message, Role
 from groundwire.kernel.collection import PROFILES, CollectionLimits, ProfileName, SearchMode
 
 _DEPTH = 10

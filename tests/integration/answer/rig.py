@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from groundwire.answer.bootstrap import build
-from groundwire.answer.domain.draft import Statement
-from groundwire.answer.domain.passage import Passage
+from groundwire.answer.evidence import Passage, Statement
 from groundwire.answer.ports import Generator
 from groundwire.answer.settings import AnswerSettings
 from groundwire.api.answer.v1 import answer_pb2

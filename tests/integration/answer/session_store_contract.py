@@ -1,4 +1,4 @@
-"""What every SessionStore promises; see `groundwire.answer.ports.SessionStore`."""
+"""What every SessionStore promises; see `groundwire.answer.sessions.SessionStore`."""
 
 import asyncio
 import uuid
@@ -7,17 +7,18 @@ from datetime import timedelta
 
 import pytest
 
-from groundwire.answer.domain.session import (
+from groundwire.answer.messages import parse_position, to_position
+from groundwire.answer.sessions import (
     Message,
     NewSession,
+    Receipt,
     Role,
     Session,
     SessionFilter,
     SessionState,
+    SessionStore,
     start_session,
 )
-from groundwire.answer.ports import Receipt, SessionStore
-from groundwire.answer.wire.sessions import parse_position, to_position
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ConflictError,

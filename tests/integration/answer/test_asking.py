@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groundwire.answer.domain.draft import Source, Statement
-from groundwire.answer.domain.passage import Passage
+from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.answer.settings import AnswerSettings
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb

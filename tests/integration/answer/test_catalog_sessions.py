@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.answer.adapters.catalog_sessions import CatalogSessions
-from groundwire.answer.ports import SessionStore
+from groundwire.answer.sessions import SessionStore
 from groundwire.catalog.database import Database
 from groundwire.rpc.workers import Workers
 from tests.integration.answer.rig import SettableClock

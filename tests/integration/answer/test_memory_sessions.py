@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.answer.adapters.memory_sessions import MemorySessions
-from groundwire.answer.ports import SessionStore
+from groundwire.answer.sessions import SessionStore
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.kernel.errors import SessionNotFoundError
 from tests.integration.answer.rig import FOXES, Rig, SettableClock

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from groundwire.answer.domain.draft import Statement
-from groundwire.answer.domain.passage import Passage
+from groundwire.answer.evidence import Passage, Statement
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2

@@ -6,8 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from groundwire.answer.domain.draft import Source, Statement
-from groundwire.answer.domain.passage import Passage
+from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.common.v1 import hit_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from groundwire.answer.domain.draft import Source, Statement
-from groundwire.answer.domain.passage import Passage
+from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.kernel.spans import Span
 
 

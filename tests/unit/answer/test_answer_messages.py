@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.answer.domain.answer import Answer, Claim, FinishReason, RefusalReason, SearchReport
-from groundwire.answer.wire.answers import parse_answer, to_answer
+from groundwire.answer.answers import Answer, Claim, FinishReason, RefusalReason, SearchReport
+from groundwire.answer.messages import parse_answer, to_answer
 from groundwire.kernel.spans import Span
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from groundwire.answer.domain.answer import cite
-from groundwire.answer.domain.citing import StoredChunkText, agrees, keep_supported
-from groundwire.answer.domain.draft import Source, Statement
+from groundwire.answer.answers import cite
+from groundwire.answer.evidence import Source, Statement, StoredChunkText, agrees, keep_supported
 from groundwire.kernel.spans import Span
 from tests.unit.answer.builders import make_passage, make_statement
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.answer.domain.composing import Composer
-from groundwire.answer.domain.draft import Statement
+from groundwire.answer.answers import Composer
+from groundwire.answer.evidence import Statement
 from tests.unit.answer.builders import make_passage, make_statement
 
 _MARKER = re.compile(r" \[(\d+)\]")

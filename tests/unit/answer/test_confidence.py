@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.answer.domain.confidence import answer_confidence, claim_confidence
+from groundwire.answer.answers import answer_confidence, claim_confidence
 
 _RELEVANCES = st.lists(st.floats(0, 1), max_size=6)
 

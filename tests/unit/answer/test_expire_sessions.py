@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from groundwire.answer.expire_sessions import ExpireSessions
+from groundwire.answer.sessions import SessionSweeper
 from groundwire.kernel.errors import StoreUnavailableError
 
 
@@ -20,7 +20,7 @@ def test_it_goes_on_after_failures_and_tells_of_them_once(capsys: pytest.Capture
             is_enough.set()
         return 0
 
-    sweeper = ExpireSessions(expire, every_s=0.01)
+    sweeper = SessionSweeper(expire, every_s=0.01)
     sweeper.start()
     assert is_enough.wait(10)
     sweeper.close()
@@ -30,4 +30,4 @@ def test_it_goes_on_after_failures_and_tells_of_them_once(capsys: pytest.Capture
 
 
 def test_closing_what_was_never_started_is_harmless() -> None:
-    ExpireSessions(lambda: 0).close()
+    SessionSweeper(lambda: 0).close()

@@ -5,12 +5,19 @@ import time
 import numpy as np
 import pytest
 
-from groundwire.answer.domain.candidates import Candidate, find_candidates
-from groundwire.answer.domain.cues import definition_match
-from groundwire.answer.domain.question import QuestionKind, read_question
-from groundwire.answer.domain.scoring import Scored, covered, rarities, score_candidates, shortlist, support
-from groundwire.answer.domain.selecting import select_sentences
-from groundwire.answer.domain.words import content_stems, stem
+from groundwire.answer.extractive.question import QuestionKind, read_question
+from groundwire.answer.extractive.scoring import (
+    Scored,
+    covered,
+    definition_match,
+    rarities,
+    score_candidates,
+    shortlist,
+    support,
+)
+from groundwire.answer.extractive.selection import select_sentences
+from groundwire.answer.extractive.statements import Candidate, find_candidates
+from groundwire.answer.extractive.words import content_stems, stem
 from groundwire.kernel.embedder import Vectors
 from tests.unit.answer.builders import make_passage
 

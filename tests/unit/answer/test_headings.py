@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from groundwire.answer.domain.headings import section_at
+from groundwire.answer.evidence import section_at
 from tests.unit.answer.builders import make_passage
 
 CONTENT = """intro of the old section

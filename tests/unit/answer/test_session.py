@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from groundwire.answer.domain.session import (
+from groundwire.answer.sessions import (
     MAX_TRANSITIONS,
     Message,
     NewSession,

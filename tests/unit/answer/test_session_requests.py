@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from groundwire.answer.wire.sessions import parse_create_request
+from groundwire.answer.messages import parse_create_request
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.kernel.errors import InvalidRequestError
 

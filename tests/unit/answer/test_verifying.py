@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from groundwire.answer.domain.verifying import CanonicalText, ClaimedCitation, Failure, compare
+from groundwire.answer.verification import CanonicalText, ClaimedCitation, Failure, compare
 
 _TEXT = CanonicalText("Grüße 👩‍🚀 an alle. Ende. Ende.")
 _QUOTE = "an alle."

@@ -5,18 +5,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import ParamSpec, TypeVar
 
-from groundwire.answer.domain.session import (
+from groundwire.answer.messages import parse_answer, to_answer
+from groundwire.answer.sessions import (
     Exchange,
     Message,
     Placed,
+    Receipt,
     Role,
     Session,
     SessionFilter,
     SessionState,
     Transition,
 )
-from groundwire.answer.ports import Receipt
-from groundwire.answer.wire.answers import parse_answer, to_answer
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.catalog import generations, session_rows
 from groundwire.catalog.database import Database
@@ -40,11 +40,11 @@ class CatalogSessions:
         self._workers = workers
 
     async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
-        """Return an earlier answer; see `groundwire.answer.ports.SessionStore`."""
+        """Return an earlier answer; see `groundwire.answer.sessions.SessionStore`."""
         return await self._run(self._ledger.find, tenant, key.request_id, key.method, key.body_digest)
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
-        """Store a new session; see `groundwire.answer.ports.SessionStore`."""
+        """Store a new session; see `groundwire.answer.sessions.SessionStore`."""
         row = await self._run(
             self._sessions.create,
             tenant,
@@ -58,13 +58,13 @@ class CatalogSessions:
         return _to_session(row, ())
 
     async def get(self, tenant: str, session_id: str) -> Session:
-        """Return a session; see `groundwire.answer.ports.SessionStore`."""
+        """Return a session; see `groundwire.answer.sessions.SessionStore`."""
         return await self._run(self._get, tenant, session_id)
 
     async def page(
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
-        """Return sessions; see `groundwire.answer.ports.SessionStore`."""
+        """Return sessions; see `groundwire.answer.sessions.SessionStore`."""
         rows = await self._run(
             self._sessions.page,
             tenant,
@@ -78,12 +78,12 @@ class CatalogSessions:
         return [_to_session(row, ()) for row in rows]
 
     async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
-        """Return messages; see `groundwire.answer.ports.SessionStore`."""
+        """Return messages; see `groundwire.answer.sessions.SessionStore`."""
         rows = await self._run(self._sessions.history, tenant, session_id, after, limit)
         return [Placed(row.sequence, _to_message(row)) for row in rows]
 
     async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
-        """Return a message with its answer; see `groundwire.answer.ports.SessionStore`."""
+        """Return a message with its answer; see `groundwire.answer.sessions.SessionStore`."""
         found = [_to_message(row) for row in await self._run(self._sessions.exchange, tenant, session_id, message_id)]
         if not found:
             return None
@@ -91,20 +91,20 @@ class CatalogSessions:
         return Exchange(found[0], found[1] if answers else None)
 
     async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
-        """Add an exchange; see `groundwire.answer.ports.SessionStore`."""
+        """Add an exchange; see `groundwire.answer.sessions.SessionStore`."""
         rows = [_to_row(message) for message in exchange]
         await self._run(self._sessions.append, tenant, session_id, expected_head, rows)
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
-        """End a session; see `groundwire.answer.ports.SessionStore`."""
+        """End a session; see `groundwire.answer.sessions.SessionStore`."""
         return _to_session(await self._run(self._sessions.end, tenant, session_id, _of_rows(receipt)), ())
 
     async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete a session; see `groundwire.answer.ports.SessionStore`."""
+        """Delete a session; see `groundwire.answer.sessions.SessionStore`."""
         return await self._run(self._sessions.delete, tenant, session_id, _of_count(receipt))
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete sessions; see `groundwire.answer.ports.SessionStore`."""
+        """Delete sessions; see `groundwire.answer.sessions.SessionStore`."""
         return await self._run(self._sessions.delete_of_user, tenant, user_id, _of_count(receipt))
 
     async def gone(self, tenant: str, document_ids: Sequence[str]) -> list[str]:

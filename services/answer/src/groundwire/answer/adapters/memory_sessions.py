@@ -1,24 +1,29 @@
-"""The SessionStore that forgets with the process: exactly the S4 design (requirement S4-38)."""
+"""The SessionStores that keep sessions in memory: exactly the S4 design (requirements S4-38, S4-44)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from groundwire.answer.domain.session import (
+from groundwire.answer.adapters.catalog_sessions import CatalogSessions
+from groundwire.answer.ports import Library
+from groundwire.answer.sessions import (
     WINDOW_MESSAGES,
     Exchange,
     Message,
     Placed,
+    Receipt,
     Session,
     SessionFilter,
     SessionState,
+    SessionStore,
+    T,
     aged,
     most_recent,
     moved,
     with_exchange,
 )
-from groundwire.answer.ports import Receipt, T
 from groundwire.kernel.clock import Clock
+from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -76,7 +81,7 @@ class MemorySessions:
         self._answers: dict[tuple[str, str], _Answered] = {}
 
     async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
-        """Return an earlier answer; see `groundwire.answer.ports.SessionStore`."""
+        """Return an earlier answer; see `groundwire.answer.sessions.SessionStore`."""
         earlier = self._answers.get((tenant, key.request_id))
         if earlier is None or self._clock.elapsed_s() - earlier.time_s > KEPT.total_seconds():
             return None
@@ -87,7 +92,7 @@ class MemorySessions:
         return earlier.answer
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
-        """Store a new session; see `groundwire.answer.ports.SessionStore`."""
+        """Store a new session; see `groundwire.answer.sessions.SessionStore`."""
         self._sweep()
         key = (tenant, session.session_id)
         if key in self._sessions:
@@ -97,7 +102,7 @@ class MemorySessions:
         return session
 
     async def get(self, tenant: str, session_id: str) -> Session:
-        """Return a session; see `groundwire.answer.ports.SessionStore`."""
+        """Return a session; see `groundwire.answer.sessions.SessionStore`."""
         first = len(self._require(tenant, session_id).messages) - WINDOW_MESSAGES
         await self._readable(tenant, session_id, slice(max(0, first), None))
         return self._require(tenant, session_id).session
@@ -109,18 +114,18 @@ class MemorySessions:
     async def page(
         self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
-        """Return sessions; see `groundwire.answer.ports.SessionStore`."""
+        """Return sessions; see `groundwire.answer.sessions.SessionStore`."""
         mine = [self._require(*key).session for key in self._sessions if key[0] == tenant]
         admitted = [replace(session, messages=()) for session in most_recent(mine) if wanted.admits(session)]
         return [session for session in admitted if after is None or session.recency < after][:limit]
 
     async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
-        """Return messages; see `groundwire.answer.ports.SessionStore`."""
+        """Return messages; see `groundwire.answer.sessions.SessionStore`."""
         messages = await self._readable(tenant, session_id, slice(after, after + limit))
         return [Placed(place, message) for place, message in enumerate(messages, start=after + 1)]
 
     async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
-        """Return a message with its answer; see `groundwire.answer.ports.SessionStore`."""
+        """Return a message with its answer; see `groundwire.answer.sessions.SessionStore`."""
         place = self._require(tenant, session_id).places.get(message_id)
         if place is None:
             return None
@@ -128,7 +133,7 @@ class MemorySessions:
         return Exchange(message, next((each for each in behind if each.related_message_id == message_id), None))
 
     async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
-        """Add an exchange; see `groundwire.answer.ports.SessionStore`."""
+        """Add an exchange; see `groundwire.answer.sessions.SessionStore`."""
         held = self._require(tenant, session_id)
         if held.session.is_closed:
             raise SessionExpiredError(f"the session is {held.session.state.value.lower()}", session_id=session_id)
@@ -146,7 +151,7 @@ class MemorySessions:
         held.active_s = self._clock.elapsed_s()
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
-        """End a session; see `groundwire.answer.ports.SessionStore`."""
+        """End a session; see `groundwire.answer.sessions.SessionStore`."""
         held = self._require(tenant, session_id)
         ended = moved(held.session, SessionState.ENDED, self._clock.now())
         self._settle(tenant, receipt, replace(ended, messages=()), session_id)
@@ -154,14 +159,14 @@ class MemorySessions:
         return replace(ended, messages=())
 
     async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete a session; see `groundwire.answer.ports.SessionStore`."""
+        """Delete a session; see `groundwire.answer.sessions.SessionStore`."""
         count = self._require(tenant, session_id).session.message_count
         self._settle(tenant, receipt, count)
         del self._sessions[tenant, session_id]
         return count
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
-        """Delete sessions; see `groundwire.answer.ports.SessionStore`."""
+        """Delete sessions; see `groundwire.answer.sessions.SessionStore`."""
         keys = [key for key, held in self._sessions.items() if key[0] == tenant and held.session.user_id == user_id]
         self._settle(tenant, receipt, len(keys))
         for key in keys:
@@ -216,3 +221,63 @@ class MemorySessions:
         for name, answered in list(self._answers.items()):
             if answered.time_s < oldest_s:
                 del self._answers[name]
+
+
+class SessionsByProfile:
+    """Nothing that is asked about a collection of the book profile, and nothing that is answered, reaches the disk."""
+
+    def __init__(self, catalog: CatalogSessions, memory: MemorySessions, collections: Library) -> None:
+        self._catalog = catalog
+        self._memory = memory
+        self._collections = collections
+
+    async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
+        """Return an earlier answer; see `groundwire.answer.sessions.SessionStore`."""
+        answer = await self._memory.answered(tenant, key)
+        return await self._catalog.answered(tenant, key) if answer is None else answer
+
+    async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
+        """Store a new session; see `groundwire.answer.sessions.SessionStore`."""
+        is_book = await self._collections.profile_of(tenant, session.collection) is ProfileName.BOOK
+        store: SessionStore = self._memory if is_book else self._catalog
+        return await store.create(tenant, session, receipt)
+
+    async def get(self, tenant: str, session_id: str) -> Session:
+        """Return a session; see `groundwire.answer.sessions.SessionStore`."""
+        return await self._store_of(tenant, session_id).get(tenant, session_id)
+
+    async def page(
+        self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
+        """Return sessions; see `groundwire.answer.sessions.SessionStore`."""
+        found = await self._catalog.page(tenant, wanted, after, limit)
+        return most_recent([*found, *await self._memory.page(tenant, wanted, after, limit)])[:limit]
+
+    async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
+        """Return messages; see `groundwire.answer.sessions.SessionStore`."""
+        return await self._store_of(tenant, session_id).messages(tenant, session_id, after, limit)
+
+    async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
+        """Return a message with its answer; see `groundwire.answer.sessions.SessionStore`."""
+        return await self._store_of(tenant, session_id).exchange(tenant, session_id, message_id)
+
+    async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
+        """Add an exchange; see `groundwire.answer.sessions.SessionStore`."""
+        await self._store_of(tenant, session_id).append(tenant, session_id, expected_head, exchange)
+
+    async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
+        """End a session; see `groundwire.answer.sessions.SessionStore`."""
+        return await self._store_of(tenant, session_id).end(tenant, session_id, receipt)
+
+    async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
+        """Delete a session; see `groundwire.answer.sessions.SessionStore`."""
+        return await self._store_of(tenant, session_id).delete(tenant, session_id, receipt)
+
+    async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
+        """Delete sessions; see `groundwire.answer.sessions.SessionStore`."""
+        in_memory = await self._memory.delete_of_user(tenant, user_id)
+        both = receipt and Receipt(receipt.key, lambda count: receipt.encode(in_memory + count))
+        return in_memory + await self._catalog.delete_of_user(tenant, user_id, both)
+
+    def _store_of(self, tenant: str, session_id: str) -> SessionStore:
+        return self._memory if self._memory.has(tenant, session_id) else self._catalog

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import grpc
 
-from groundwire.answer.domain.answer import SearchReport
-from groundwire.answer.domain.passage import Passage
+from groundwire.answer.answers import SearchReport
+from groundwire.answer.evidence import Passage
 from groundwire.answer.ports import Retrieval, Search
 from groundwire.api.common.v1 import (
     chunk_pb2,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RankingWeights:
-    """Shares of the parts of a sentence's score; see `groundwire.answer.domain.scoring`.
+    """Shares of the parts of a sentence's score; see `groundwire.answer.extractive.scoring`.
 
     The first three began as a softmax regression of "contains the gold answer" over the sentences of the five best
     paragraphs (SQuAD v2.0 dev, 1,868 answerable questions; 5.0 : 7.5 : 15 : 1). A smaller share for relevance costs

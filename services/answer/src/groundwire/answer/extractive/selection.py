@@ -1,9 +1,17 @@
-"""Chooses the sentences of an extractive answer and the order to present them in."""
+"""Chooses the sentences of an extractive answer, their order, and what else supports them."""
 
 from collections.abc import Sequence
 
-from groundwire.answer.domain.scoring import Scored
-from groundwire.answer.domain.thresholds import MAX_SENTENCES, NEAR_DUPLICATE, RANKING, SCORE_DROP
+from groundwire.answer.extractive.scoring import Scored
+from groundwire.answer.extractive.statements import Candidate
+from groundwire.answer.extractive.thresholds import (
+    MAX_CORROBORATIONS,
+    MAX_SENTENCES,
+    NEAR_DUPLICATE,
+    RANKING,
+    SCORE_DROP,
+)
+from groundwire.answer.extractive.words import NEGATION, content_stems
 
 
 def select_sentences(scored: Sequence[Scored], limit: int = MAX_SENTENCES) -> list[Scored]:
@@ -61,3 +69,21 @@ def _in_reading_order(chosen: Sequence[Scored]) -> list[Scored]:
 
 def _place(item: Scored) -> int:
     return item.candidate.passage.span.start + item.candidate.sentence.start
+
+
+def corroborations(claim: Candidate, scored: Sequence[Scored]) -> list[Candidate]:
+    """Return at most `MAX_CORROBORATIONS` sentences that say the same, one of each other document, best first.
+
+    The same means the same words that carry meaning in the same order, whatever their endings, and the same negation.
+    """
+    said = _said(claim.text)
+    found: dict[str, Candidate] = {}
+    for item in sorted(scored, key=Scored.order):
+        document_id = item.candidate.passage.document_id
+        if document_id != claim.passage.document_id and _said(item.candidate.text) == said:
+            found.setdefault(document_id, item.candidate)
+    return list(found.values())[:MAX_CORROBORATIONS]
+
+
+def _said(text: str) -> tuple[list[str], int]:
+    return content_stems(text), len(NEGATION.findall(text))

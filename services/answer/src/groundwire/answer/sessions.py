@@ -1,13 +1,26 @@
 """Sessions: a window of at most 10 messages, pruned in pairs, that expires when idle (requirements S4-28 to S4-39)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
 
-from groundwire.answer.domain.answer import Answer
+import structlog
+
+from groundwire.answer.answers import Answer
+from groundwire.answer.ports import Library
 from groundwire.kernel.clock import whole_milliseconds
+from groundwire.kernel.errors import ConflictError
+from groundwire.kernel.request_key import RequestKey
+
+T = TypeVar("T")
+
+_STOP_LIMIT_S = 5.0
+
+_log = structlog.get_logger(__name__)
 
 WINDOW_MESSAGES = 10
 """Most messages of a window (requirement S4-30)."""
@@ -218,3 +231,157 @@ def aged(session: Session, idle: timedelta) -> Session:
     if session.is_closed or idle < session.idle_timeout:
         return session
     return moved(session, SessionState.EXPIRED, session.expire_time)
+
+
+@dataclass(frozen=True)
+class Receipt(Generic[T]):
+    """What to remember of a call, in the transaction of its effect, so that a repetition gets the same answer."""
+
+    key: RequestKey
+    encode: Callable[[T], bytes]
+
+
+class SessionStore(Protocol):
+    """Keeps sessions; promises are proven by tests/integration/answer/session_store_contract.py.
+
+    All methods raise SessionNotFoundError for an id the tenant does not have. A session that was idle for too long
+    is EXPIRED whoever reads it, and can be read for a while. Methods that take a receipt raise ConflictError when the
+    same call was completed meanwhile: `answered` has its answer. No message holds text of a document that was deleted
+    for good.
+    """
+
+    async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
+        """Return the answer of an earlier call, None when the request id is new or older than a day.
+
+        Raises:
+            RequestIdReusedError: the id was used for another method or body.
+            SessionNotFoundError: the answer told of a session that was deleted since then.
+        """
+        ...
+
+    async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
+        """Store a new session.
+
+        Raises:
+            AlreadyExistsError: the tenant has a session of this id.
+        """
+        ...
+
+    async def get(self, tenant: str, session_id: str) -> Session:
+        """Return a session with the messages of its window, oldest first."""
+        ...
+
+    async def page(
+        self, tenant: str, wanted: SessionFilter, after: tuple[datetime, str] | None, limit: int
+    ) -> list[Session]:
+        """Return the first `limit` sessions of those wanted, without messages, behind `after` (last activity, id).
+
+        The most recently active come first, equal ones by falling id.
+        """
+        ...
+
+    async def messages(self, tenant: str, session_id: str, after: int, limit: int) -> list[Placed]:
+        """Return up to `limit` messages behind the place `after`, oldest first, those outside of the window too."""
+        ...
+
+    async def exchange(self, tenant: str, session_id: str, message_id: str) -> Exchange | None:
+        """Return a message, also one that left the window, with its answer; None when there is none of this id."""
+        ...
+
+    async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
+        """Add a question and its answer behind `expected_head`, both or none.
+
+        The oldest pair leaves the window first when there is no room.
+
+        Raises:
+            SessionExpiredError: it was idle for too long or was ended.
+            SessionHeadMovedError: another message is the newest.
+            AlreadyExistsError: a message of the session has one of the ids.
+        """
+        ...
+
+    async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
+        """End a session and return it without messages; ending it again changes nothing."""
+        ...
+
+    async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
+        """Delete a session for good; return how many messages went with it."""
+        ...
+
+    async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
+        """Delete all sessions of a user for good; return how many there were."""
+        ...
+
+
+async def create_session(
+    sessions: SessionStore, library: Library, tenant: str, session: Session, receipt: Receipt[Session] | None = None
+) -> Session:
+    """Store and return a new session.
+
+    Raises:
+        CollectionNotFoundError: there is no such collection.
+        ConflictError: the same call was completed meanwhile.
+    """
+    await library.profile_of(tenant, session.collection)
+    return await sessions.create(tenant, session, receipt)
+
+
+async def once(
+    sessions: SessionStore,
+    tenant: str,
+    key: RequestKey | None,
+    work: Callable[[Receipt[T] | None], Awaitable[T]],
+    encode: Callable[[T], bytes],
+) -> bytes:
+    """Return the encoded result of `work`, which stores the receipt it gets, or the answer of an earlier call.
+
+    Every repetition of a request key gets the same bytes (design D3).
+
+    Raises:
+        RequestIdReusedError: the id was used for another method or body.
+    """
+    if key is None:
+        return encode(await work(None))
+    earlier = await sessions.answered(tenant, key)
+    if earlier is not None:
+        return earlier
+    try:
+        return encode(await work(Receipt(key, encode)))
+    except ConflictError:
+        # The same call may have been completed while this one ran.
+        earlier = await sessions.answered(tenant, key)
+        if earlier is None:
+            raise
+        return earlier
+
+
+class SessionSweeper:
+    """A thread that calls `expire` at its start and on a timer; a failure is logged once and tried again."""
+
+    def __init__(self, expire: Callable[[], int], every_s: float = 600.0) -> None:
+        self._expire = expire
+        self._every_s = every_s
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="session-sweeper", daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_LIMIT_S)
+
+    def _loop(self) -> None:
+        has_failed = False
+        while not self._closing.is_set():
+            try:
+                self._expire()
+                has_failed = False
+            except Exception as error:  # noqa: BLE001 - the thread must outlive any failure
+                if not has_failed:
+                    _log.warning("old sessions could not be removed and are tried again", exc_info=error)
+                has_failed = True
+            self._closing.wait(self._every_s)

@@ -4,14 +4,12 @@ from collections.abc import AsyncGenerator, Sequence
 
 import numpy as np
 
-from groundwire.answer.domain.candidates import Candidate, find_candidates
-from groundwire.answer.domain.corroborating import corroborations
-from groundwire.answer.domain.draft import Source, Statement
-from groundwire.answer.domain.passage import Passage
-from groundwire.answer.domain.question import read_question
-from groundwire.answer.domain.scoring import Scored, score_candidates, shortlist, support
-from groundwire.answer.domain.selecting import select_sentences
-from groundwire.answer.domain.thresholds import MAX_CANDIDATES, MAX_SENTENCES, MIN_SUPPORT
+from groundwire.answer.evidence import Passage, Source, Statement
+from groundwire.answer.extractive.question import read_question
+from groundwire.answer.extractive.scoring import Scored, score_candidates, shortlist, support
+from groundwire.answer.extractive.selection import corroborations, select_sentences
+from groundwire.answer.extractive.statements import Candidate, find_candidates
+from groundwire.answer.extractive.thresholds import MAX_CANDIDATES, MAX_SENTENCES, MIN_SUPPORT
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.text_blocks import BlockKind

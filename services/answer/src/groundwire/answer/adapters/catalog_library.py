@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import ParamSpec, TypeVar
 
-from groundwire.answer.domain.citing import StoredChunkText
-from groundwire.answer.domain.draft import Source
+from groundwire.answer.evidence import Source, StoredChunkText
 from groundwire.answer.ports import ChunkPlace, DocumentGeneration, StoredDocument
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
@@ -30,7 +29,7 @@ _COLLECTIONS_PAGE = 200
 _CHUNKS_PER_READ = 50
 
 
-class CatalogTexts:
+class CatalogLibrary:
     """Reads the catalog in worker threads."""
 
     def __init__(self, catalog: Database, workers: Workers) -> None:
@@ -42,23 +41,23 @@ class CatalogTexts:
         self._workers = workers
 
     async def stored(self, tenant: str, collection: str, sources: Sequence[Source]) -> list[StoredChunkText | None]:
-        """Return what is stored at each source; see `groundwire.answer.ports.SourceTexts`."""
+        """Return what is stored at each source; see `groundwire.answer.ports.Library`."""
         return await self._run(self._stored, tenant, collection, sources)
 
     async def document(self, tenant: str, wanted: DocumentGeneration) -> StoredDocument | None:
-        """Return a document with its texts; see `groundwire.answer.ports.SourceTexts`."""
+        """Return a document with its texts; see `groundwire.answer.ports.Library`."""
         return await self._run(self._document, tenant, wanted)
 
     async def chunk_places(self, tenant: str, named: Sequence[tuple[str, int]]) -> list[ChunkPlace | None]:
-        """Return where live chunks stand; see `groundwire.answer.ports.SourceTexts`."""
+        """Return where live chunks stand; see `groundwire.answer.ports.Library`."""
         return await self._run(self._chunk_places, tenant, named)
 
     async def profile_of(self, tenant: str, collection: str) -> ProfileName:
-        """Return the profile of a collection; see `groundwire.answer.ports.CollectionDirectory`."""
+        """Return the profile of a collection; see `groundwire.answer.ports.Library`."""
         return (await self._run(self._collections.get, tenant, collection)).profile
 
     async def max_query_chars_of(self, tenant: str, collection: str) -> int:
-        """Return the longest query of a collection; see `groundwire.answer.ports.CollectionDirectory`."""
+        """Return the longest query of a collection; see `groundwire.answer.ports.Library`."""
         return (await self._run(self._collections.get, tenant, collection)).settings.limits.max_query_chars
 
     async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from groundwire.answer.domain.passage import Passage
-from groundwire.answer.domain.question import Question
-from groundwire.answer.domain.thresholds import MAX_CODE_CHARS, MAX_SENTENCE_CHARS, MIN_SENTENCE_WORDS
-from groundwire.answer.domain.words import content_stems, words
+from groundwire.answer.evidence import Passage
+from groundwire.answer.extractive.question import Question
+from groundwire.answer.extractive.thresholds import MAX_CODE_CHARS, MAX_SENTENCE_CHARS, MIN_SENTENCE_WORDS
+from groundwire.answer.extractive.words import content_stems, words
 from groundwire.kernel.sentences import Sentence, split_sentences
 from groundwire.kernel.text_blocks import BlockKind
 

@@ -1,0 +1,323 @@
+"""What the service says: answers with their claims and citations, the events an answer is made of, and its text."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from groundwire.answer.evidence import Source, Statement, section_at
+from groundwire.kernel.spans import Span
+
+
+class RefusalReason(StrEnum):
+    """Why there is no answer from the collection."""
+
+    NO_RESULTS = "NO_RESULTS"
+    WEAK_SUPPORT = "WEAK_SUPPORT"
+    UNSUPPORTED_CLAIMS = "UNSUPPORTED_CLAIMS"
+    RETRIEVAL_DISABLED = "RETRIEVAL_DISABLED"
+    OUTSIDE_SELECTION = "OUTSIDE_SELECTION"
+
+
+REFUSALS = {
+    RefusalReason.NO_RESULTS: "The material does not cover this question: nothing in it is relevant to it.",
+    RefusalReason.WEAK_SUPPORT: (
+        "The material does not cover this question: nothing in it supports an answer well enough."
+    ),
+    RefusalReason.UNSUPPORTED_CLAIMS: "The material does not cover this question: no statement could be traced to it.",
+    RefusalReason.RETRIEVAL_DISABLED: "The material was not searched for this question: retrieval is switched off.",
+    RefusalReason.OUTSIDE_SELECTION: "The selected material does not cover this question.",
+}
+"""The fixed text of each refusal; a refusal never says anything else."""
+
+
+class FinishReason(StrEnum):
+    """How the text came to its end."""
+
+    COMPLETE = "COMPLETE"
+    LENGTH = "LENGTH"
+    REFUSED = "REFUSED"
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """Evidence that was compared with the stored source: its canonical text at `span` is `quote`, exactly.
+
+    `marker` counts from 1 in order of first use. `relevance` is that of the chunk, in [0, 1]. `answer_spans`
+    are the ranges of the answer's content that it backs, in order, without markers. `section`, `doi` and
+    `url` may be empty, the other names never are.
+    """
+
+    marker: int
+    collection: str
+    document_id: str
+    source_uri: str
+    generation: int
+    chunk_id: str
+    chunk_number: int
+    quote: str
+    span: Span
+    relevance: float
+    chapter: str
+    section: str
+    section_heading: str
+    title: str
+    page_numbers: tuple[int, ...] = ()
+    creators: tuple[str, ...] = ()
+    date_created: datetime | None = None
+    doi: str = ""
+    url: str = ""
+    answer_spans: tuple[Span, ...] = ()
+
+    @property
+    def quote_sha256(self) -> str:
+        """Return the SHA-256 of the quote's UTF-8 bytes, lower-case hex."""
+        return hashlib.sha256(self.quote.encode()).hexdigest()
+
+
+def cite(marker: int, collection: str, source: Source, answer_span: Span) -> Citation:
+    """Make the citation of a checked source."""
+    passage = source.passage
+    section, section_heading = section_at(passage, source.span.start - passage.span.start)
+    return Citation(
+        marker=marker,
+        collection=collection,
+        document_id=passage.document_id,
+        source_uri=passage.source_uri,
+        generation=passage.generation,
+        chunk_id=passage.chunk_id,
+        chunk_number=passage.chunk_number,
+        quote=source.quote,
+        span=source.span,
+        relevance=passage.relevance,
+        chapter=passage.chapter,
+        section=section,
+        section_heading=section_heading,
+        title=passage.title,
+        page_numbers=source.page_numbers or passage.page_numbers,
+        creators=passage.creators,
+        date_created=passage.date_created,
+        doi=passage.doi,
+        url=passage.url,
+        answer_spans=(answer_span,),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One statement of an answer, the markers it rests on (rising), and its confidence in [0, 1]."""
+
+    answer_span: Span
+    text: str
+    markers: tuple[int, ...]
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds spent; the parts may be less than the total."""
+
+    retrieval_s: float = 0.0
+    generation_s: float = 0.0
+    verification_s: float = 0.0
+    total_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReport:
+    """What a search says about itself.
+
+    `hits`, `documents`, `explain_plan` and `degraded_stages` are the retriever's own messages and numbers, handed on to
+    the caller unread. `document_ids` are the documents of all hits, also where the hits themselves are left out.
+    `snapshot` is the catalog position that was read, 0 when nothing was searched.
+    """
+
+    search_text: str
+    hits: tuple[Any, ...] = ()
+    documents: tuple[Any, ...] = ()
+    document_ids: tuple[str, ...] = ()
+    snapshot: int = 0
+    degraded_stages: tuple[int, ...] = ()
+    explain_plan: Any = None
+
+    @property
+    def without_hits(self) -> "SearchReport":
+        """Return what there is to say to a caller who did not ask for the hits."""
+        return replace(self, hits=(), documents=())
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer; a refusal has no citations and no claims."""
+
+    content: str
+    citations: tuple[Citation, ...]
+    claims: tuple[Claim, ...]
+    confidence: float
+    refusal: RefusalReason | None
+    finish: FinishReason
+    message_id: str
+    collection: str
+    answer_time: datetime
+    generator: str
+    search: SearchReport
+    session_id: str = ""
+    topic_shift: bool = False
+    timings: Timings = field(default_factory=Timings)
+
+    @property
+    def grounded(self) -> bool:
+        """Return whether it is no refusal and every claim rests on citations."""
+        return self.refusal is None and all(claim.markers for claim in self.claims)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """The search is done; always the first event."""
+
+    search: SearchReport
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Text appended to the answer at code point `start`."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A citation of text that was sent before."""
+
+    citation: Citation
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The whole answer; always the last event."""
+
+    answer: Answer
+
+
+AnswerEvent: TypeAlias = Retrieved | TextDelta | Cited | Final
+"""Order: one Retrieved, then for each statement its TextDelta and its new citations, then one Final."""
+
+
+def answer_confidence(relevances: Sequence[float]) -> float:
+    """Return 0.6 top + 0.4 mean of the cited relevances, in [0, 1]; 0 when nothing is cited.
+
+    A sentence without a citation never gets into an answer, so the share of cited sentences plays no part.
+    """
+    if not relevances:
+        return 0.0
+    value = 0.6 * max(relevances) + 0.4 * sum(relevances) / len(relevances)
+    return min(1.0, max(0.0, value))
+
+
+def claim_confidence(relevances: Sequence[float]) -> float:
+    """Return 1 minus the product of (1 - relevance) over the sources of a claim, in [0, 1]; 0 without sources."""
+    return min(1.0, max(0.0, 1.0 - math.prod(1.0 - relevance for relevance in relevances)))
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What a statement added: `text` at code point `start` of the content, and citations not seen before."""
+
+    text: str
+    start: int
+    citations: tuple[Citation, ...]
+
+
+class Composer:
+    """An answer in the making, at most `limit` code points long.
+
+    Each statement is followed by its markers, ` [1]`. A statement that does not fit is left out whole, so
+    the text always ends with a sentence and its markers, and numbers have no gap (requirement S4-06, T43).
+    """
+
+    def __init__(self, collection: str, limit: int) -> None:
+        self._collection = collection
+        self._limit = limit
+        self._numbers: dict[tuple[str, int, int, int], int] = {}
+        self.content = ""
+        self.citations: list[Citation] = []
+        self.claims: list[Claim] = []
+        self.is_cut = False
+
+    def add(self, statement: Statement) -> Addition | None:
+        """Append a statement whose sources were all checked; None when it does not fit.
+
+        The very first statement is shortened at a word instead, because an answer has to say something.
+        """
+        fitting = statement if self._fits(statement) else self._shortened(statement)
+        self.is_cut = self.is_cut or fitting is not statement
+        return None if fitting is None else self._append(fitting)
+
+    def _append(self, statement: Statement) -> Addition:
+        before = len(self.content)
+        lead = self.content + (statement.separator if self.content else "")
+        span = _span_at(lead, statement.text)
+        known = len(self.citations)
+        markers = tuple(dict.fromkeys(self._number(source, span) for source in statement.sources))
+        self.content = lead + statement.text + _marks(markers)
+        relevances = [source.passage.relevance for source in statement.sources]
+        self.claims.append(Claim(span, statement.text, tuple(sorted(markers)), claim_confidence(relevances)))
+        return Addition(self.content[before:], before, tuple(self.citations[known:]))
+
+    def _number(self, source: Source, answer_span: Span) -> int:
+        """Return the marker of a source: the one it has, with one more answer span, or the next."""
+        key = _key(source)
+        marker = self._numbers.setdefault(key, len(self._numbers) + 1)
+        if marker > len(self.citations):
+            self.citations.append(cite(marker, self._collection, source, answer_span))
+        elif answer_span not in self.citations[marker - 1].answer_spans:
+            known = self.citations[marker - 1]
+            self.citations[marker - 1] = replace(known, answer_spans=(*known.answer_spans, answer_span))
+        return marker
+
+    def _fits(self, statement: Statement) -> bool:
+        lead = len(self.content) + (len(statement.separator) if self.content else 0)
+        return lead + len(statement.text) + self._marks_length(statement) <= self._limit
+
+    def _marks_length(self, statement: Statement) -> int:
+        fresh = len(self._numbers)
+        markers: dict[tuple[str, int, int, int], int] = {}
+        for source in statement.sources:
+            key = _key(source)
+            if key not in markers:
+                fresh += key not in self._numbers
+                markers[key] = self._numbers.get(key, fresh)
+        return len(_marks(tuple(markers.values())))
+
+    def _shortened(self, statement: Statement) -> Statement | None:
+        """Return the statement cut at the last word that fits; only possible for the first one, if it is a quote.
+
+        It rests on the source it was copied from alone: others may continue differently.
+        """
+        if self.content or statement.sources[0].quote != statement.text:
+            return None
+        statement = replace(statement, sources=statement.sources[:1])
+        room = self._limit - self._marks_length(statement)
+        head = statement.text[:room]
+        kept = (head[: len(head) - len(head.split()[-1])] if len(head.split()) > 1 else head).rstrip()
+        source = statement.sources[0]
+        start, start_byte = source.span.start, source.span.start_byte
+        span = Span(start, start + len(kept), start_byte, start_byte + len(kept.encode()))
+        return Statement(kept, (replace(source, span=span, quote=kept),), statement.separator)
+
+
+def _key(source: Source) -> tuple[str, int, int, int]:
+    return (source.passage.document_id, source.passage.generation, source.span.start, source.span.end)
+
+
+def _marks(markers: tuple[int, ...]) -> str:
+    return "".join(f" [{marker}]" for marker in markers)
+
+
+def _span_at(lead: str, text: str) -> Span:
+    start_byte = len(lead.encode())
+    return Span(len(lead), len(lead) + len(text), start_byte, start_byte + len(text.encode()))

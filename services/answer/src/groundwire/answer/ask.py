@@ -1,0 +1,293 @@
+"""Answer a question: search, draft, check every citation, compose; in a session, once for each message id."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from groundwire.answer.answers import (
+    REFUSALS,
+    Answer,
+    AnswerEvent,
+    Cited,
+    Composer,
+    Final,
+    FinishReason,
+    RefusalReason,
+    Retrieved,
+    SearchReport,
+    TextDelta,
+    Timings,
+    answer_confidence,
+)
+from groundwire.answer.conversation import is_topic_shift, search_text
+from groundwire.answer.evidence import keep_supported
+from groundwire.answer.ports import Generator, Library, Retrieval, Retriever, Search
+from groundwire.answer.sessions import Exchange, Message, Role, Session, SessionStore
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.errors import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    SessionExpiredError,
+    SessionHeadMovedError,
+)
+
+_APPEND_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question; `search_text` is what to look for, the question itself when empty.
+
+    `options` is the caller's message for the retriever, passed on unread. `max_answer_chars` counts code points.
+    `include_hits` asks for what was retrieved beside the answer.
+    """
+
+    question: str
+    collection: str
+    message_id: str
+    selected_text: str = ""
+    options: Any = None
+    chunk_ids: tuple[str, ...] = ()
+    max_answer_chars: int = 2000
+    search_text: str = ""
+    session_id: str = ""
+    topic_shift: bool = False
+    include_hits: bool = False
+
+    @property
+    def wanted(self) -> str:
+        """Return what to look for."""
+        return self.search_text or self.question
+
+    @property
+    def is_selective(self) -> bool:
+        """Return whether the caller said where the answer has to come from."""
+        return bool(self.selected_text or self.chunk_ids)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What is known of an answer in the making."""
+
+    composer: Composer
+    search: SearchReport
+    refusal: RefusalReason | None = None
+    has_draft: bool = False
+    begun: float = field(default_factory=time.perf_counter)
+    retrieval_s: float = 0.0
+    verification_s: float = 0.0
+
+
+class Answerer:
+    """Answers questions, alone or in a session."""
+
+    def __init__(
+        self,
+        *,
+        retriever: Retriever,
+        generator: Generator,
+        library: Library,
+        sessions: SessionStore,
+        clock: Clock,
+        max_search_chars: int,
+        rag_enabled: bool = True,
+    ) -> None:
+        self._retriever = retriever
+        self._generator = generator
+        self._library = library
+        self._sessions = sessions
+        self._clock = clock
+        self._max_search_chars = max_search_chars
+        self._rag_enabled = rag_enabled
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def answer(self, tenant: str, ask: AskedQuestion) -> AsyncGenerator[AnswerEvent, None]:
+        """Yield the events of an answer; the deltas and citations add up to the answer in the last one.
+
+        Keeps nothing. Close the generator (`contextlib.aclosing`) to stop the work.
+
+        Raises:
+            CollectionNotFoundError: there is no such collection.
+            InvalidRequestError: the question is longer than the collection takes.
+            GroundwireError: what the retriever raises.
+        """
+        progress = _Progress(Composer(ask.collection, ask.max_answer_chars), SearchReport(ask.wanted))
+        retrieval = await self._retrieve(tenant, ask, progress)
+        progress.retrieval_s = time.perf_counter() - progress.begun
+        yield Retrieved(progress.search)
+        if retrieval.passages:
+            async with aclosing(self._written(tenant, ask, retrieval, progress)) as events:
+                async for event in events:
+                    yield event
+        if not progress.composer.citations:
+            progress.refusal = progress.refusal or _refusal(ask, retrieval, has_draft=progress.has_draft)
+            yield TextDelta(REFUSALS[progress.refusal], 0)
+        yield Final(self._finished(ask, progress))
+
+    async def answer_in_session(
+        self, tenant: str, ask: AskedQuestion, expected_head: str | None = None
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """Yield the events of the answer, or those of the stored answer if the question was answered before.
+
+        Questions of one session wait for each other. The exchange is stored before the last event, so a caller who has
+        the whole answer can rely on it; a question whose answer fails or is given up leaves nothing behind
+        (requirement S4-33).
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            SessionExpiredError: it was idle for too long or was ended.
+            SessionHeadMovedError: `expected_head` is not its newest message.
+            AlreadyExistsError: the message id was used in the session with another question or is that of an answer.
+            GroundwireError: what the retriever raises.
+        """
+        lock = self._locks.setdefault((tenant, ask.session_id), asyncio.Lock())
+        async with lock:
+            session = await self._sessions.get(tenant, ask.session_id)
+            stored = _stored_answer(await self._sessions.exchange(tenant, ask.session_id, ask.message_id), ask)
+            if stored is not None:
+                for event in _replayed(stored):
+                    yield event
+                return
+            _refuse_unfit(session, ask, expected_head)
+            asked = Message(ask.message_id, Role.USER, ask.question, self._clock.now())
+            prepared = replace(
+                ask,
+                collection=session.collection,
+                search_text=search_text(ask.question, session.messages, self._max_search_chars),
+                topic_shift=is_topic_shift(ask.question, session.messages),
+            )
+            async with aclosing(self.answer(tenant, prepared)) as events:
+                async for event in events:
+                    if isinstance(event, Final):
+                        exchange = (asked, _reply(ask.message_id, event.answer))
+                        await self._append(tenant, session, exchange, is_strict=expected_head is not None)
+                    yield event
+
+    async def _retrieve(self, tenant: str, ask: AskedQuestion, progress: _Progress) -> Retrieval:
+        """Search for the question; the report goes into `progress`."""
+        if not self._rag_enabled:
+            progress.refusal = RefusalReason.RETRIEVAL_DISABLED
+            return Retrieval((), progress.search)
+        max_chars = await self._library.max_query_chars_of(tenant, ask.collection)
+        if len(ask.question) > max_chars:
+            raise InvalidRequestError.of("question", f"must be at most {max_chars} characters, has {len(ask.question)}")
+        # With the words of an earlier question before it, it may have become longer than the collection takes.
+        text = ask.wanted if len(ask.wanted) <= max_chars else ask.question
+        progress.search = SearchReport(text)
+        places: tuple[tuple[str, str], ...] = ()
+        if ask.selected_text.strip():
+            places = await self._retriever.places_of(ask.collection, ask.selected_text, max_chars)
+            if not places:
+                return Retrieval((), progress.search)
+        retrieval = await self._retriever.retrieve(Search(ask.collection, text, ask.options, ask.chunk_ids, places))
+        progress.search = retrieval.search
+        return retrieval
+
+    async def _written(
+        self, tenant: str, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """Draft; of each batch, yield those statements whose sources are stored exactly as claimed."""
+        async with aclosing(self._generator.draft(progress.search.search_text, retrieval.passages)) as drafts:
+            async for batch in drafts:
+                progress.has_draft = progress.has_draft or bool(batch)
+                began = time.perf_counter()
+                sources = [source for statement in batch for source in statement.sources]
+                stored = iter(await self._library.stored(tenant, ask.collection, sources))
+                supported = keep_supported(batch, [[next(stored) for _ in each.sources] for each in batch])
+                progress.verification_s += time.perf_counter() - began
+                for statement in supported:
+                    addition = progress.composer.add(statement)
+                    if addition is not None:
+                        yield TextDelta(addition.text, addition.start)
+                        for citation in addition.citations:
+                            yield Cited(citation)
+
+    def _finished(self, ask: AskedQuestion, progress: _Progress) -> Answer:
+        composer, refusal = progress.composer, progress.refusal
+        finish = FinishReason.LENGTH if composer.is_cut else FinishReason.COMPLETE
+        total_s = time.perf_counter() - progress.begun
+        generation_s = max(0.0, total_s - progress.retrieval_s - progress.verification_s)
+        return Answer(
+            content=REFUSALS[refusal] if refusal else composer.content,
+            citations=tuple(composer.citations),
+            claims=tuple(composer.claims),
+            confidence=answer_confidence([citation.relevance for citation in composer.citations]),
+            refusal=refusal,
+            finish=FinishReason.REFUSED if refusal else finish,
+            message_id=str(uuid.uuid4()),
+            collection=ask.collection,
+            answer_time=self._clock.now(),
+            generator=self._generator.name,
+            search=progress.search if ask.include_hits else progress.search.without_hits,
+            session_id=ask.session_id,
+            topic_shift=ask.topic_shift,
+            timings=Timings(progress.retrieval_s, generation_s, progress.verification_s, total_s),
+        )
+
+    async def _append(
+        self, tenant: str, session: Session, exchange: tuple[Message, Message], *, is_strict: bool
+    ) -> None:
+        """Store an exchange; behind whatever another replica stored meanwhile unless the caller named a head."""
+        head = session.head
+        for attempt in range(1, _APPEND_ATTEMPTS + 1):
+            try:
+                await self._sessions.append(tenant, session.session_id, head, exchange)
+            except SessionHeadMovedError:
+                if is_strict or attempt == _APPEND_ATTEMPTS:
+                    raise
+                head = (await self._sessions.get(tenant, session.session_id)).head
+            else:
+                return
+
+
+def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> RefusalReason:
+    if has_draft:
+        return RefusalReason.UNSUPPORTED_CLAIMS
+    if ask.is_selective:
+        return RefusalReason.OUTSIDE_SELECTION
+    return RefusalReason.WEAK_SUPPORT if retrieval.passages else RefusalReason.NO_RESULTS
+
+
+def _stored_answer(used: Exchange | None, ask: AskedQuestion) -> Answer | None:
+    """Return the answer that the session holds for the message id, None when it was not asked."""
+    if used is None:
+        return None
+    if used.message.role is not Role.USER:
+        raise AlreadyExistsError("the message id is that of an answer of the session", message_id=ask.message_id)
+    if used.message.content != ask.question:
+        raise AlreadyExistsError("the message id was used with another question", message_id=ask.message_id)
+    if used.answer is None or used.answer.answer is None:
+        raise AlreadyExistsError("the answer is gone with a document that it quoted", message_id=ask.message_id)
+    return used.answer.answer
+
+
+def _refuse_unfit(session: Session, ask: AskedQuestion, expected_head: str | None) -> None:
+    if ask.collection and ask.collection != session.collection:
+        raise InvalidRequestError.of("collection", f"the session is about {session.collection!r}")
+    if session.is_closed:
+        raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session.session_id)
+    if expected_head is not None and expected_head != session.head:
+        raise SessionHeadMovedError("the session has newer messages", expected_head=expected_head, head=session.head)
+
+
+def _replayed(answer: Answer) -> Iterator[AnswerEvent]:
+    yield Retrieved(answer.search)
+    yield TextDelta(answer.content, 0)
+    yield from (Cited(citation) for citation in answer.citations)
+    yield Final(answer)
+
+
+def _reply(question_id: str, answer: Answer) -> Message:
+    return Message(
+        message_id=answer.message_id,
+        role=Role.ASSISTANT,
+        content=answer.content,
+        time=answer.answer_time,
+        related_message_id=question_id,
+        answer=answer,
+    )

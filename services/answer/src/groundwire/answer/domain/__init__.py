@@ -1,1 +1,0 @@
-"""Rules of answering: splitting, scoring, choosing, citing, composing; no I/O."""

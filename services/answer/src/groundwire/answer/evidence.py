@@ -1,0 +1,168 @@
+"""What answers rest on: passages, the places in them that statements quote, and whether those are as stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from groundwire.kernel.heading_text import heading_text
+from groundwire.kernel.spans import Span
+from groundwire.kernel.text_blocks import BlockKind, split_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk that a search found, with what a citation says about it.
+
+    `content` is the canonical text of `document_id` in `generation` at `span`. `relevance` is in [0, 1],
+    higher is better. `chapter`, `section_heading`, `title` and `source_uri` are never empty, `section` may be.
+    `has_headings`: the content is Markdown, so that a line like `## text` is a heading.
+    """
+
+    rank: int
+    chunk_id: str
+    chunk_number: int
+    document_id: str
+    generation: int
+    source_uri: str
+    title: str
+    chapter: str
+    section: str
+    section_heading: str
+    page_numbers: tuple[int, ...]
+    span: Span
+    content: str
+    relevance: float
+    has_headings: bool = True
+    creators: tuple[str, ...] = ()
+    date_created: datetime | None = None
+    doi: str = ""
+    url: str = ""
+
+    def span_of(self, start: int, end: int) -> Span:
+        """Return the span in the canonical text of `content[start:end]`, code points within the content."""
+        first = self.span.start_byte + len(self.content[:start].encode())
+        return Span(
+            start=self.span.start + start,
+            end=self.span.start + end,
+            start_byte=first,
+            end_byte=first + len(self.content[start:end].encode()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A claimed place of evidence: `quote` is said to be the canonical text of the passage's document at `span`.
+
+    `page_numbers` are the pages that the span stands on; empty before they were looked up, and for sources without
+    pages.
+    """
+
+    passage: Passage
+    span: Span
+    quote: str
+    page_numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence of a draft with the sources it is said to rest on.
+
+    `separator` is what stands between it and the statement before: a space, or a line break where a new
+    thought or list item begins.
+    """
+
+    text: str
+    sources: tuple[Source, ...]
+    separator: str = " "
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunkText:
+    """What the catalog holds where a source says it stands: the chunk's identity and span, and the text of the span.
+
+    The chunk is of a live generation; `text` was read from the canonical text, not from the chunk. `page_numbers` are
+    the pages of the span, which may be fewer than those of the chunk.
+    """
+
+    chunk_id: str
+    document_id: str
+    generation: int
+    chunk_span: Span
+    chunk_content: str
+    text: str
+    page_numbers: tuple[int, ...] = ()
+
+
+def agrees(source: Source, stored: StoredChunkText | None) -> bool:
+    """Tell whether a source is exactly what is stored: chunk, document, generation, text, code points and bytes."""
+    if stored is None or source.quote != stored.text:
+        return False
+    passage, span = source.passage, source.span
+    identity = (passage.chunk_id, passage.document_id, passage.generation)
+    return identity == (stored.chunk_id, stored.document_id, stored.generation) and span == _span_within(stored, span)
+
+
+def _span_within(stored: StoredChunkText, span: Span) -> Span | None:
+    """Return the span with byte offsets recomputed from the stored chunk; None when it is not inside the chunk."""
+    chunk = stored.chunk_span
+    if not chunk.start <= span.start < span.end <= chunk.end:
+        return None
+    front = len(stored.chunk_content[: span.start - chunk.start].encode())
+    inside = len(stored.chunk_content[span.start - chunk.start : span.end - chunk.start].encode())
+    first = chunk.start_byte + front
+    return Span(span.start, span.end, first, first + inside)
+
+
+def keep_supported(
+    statements: Sequence[Statement], stored: Sequence[Sequence[StoredChunkText | None]]
+) -> list[Statement]:
+    """Return the statements with the sources that agree, and with their pages; one without any is left out.
+
+    Args:
+        statements: the draft.
+        stored: for each statement, for each of its sources, what is stored there, or None.
+    """
+    kept = []
+    for statement, found in zip(statements, stored, strict=True):
+        sources = tuple(
+            replace(source, page_numbers=text.page_numbers)
+            for source, text in zip(statement.sources, found, strict=True)
+            if text is not None and agrees(source, text)
+        )
+        if sources:
+            kept.append(replace(statement, sources=sources))
+    return kept
+
+
+_SECTION_LEVEL = 2
+_CHAPTER_LEVEL = 1
+
+
+def section_at(passage: Passage, position: int) -> tuple[str, str]:
+    """Return (section, section heading) of the code point at `position` of the passage's content.
+
+    Headings inside the passage win over those it began under. Section is the nearest level-two heading,
+    section heading the nearest of any level.
+    """
+    section, nearest = passage.section, passage.section_heading
+    if not passage.has_headings:
+        return section, nearest
+    for block in split_blocks(passage.content):
+        if block.start > position:
+            break
+        if block.kind is BlockKind.HEADING:
+            level, text = _read(passage.content[block.start : block.end])
+            if level in {_CHAPTER_LEVEL, _SECTION_LEVEL}:
+                section = text if level == _SECTION_LEVEL else ""
+            nearest = text or nearest
+    return section, nearest
+
+
+def _read(block: str) -> tuple[int, str]:
+    """Return level and text of a heading: `## text ##`, or a text underlined with `===` (1) or `---` (2)."""
+    stripped = block.strip()
+    level = len(stripped) - len(stripped.lstrip("#"))
+    if level:
+        return level, heading_text(stripped[level:].strip().rstrip("#"))
+    lines = stripped.splitlines()
+    return (_CHAPTER_LEVEL if lines[-1].strip().startswith("=") else _SECTION_LEVEL), heading_text(" ".join(lines[:-1]))

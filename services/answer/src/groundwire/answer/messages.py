@@ -1,0 +1,498 @@
+"""Between the messages of the contract and what the service works with; every rule on a request."""
+
+import re
+import unicodedata
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+
+from groundwire.answer.answers import (
+    Answer,
+    AnswerEvent,
+    Citation,
+    Cited,
+    Claim,
+    Final,
+    FinishReason,
+    RefusalReason,
+    Retrieved,
+    SearchReport,
+    TextDelta,
+    Timings,
+)
+from groundwire.answer.ask import AskedQuestion
+from groundwire.answer.sessions import (
+    Message,
+    NewSession,
+    Role,
+    Session,
+    SessionFilter,
+    SessionState,
+    Transition,
+)
+from groundwire.answer.verification import ClaimedCitation, Verification
+from groundwire.api.answer.v1 import answer_pb2, citation_pb2, session_pb2
+from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.api.common.v1 import role_pb2, span_pb2
+from groundwire.kernel.clock import epoch_ms, from_epoch_ms
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_uuid
+from groundwire.kernel.spans import Span
+from groundwire.rpc.chunk_messages import to_span
+from groundwire.rpc.times import parse_duration, parse_timestamp, to_duration, to_timestamp
+
+
+def parse_span(message: span_pb2.Span) -> Span:
+    """Return the span of a message, unchecked."""
+    return Span(message.start, message.end, message.start_byte, message.end_byte)
+
+
+MAX_CITATIONS = 1000
+"""Most citations of one VerifyCitations call."""
+
+
+def to_citation(citation: Citation) -> citation_pb2.Citation:
+    """Return the message of a checked citation."""
+    return citation_pb2.Citation(
+        marker=citation.marker,
+        document_id=citation.document_id,
+        source_uri=citation.source_uri,
+        generation=citation.generation,
+        chunk_id=citation.chunk_id,
+        chunk_number=citation.chunk_number,
+        quote=citation.quote,
+        quote_sha256=citation.quote_sha256,
+        span=to_span(citation.span),
+        relevance_score=citation.relevance,
+        chapter=citation.chapter,
+        section=citation.section,
+        section_heading=citation.section_heading,
+        page_numbers=citation.page_numbers,
+        title=citation.title,
+        creators=citation.creators,
+        date_created=to_timestamp(citation.date_created) if citation.date_created else None,
+        collection=citation.collection,
+        answer_spans=[to_span(span) for span in citation.answer_spans],
+        verdict=citation_pb2.CITATION_VERDICT_EXACT,
+        doi=citation.doi,
+        url=citation.url,
+    )
+
+
+def parse_citation(message: citation_pb2.Citation) -> Citation:
+    """Return the citation of a message that this service made."""
+    return Citation(
+        marker=message.marker,
+        collection=message.collection,
+        document_id=message.document_id,
+        source_uri=message.source_uri,
+        generation=message.generation,
+        chunk_id=message.chunk_id,
+        chunk_number=message.chunk_number,
+        quote=message.quote,
+        span=parse_span(message.span),
+        relevance=message.relevance_score,
+        chapter=message.chapter,
+        section=message.section,
+        section_heading=message.section_heading,
+        title=message.title,
+        page_numbers=tuple(message.page_numbers),
+        creators=tuple(message.creators),
+        date_created=parse_timestamp(message.date_created, "date_created")
+        if message.HasField("date_created")
+        else None,
+        doi=message.doi,
+        url=message.url,
+        answer_spans=tuple(parse_span(span) for span in message.answer_spans),
+    )
+
+
+def parse_verify_request(request: pb.VerifyCitationsRequest) -> list[ClaimedCitation]:
+    """Return the citations to check, nothing of them trusted.
+
+    Raises:
+        InvalidRequestError: there are more than 1,000.
+    """
+    if len(request.citations) > MAX_CITATIONS:
+        raise InvalidRequestError.of("citations", f"must be at most {MAX_CITATIONS} citations")
+    return [_to_claimed(message) for message in request.citations]
+
+
+def _to_claimed(message: citation_pb2.Citation) -> ClaimedCitation:
+    span = message.span
+    return ClaimedCitation(
+        collection=message.collection,
+        document_id=message.document_id,
+        generation=message.generation,
+        chars=(span.start, span.end),
+        bytes_=(span.start_byte, span.end_byte),
+        quote=message.quote,
+        quote_sha256=message.quote_sha256,
+        chunk_id=message.chunk_id,
+        chunk_number=message.chunk_number,
+    )
+
+
+def to_verify_response(verifications: list[Verification]) -> pb.VerifyCitationsResponse:
+    """Return the response to a VerifyCitations call."""
+    return pb.VerifyCitationsResponse(
+        verifications=[_to_verification(each) for each in verifications],
+        all_verified=all(each.failure is None for each in verifications),
+    )
+
+
+def _to_verification(found: Verification) -> citation_pb2.CitationVerification:
+    name = f"VERIFICATION_FAILURE_{found.failure.value if found.failure else 'UNSPECIFIED'}"
+    verdict = citation_pb2.CITATION_VERDICT_FAILED if found.failure else citation_pb2.CITATION_VERDICT_EXACT
+    return citation_pb2.CitationVerification(
+        verdict=verdict,
+        failure=citation_pb2.VerificationFailure.Value(name),
+        stored_text=found.stored_text,
+        generation_live=found.generation_live,
+        current_generation=found.current_generation,
+        current_span=to_span(found.current_span) if found.current_span else None,
+        message=found.message,
+    )
+
+
+def to_answer(answer: Answer) -> answer_pb2.Answer:
+    """Return the message of an answer."""
+    return answer_pb2.Answer(
+        content=answer.content,
+        citations=[to_citation(citation) for citation in answer.citations],
+        confidence=answer.confidence,
+        grounded=answer.grounded,
+        message_id=answer.message_id,
+        session_id=answer.session_id,
+        claims=[_to_claim(claim) for claim in answer.claims],
+        refusal_reason=to_refusal(answer.refusal),
+        finish_reason=answer_pb2.FinishReason.Value(f"FINISH_REASON_{answer.finish.value}"),
+        answer_time=to_timestamp(answer.answer_time),
+        topic_shift=answer.topic_shift,
+        hits=answer.search.hits,
+        documents=answer.search.documents,
+        timings=_to_timings(answer.timings),
+        generator=answer.generator,
+        search_text=answer.search.search_text,
+        snapshot=answer.search.snapshot,
+        degraded_stages=answer.search.degraded_stages,  # type: ignore[arg-type] # enum numbers, handed on unread
+        explain_plan=answer.search.explain_plan,
+        collection=answer.collection,
+    )
+
+
+def parse_answer(message: answer_pb2.Answer) -> Answer:
+    """Return the answer of a message that this service made."""
+    return Answer(
+        content=message.content,
+        citations=tuple(parse_citation(citation) for citation in message.citations),
+        claims=tuple(_parse_claim(claim) for claim in message.claims),
+        confidence=message.confidence,
+        refusal=_parse_refusal(message.refusal_reason),
+        finish=FinishReason(answer_pb2.FinishReason.Name(message.finish_reason).removeprefix("FINISH_REASON_")),
+        message_id=message.message_id,
+        collection=message.collection,
+        answer_time=parse_timestamp(message.answer_time, "answer_time"),
+        generator=message.generator,
+        search=SearchReport(
+            search_text=message.search_text,
+            hits=tuple(message.hits),
+            documents=tuple(message.documents),
+            snapshot=message.snapshot,
+            degraded_stages=tuple(message.degraded_stages),
+            explain_plan=message.explain_plan if message.HasField("explain_plan") else None,
+        ),
+        session_id=message.session_id,
+        topic_shift=message.topic_shift,
+        timings=_parse_timings(message.timings),
+    )
+
+
+def to_ask_response(answer: Answer) -> pb.AskResponse:
+    """Return the response to an Ask call."""
+    return pb.AskResponse(answer=to_answer(answer))
+
+
+def to_stream_response(sequence: int, event: AnswerEvent) -> pb.AskStreamResponse:
+    """Return one message of an AskStream call; `sequence` counts from 1."""
+    return pb.AskStreamResponse(event=to_event(sequence, event))
+
+
+def to_event(sequence: int, event: AnswerEvent) -> pb.AnswerEvent:
+    """Return the message of an event."""
+    match event:
+        case Retrieved(search):
+            retrieved = pb.RetrievedEvent(hits=search.hits, search_text=search.search_text, documents=search.documents)
+            return pb.AnswerEvent(sequence=sequence, retrieved=retrieved)
+        case TextDelta(text, start):
+            return pb.AnswerEvent(sequence=sequence, text_delta=pb.TextDelta(text=text, start=start))
+        case Cited(citation):
+            return pb.AnswerEvent(sequence=sequence, citation=pb.CitationEvent(citation=to_citation(citation)))
+        case Final(answer):
+            return pb.AnswerEvent(sequence=sequence, final=pb.FinalEvent(answer=to_answer(answer)))
+
+
+def to_refusal(refusal: RefusalReason | None) -> "answer_pb2.RefusalReason.ValueType":
+    """Return the enum value of a refusal, unspecified for none."""
+    return answer_pb2.RefusalReason.Value(f"REFUSAL_REASON_{refusal.value if refusal else 'UNSPECIFIED'}")
+
+
+def _parse_refusal(value: "answer_pb2.RefusalReason.ValueType") -> RefusalReason | None:
+    if value == answer_pb2.REFUSAL_REASON_UNSPECIFIED:
+        return None
+    return RefusalReason(answer_pb2.RefusalReason.Name(value).removeprefix("REFUSAL_REASON_"))
+
+
+def _to_claim(claim: Claim) -> answer_pb2.Claim:
+    return answer_pb2.Claim(
+        answer_span=to_span(claim.answer_span),
+        text=claim.text,
+        markers=claim.markers,
+        confidence=claim.confidence,
+    )
+
+
+def _parse_claim(message: answer_pb2.Claim) -> Claim:
+    return Claim(parse_span(message.answer_span), message.text, tuple(message.markers), message.confidence)
+
+
+def _to_timings(timings: Timings) -> answer_pb2.AnswerTimings:
+    return answer_pb2.AnswerTimings(
+        retrieval_time=to_duration(timings.retrieval_s),
+        generation_time=to_duration(timings.generation_s),
+        verification_time=to_duration(timings.verification_s),
+        total_time=to_duration(timings.total_s),
+    )
+
+
+def _parse_timings(message: answer_pb2.AnswerTimings) -> Timings:
+    return Timings(
+        retrieval_s=message.retrieval_time.ToTimedelta().total_seconds(),
+        generation_s=message.generation_time.ToTimedelta().total_seconds(),
+        verification_s=message.verification_time.ToTimedelta().total_seconds(),
+        total_s=message.total_time.ToTimedelta().total_seconds(),
+    )
+
+
+MAX_SELECTED_CHARS = 5000
+MAX_CHUNKS = 20
+MIN_ANSWER_CHARS = 100
+MAX_ANSWER_CHARS = 2000
+_ALLOWED_CONTROLS = frozenset("\t\n\r")
+
+
+def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQuestion:
+    """Return the question; a missing message id of a single question is made here.
+
+    Raises:
+        InvalidRequestError: naming every field that breaks a rule.
+    """
+    violations = list(_violations(request, max_question_chars))
+    if violations:
+        raise InvalidRequestError(violations)
+    return AskedQuestion(
+        question=request.question,
+        collection=request.collection,
+        message_id=request.message_id.lower() or str(uuid.uuid4()),
+        selected_text=request.selected_text,
+        options=request.options if request.HasField("options") else None,
+        chunk_ids=tuple(dict.fromkeys(request.chunk_ids)),
+        max_answer_chars=request.max_answer_chars if request.HasField("max_answer_chars") else MAX_ANSWER_CHARS,
+        session_id=request.session_id.lower(),
+        include_hits=request.include_hits,
+    )
+
+
+def parse_stream_request(request: pb.AskStreamRequest, max_question_chars: int) -> AskedQuestion:
+    """Return the question of an AskStream call; errors as `parse_ask_request`, with fields below `ask`."""
+    try:
+        return parse_ask_request(request.ask, max_question_chars)
+    except InvalidRequestError as error:
+        below = [FieldViolation(f"ask.{each.field}", each.description) for each in error.violations]
+        raise InvalidRequestError(below) from error
+
+
+def expected_head(request: pb.AskRequest) -> str | None:
+    """Return the head that the session must have, None for any."""
+    return request.expected_head if request.HasField("expected_head") else None
+
+
+def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[FieldViolation]:
+    yield from _text_violations("question", request.question, max_question_chars)
+    if not request.question.strip():
+        yield FieldViolation("question", "must not be blank")
+    yield from _text_violations("selected_text", request.selected_text, MAX_SELECTED_CHARS)
+    yield from _id_violations(request)
+    if request.HasField("max_answer_chars") and not MIN_ANSWER_CHARS <= request.max_answer_chars <= MAX_ANSWER_CHARS:
+        yield FieldViolation("max_answer_chars", f"must be {MIN_ANSWER_CHARS} to {MAX_ANSWER_CHARS}")
+    if len(request.chunk_ids) > MAX_CHUNKS:
+        yield FieldViolation("chunk_ids", f"must be at most {MAX_CHUNKS}")
+    for index, chunk_id in enumerate(request.chunk_ids[:MAX_CHUNKS]):
+        yield from _violations_of(parse_caller_id, chunk_id, f"chunk_ids[{index}]")
+
+
+def _id_violations(request: pb.AskRequest) -> Iterator[FieldViolation]:
+    if request.session_id:
+        yield from _violations_of(parse_uuid, request.session_id, "session_id")
+    elif request.HasField("expected_head"):
+        yield FieldViolation("expected_head", "needs a session_id")
+    if request.collection or not request.session_id:
+        yield from _violations_of(parse_collection_name, request.collection, "collection")
+    if request.message_id or request.session_id:
+        yield from _violations_of(parse_uuid, request.message_id, "message_id")
+
+
+def _text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldViolation]:
+    if len(text) > max_chars:
+        yield FieldViolation(field, f"must be at most {max_chars} characters, has {len(text)}")
+    if any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in text):
+        yield FieldViolation(field, "must not contain control characters other than tab, newline and return")
+
+
+def _violations_of(parse: Callable[[str, str], str], value: str, field: str) -> Iterator[FieldViolation]:
+    try:
+        parse(value, field)
+    except InvalidRequestError as error:
+        yield from error.violations
+
+
+_SHORTEST_IDLE = timedelta(seconds=1)
+_LONGEST_IDLE = timedelta(days=30)
+_ROLES = {Role.USER: role_pb2.ROLE_USER, Role.ASSISTANT: role_pb2.ROLE_ASSISTANT}
+_STATE_PREFIX = "SESSION_STATE_"
+_MAX_USER_CHARS = 256
+_MAX_LABELS = 16
+_MAX_LABEL_CHARS = 256
+_LABEL_KEY = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
+
+
+def parse_create_request(request: pb.CreateSessionRequest) -> NewSession:
+    """Return what the caller says about a new session.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
+    """
+    idle = None
+    if request.HasField("idle_timeout"):
+        idle = parse_duration(request.idle_timeout, "idle_timeout", _SHORTEST_IDLE, _LONGEST_IDLE)
+    return NewSession(
+        collection=parse_collection_name(request.collection),
+        idle_timeout=idle,
+        user_id=_parse_user_id(request.user_id),
+        labels=_parse_labels(request.labels),
+    )
+
+
+def parse_user_id(request: pb.DeleteSessionsRequest) -> str:
+    """Return whose sessions a request is about.
+
+    Raises:
+        InvalidRequestError: it names nobody, so that a field left out never means everybody.
+    """
+    if not request.user_id:
+        raise InvalidRequestError.of("user_id", "must not be empty")
+    return _parse_user_id(request.user_id)
+
+
+def _parse_user_id(user_id: str) -> str:
+    _refuse_text("user_id", user_id, _MAX_USER_CHARS)
+    return user_id
+
+
+def _parse_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    if len(labels) > _MAX_LABELS:
+        raise InvalidRequestError.of("labels", f"must be at most {_MAX_LABELS}")
+    for key, value in sorted(labels.items()):
+        if _LABEL_KEY.fullmatch(key) is None:
+            raise InvalidRequestError.of("labels", "keys have 1 to 63 of a-z, 0-9, _, . and -, the first a letter")
+        _refuse_text(f"labels[{key}]", value, _MAX_LABEL_CHARS)
+    return dict(sorted(labels.items()))
+
+
+def _refuse_text(field: str, text: str, max_chars: int) -> None:
+    if len(text) > max_chars:
+        raise InvalidRequestError.of(field, f"must be at most {max_chars} characters, has {len(text)}")
+    if any(unicodedata.category(char) == "Cc" for char in text):
+        raise InvalidRequestError.of(field, "must not contain control characters")
+
+
+def parse_session_id(
+    request: pb.GetSessionRequest | pb.ListMessagesRequest | pb.EndSessionRequest | pb.DeleteSessionRequest,
+) -> str:
+    """Return the id of the session that a request names.
+
+    Raises:
+        InvalidRequestError: it is not a UUID.
+    """
+    return parse_uuid(request.session_id, "session_id")
+
+
+def parse_list_request(request: pb.ListSessionsRequest) -> SessionFilter:
+    """Return which sessions to list.
+
+    Raises:
+        InvalidRequestError: the state is not one of the contract.
+    """
+    if request.state not in session_pb2.SessionState.values():
+        raise InvalidRequestError.of("state", "is not a state")
+    name = session_pb2.SessionState.Name(request.state).removeprefix(_STATE_PREFIX)
+    state = None if request.state == session_pb2.SESSION_STATE_UNSPECIFIED else SessionState(name)
+    return SessionFilter(request.collection, _parse_user_id(request.user_id), state, _parse_labels(request.labels))
+
+
+def to_position(session: Session) -> tuple[int, str]:
+    """Return the place of a session in a listing, for a page token."""
+    return (epoch_ms(session.last_activity), session.session_id)
+
+
+def parse_position(position: tuple[str | int, ...] | None) -> tuple[datetime, str] | None:
+    """Return the place that a page token holds, None for the first page."""
+    return None if position is None else (from_epoch_ms(int(position[0])), str(position[1]))
+
+
+def to_session(session: Session, *, brief: bool = False) -> session_pb2.Session:
+    """Return the message of a session; `brief` leaves out its messages and transitions."""
+    return session_pb2.Session(
+        session_id=session.session_id,
+        collection=session.collection,
+        state=_to_state(session.state),
+        create_time=to_timestamp(session.create_time),
+        last_activity_time=to_timestamp(session.last_activity),
+        messages=[] if brief else [to_message(message) for message in session.messages],
+        head=session.head,
+        expire_time=to_timestamp(session.expire_time),
+        transitions=[] if brief else [_to_transition(transition) for transition in session.transitions],
+        message_count=session.message_count,
+        idle_timeout=to_duration(session.idle_timeout.total_seconds()),
+        user_id=session.user_id,
+        labels=session.labels,
+    )
+
+
+def _to_state(state: SessionState | None) -> "session_pb2.SessionState.ValueType":
+    return session_pb2.SessionState.Value(f"{_STATE_PREFIX}{state.value if state else 'UNSPECIFIED'}")
+
+
+def _to_transition(transition: Transition) -> session_pb2.SessionTransition:
+    return session_pb2.SessionTransition(
+        from_state=_to_state(transition.before),
+        to_state=_to_state(transition.after),
+        transition_time=to_timestamp(transition.time),
+    )
+
+
+def to_message(message: Message) -> session_pb2.Message:
+    """Return the message of a message of a session."""
+    answer = message.answer
+    return session_pb2.Message(
+        message_id=message.message_id,
+        role=_ROLES[message.role],
+        content=message.content,
+        message_time=to_timestamp(message.time),
+        citations=[to_citation(citation) for citation in answer.citations] if answer else [],
+        related_message_id=message.related_message_id,
+        grounded=answer.grounded if answer else False,
+        confidence=answer.confidence if answer else None,
+        refusal_reason=to_refusal(answer.refusal if answer else None),
+        state=session_pb2.MESSAGE_STATE_REDACTED if message.redacted else session_pb2.MESSAGE_STATE_COMPLETE,
+    )
