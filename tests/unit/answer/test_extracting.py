@@ -17,7 +17,7 @@ from groundwire.answer.extractive.scoring import (
 )
 from groundwire.answer.extractive.selection import select_sentences
 from groundwire.answer.extractive.statements import Candidate, find_candidates
-from groundwire.answer.extractive.words import content_stems, stem
+from groundwire.answer.words import content_stems, stem
 from groundwire.kernel.embedder import Vectors
 from tests.unit.answer.builders import make_passage
 

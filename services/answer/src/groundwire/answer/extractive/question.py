@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from groundwire.answer.extractive.words import content_stems
+from groundwire.answer.words import content_stems
 
 
 class QuestionKind(StrEnum):

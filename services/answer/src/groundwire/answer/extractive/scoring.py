@@ -12,7 +12,7 @@ from groundwire.answer.evidence import Passage
 from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.answer.extractive.statements import Candidate
 from groundwire.answer.extractive.thresholds import RANKING, SUPPORT
-from groundwire.answer.extractive.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
+from groundwire.answer.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.text_blocks import BlockKind
 

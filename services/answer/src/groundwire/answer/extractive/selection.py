@@ -11,7 +11,7 @@ from groundwire.answer.extractive.thresholds import (
     RANKING,
     SCORE_DROP,
 )
-from groundwire.answer.extractive.words import NEGATION, content_stems
+from groundwire.answer.words import NEGATION, content_stems
 
 
 def select_sentences(scored: Sequence[Scored], limit: int = MAX_SENTENCES) -> list[Scored]:

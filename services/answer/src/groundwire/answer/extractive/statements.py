@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from groundwire.answer.evidence import Passage
 from groundwire.answer.extractive.question import Question
 from groundwire.answer.extractive.thresholds import MAX_CODE_CHARS, MAX_SENTENCE_CHARS, MIN_SENTENCE_WORDS
-from groundwire.answer.extractive.words import content_stems, words
+from groundwire.answer.words import content_stems, words
 from groundwire.kernel.sentences import Sentence, split_sentences
 from groundwire.kernel.text_blocks import BlockKind
 
