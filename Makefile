@@ -28,7 +28,7 @@ DELIVERED ?= \
 	R12 R26
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-slow test-faults test-limits test-clients requirements check format protos release-contract wheel-test clean
+.PHONY: help demo serve test test-fast test-slow test-faults test-limits test-clients requirements check format protos release-contract wheel-test flow clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -68,6 +68,9 @@ test-clients: $(STAMP) ## Run the clients in other languages (needs Go, Node.js,
 
 requirements: $(STAMP) ## Print which row of the source designs is shown by which tests
 	$(BIN)/python scripts/requirements_table.py --workers logical $(DELIVERED:%=--require %)
+
+flow: $(STAMP) ## Count the files and functions that a search, an answer and an ingest run through
+	$(BIN)/python scripts/flow.py
 
 check: $(STAMP) ## Lint, types, import rules, contract, freshness of generated code
 	$(BIN)/ruff check
