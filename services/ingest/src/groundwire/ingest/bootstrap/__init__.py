@@ -38,7 +38,7 @@ from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.settings import IngestSettings
 from groundwire.ingest.sweep_leftovers import OUTBOX, REPEATED_CHUNKS, SweepLeftovers
 from groundwire.ingest.update_collection import UpdateCollection
-from groundwire.ingest.wire.collection_settings import SettingsReader
+from groundwire.ingest.wire.collections import SettingsReader
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection

@@ -27,8 +27,8 @@ from groundwire.ingest.servicer.long_work import LongCalls
 from groundwire.ingest.servicer.operation_calls import OperationCalls
 from groundwire.ingest.servicer.pools import Pools
 from groundwire.ingest.servicer.upload_stream import UploadStream
+from groundwire.ingest.wire.documents import to_deletion_receipt
 from groundwire.ingest.wire.operations import to_failure_message, to_job_messages
-from groundwire.ingest.wire.responses import to_deletion_receipt
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size

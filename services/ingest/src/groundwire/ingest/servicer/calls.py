@@ -16,11 +16,16 @@ from groundwire.ingest.plan_ingest import PlanIngest
 from groundwire.ingest.put_chunks import PutChunks
 from groundwire.ingest.remember_request import MakeReceipt, RememberRequest
 from groundwire.ingest.servicer.write_tokens import WriteTokens
-from groundwire.ingest.wire.changes import parse_chunk_change, parse_document_change
-from groundwire.ingest.wire.plans import parse_plan_ingest, to_plan_response
+from groundwire.ingest.wire.documents import (
+    parse_chunk_change,
+    parse_document_change,
+    parse_ingest_document,
+    parse_plan_ingest,
+    to_deletion_receipt,
+    to_ingest_result,
+    to_plan_response,
+)
 from groundwire.ingest.wire.ready_chunks import parse_put_chunks
-from groundwire.ingest.wire.requests import parse_ingest_document
-from groundwire.ingest.wire.responses import to_deletion_receipt, to_ingest_result
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.request_key import RequestKey
 from groundwire.rpc import request_context

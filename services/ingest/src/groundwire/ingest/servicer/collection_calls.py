@@ -11,10 +11,13 @@ from groundwire.ingest.read_collections import CollectionFigures, GetCollection,
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.calls import answered_once, bring_up_to_date
 from groundwire.ingest.update_collection import UpdateCollection
-from groundwire.ingest.wire.collection_requests import changed_settings, parse_create_collection
-from groundwire.ingest.wire.collection_settings import SettingsReader
-from groundwire.ingest.wire.collections import to_collection_message
-from groundwire.ingest.wire.responses import to_deletion_receipt
+from groundwire.ingest.wire.collections import (
+    SettingsReader,
+    changed_settings,
+    parse_create_collection,
+    to_collection_message,
+)
+from groundwire.ingest.wire.documents import to_deletion_receipt
 from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context

@@ -14,7 +14,7 @@ from groundwire.ingest.operations import Operations
 from groundwire.ingest.purge_documents import Purge
 from groundwire.ingest.servicer.operation_calls import OperationCalls, Work
 from groundwire.ingest.servicer.staged_ingest import StagedIngest
-from groundwire.ingest.wire.changes import parse_purge_filter
+from groundwire.ingest.wire.documents import parse_purge_filter
 from groundwire.ingest.wire.operations import (
     MAX_FINDINGS,
     to_index_build_result,

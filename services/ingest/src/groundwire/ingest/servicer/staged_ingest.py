@@ -14,8 +14,7 @@ from groundwire.ingest.receive_upload import ReceiveUpload
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.servicer.operation_calls import Work
 from groundwire.ingest.servicer.write_tokens import WriteTokens
-from groundwire.ingest.wire.requests import parse_ingest_document, parse_staged
-from groundwire.ingest.wire.responses import to_ingest_result
+from groundwire.ingest.wire.documents import parse_ingest_document, parse_staged, to_ingest_result
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import OverloadedError, UnavailableError
 from groundwire.kernel.request_key import RequestKey

@@ -15,9 +15,14 @@ from groundwire.ingest.servicer.part_reader import PartReader
 from groundwire.ingest.servicer.pools import Pools
 from groundwire.ingest.servicer.staged_ingest import StagedIngest
 from groundwire.ingest.servicer.upload_claims import Claim, UploadClaims
-from groundwire.ingest.wire.requests import parse_upload_header
-from groundwire.ingest.wire.responses import to_ingest_result, to_progress
-from groundwire.ingest.wire.uploads import header_bytes, header_differences, upload_key
+from groundwire.ingest.wire.documents import (
+    header_bytes,
+    header_differences,
+    parse_upload_header,
+    to_ingest_result,
+    to_progress,
+    upload_key,
+)
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError, StaleSourceVersionError
 from groundwire.kernel.request_key import RequestKey

@@ -1,23 +1,99 @@
-"""Translate collections."""
+"""Collections: their settings and field masks as messages and as types of the kernel, both ways, and their checks."""
 
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.message import Message
+
+from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as pb
+from groundwire.api.ingest.v1 import collection_service_pb2 as service_pb
+from groundwire.ingest.domain.changing import NewCollection
+from groundwire.ingest.domain.chunking_rules import ChunkingOverrides
 from groundwire.ingest.read_collections import CollectionFigures
-from groundwire.ingest.wire.collection_settings import to_settings_message
-from groundwire.kernel.collection import ProfileName
+from groundwire.ingest.wire.checks import known, numbers_of, refuse_broken
+from groundwire.kernel.collection import (
+    PROFILES,
+    ChunkerKind,
+    ChunkingPolicy,
+    ChunkUnit,
+    Collection,
+    CollectionLimits,
+    CollectionSettings,
+    DuplicateChunkPolicy,
+    FieldDescription,
+    FieldType,
+    ProfileName,
+    RetrievalDefaults,
+    SearchMode,
+)
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.identifiers import parse_collection_name, parse_source_uri
 from groundwire.rpc.document_messages import to_identity_message
-from groundwire.rpc.times import to_timestamp
+from groundwire.rpc.times import parse_duration, to_timestamp
 
+_UNITS = numbers_of(pb.ChunkUnit, "CHUNK_UNIT", ChunkUnit)
+_CHUNKERS = numbers_of(pb.Chunker, "CHUNKER", ChunkerKind)
+_MODES = numbers_of(search_mode_pb2.SearchMode, "SEARCH_MODE", SearchMode)
+_DUPLICATES = numbers_of(pb.DuplicateChunkPolicy, "DUPLICATE_CHUNK_POLICY", DuplicateChunkPolicy)
+_FIELD_TYPES = numbers_of(pb.FieldType, "FIELD_TYPE", FieldType)
+_PROFILES = numbers_of(pb.Profile, "PROFILE", ProfileName)
+_TEXTUAL = frozenset({FieldType.STRING, FieldType.STRING_LIST})
+_FIELD_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_MAX_TOP_K = 100
+_MAX_QUERY_CHARS = 8192
+_MAX_ENTRIES = 64
+_MAX_BYTES = 256 * 1024  # so that a collection always fits into a page
+_MAX_VALUES = 256
+_MAX_DESCRIPTION_CHARS = 1024
+_MAX_RETENTION = timedelta(days=3650)
 _PROFILE_MODELS = {
     ProfileName.CONVERSATIONS: 768,
     ProfileName.WEB: 1024,
     ProfileName.BOOK: 1024,
 }
 """Dimensions of the models of the source designs (C01); other profiles take the server's default."""
+_WHOLE = frozenset({"*", "settings"})
+_GROUPS = frozenset({"chunking", "retrieval", "limits"})
 
 
-def to_collection_message(found: CollectionFigures, vector_engine: str, max_document_bytes: int) -> pb.Collection:
+def parse_create_collection(
+    request: service_pb.CreateCollectionRequest, tenant: str, read: "SettingsReader"
+) -> NewCollection:
+    """Return the collection to create.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
+    """
+    name = parse_collection_name(request.collection)
+    profile = PROFILES[known(_PROFILES, request.profile, "profile") or ProfileName.DOCUMENTS]
+    return NewCollection(tenant, name, profile.name, read(request.settings, profile.settings))
+
+
+def changed_settings(
+    request: service_pb.UpdateCollectionRequest, current: Collection, read: "SettingsReader"
+) -> CollectionSettings:
+    """Return the settings of a collection after the change that the request asks for.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule, or the unknown path of the mask.
+    """
+    masked = _masked_settings(to_settings_message(current.settings), request.collection.settings, request.update_mask)
+    try:
+        return read(masked, PROFILES[current.profile].settings)
+    except InvalidRequestError as error:
+        violations = [FieldViolation(f"collection.{each.field}", each.description) for each in error.violations]
+        raise InvalidRequestError(violations) from error
+
+
+def to_collection_message(figures: CollectionFigures, vector_engine: str, max_document_bytes: int) -> pb.Collection:
     """Return the message of a collection; `max_document_bytes` is the server's limit, for one that sets none."""
-    collection = found.collection
+    collection = figures.collection
     own_dimensions = _PROFILE_MODELS.get(collection.profile)
     settings = to_settings_message(collection.settings)
     if not settings.limits.HasField("max_document_bytes"):
@@ -29,10 +105,233 @@ def to_collection_message(found: CollectionFigures, vector_engine: str, max_docu
         settings=settings,
         create_time=to_timestamp(collection.create_time),
         update_time=to_timestamp(collection.update_time),
-        document_count=found.documents,
-        chunk_count=found.chunks,
-        total_chars=found.total_chars,
+        document_count=figures.documents,
+        chunk_count=figures.chunks,
+        total_chars=figures.total_chars,
         vector_engine=vector_engine,
         etag=collection.etag,
         uses_default_embedder=own_dimensions is not None and own_dimensions != collection.identity.dimensions,
     )
+
+
+def parse_chunking(message: pb.ChunkingPolicy, field: str) -> ChunkingOverrides:
+    """Return what a request says about chunking; `field` is the path of the message in the request.
+
+    Raises:
+        InvalidRequestError: an unknown unit or chunker.
+    """
+    return ChunkingOverrides(
+        unit=known(_UNITS, message.unit, f"{field}.unit"),
+        target=message.target_size if message.HasField("target_size") else None,
+        minimum=message.minimum_size if message.HasField("minimum_size") else None,
+        maximum=message.maximum_size if message.HasField("maximum_size") else None,
+        overlap_ratio=message.overlap_ratio if message.HasField("overlap_ratio") else None,
+        min_chars=message.min_chars if message.HasField("min_chars") else None,
+        chunker=known(_CHUNKERS, message.chunker, f"{field}.chunker"),
+        window_size=message.window_size if message.HasField("window_size") else None,
+    )
+
+
+def to_settings_message(settings: CollectionSettings) -> pb.CollectionSettings:
+    """Return the message of settings; a limit that is the server's is left out."""
+    retrieval, limits = settings.retrieval, settings.limits
+    retention = Duration()
+    retention.FromTimedelta(settings.generation_retention)
+    return pb.CollectionSettings(
+        chunking=_to_chunking_message(settings.chunking),
+        retrieval=pb.RetrievalDefaults(
+            mode=search_mode_pb2.SearchMode.Value(f"SEARCH_MODE_{retrieval.mode.name}"),
+            top_k=retrieval.top_k,
+            min_relevance=retrieval.min_relevance,
+            dense_weight=retrieval.dense_weight,
+        ),
+        limits=pb.CollectionLimits(
+            max_query_chars=limits.max_query_chars,
+            max_document_bytes=limits.max_document_bytes,
+            require_url=limits.require_url,
+        ),
+        approved_source_prefixes=settings.approved_source_prefixes,
+        generation_retention=retention,
+        duplicate_chunk_policy=pb.DuplicateChunkPolicy.Value(
+            f"DUPLICATE_CHUNK_POLICY_{settings.duplicate_chunks.name}"
+        ),
+        content_description=settings.content_description,
+        field_descriptions=[
+            pb.FieldDescription(
+                name=described.name,
+                description=described.description,
+                type=pb.FieldType.Value(f"FIELD_TYPE_{described.type.name}"),
+                allowed_values=described.allowed_values,
+            )
+            for described in settings.field_descriptions
+        ],
+    )
+
+
+def _to_chunking_message(policy: ChunkingPolicy) -> pb.ChunkingPolicy:
+    return pb.ChunkingPolicy(
+        unit=pb.ChunkUnit.Value(f"CHUNK_UNIT_{policy.unit.name}"),
+        target_size=policy.target,
+        minimum_size=policy.minimum,
+        maximum_size=policy.maximum,
+        overlap_ratio=policy.overlap_ratio,
+        min_chars=policy.min_chars,
+        chunker=pb.Chunker.Value(f"CHUNKER_{policy.chunker.name}"),
+        window_size=policy.window_size,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsReader:
+    """Reads settings from requests; `max_document_bytes` is the server's limit on documents."""
+
+    max_document_bytes: int
+
+    def __call__(self, message: pb.CollectionSettings, profile: CollectionSettings) -> CollectionSettings:
+        """Return the settings that a message makes of those of a profile; what is unset keeps the profile's value.
+
+        Raises:
+            InvalidRequestError: naming the fields that break a rule.
+        """
+        if message.ByteSize() > _MAX_BYTES:
+            raise InvalidRequestError.of("settings", f"must have at most {_MAX_BYTES} bytes")
+        duplicates = known(_DUPLICATES, message.duplicate_chunk_policy, "settings.duplicate_chunk_policy")
+        prefixes = message.approved_source_prefixes
+        if len(prefixes) > _MAX_ENTRIES:
+            field = "settings.approved_source_prefixes"
+            raise InvalidRequestError.of(field, f"must have at most {_MAX_ENTRIES} entries")
+        for number, prefix in enumerate(prefixes):
+            parse_source_uri(prefix, f"settings.approved_source_prefixes[{number}]")
+        return CollectionSettings(
+            chunking=parse_chunking(message.chunking, "settings.chunking").over(profile.chunking, "settings.chunking"),
+            retrieval=_parse_retrieval(message.retrieval, profile.retrieval),
+            limits=self._limits(message.limits, profile.limits),
+            approved_source_prefixes=tuple(dict.fromkeys(prefixes)),
+            generation_retention=parse_duration(
+                message.generation_retention, "settings.generation_retention", timedelta(0), _MAX_RETENTION
+            ),
+            duplicate_chunks=duplicates or profile.duplicate_chunks,
+            content_description=_parse_text(message.content_description, "settings.content_description"),
+            field_descriptions=_parse_field_descriptions(message.field_descriptions),
+        )
+
+    def _limits(self, message: pb.CollectionLimits, profile: CollectionLimits) -> CollectionLimits:
+        limits = CollectionLimits(
+            max_query_chars=message.max_query_chars if message.HasField("max_query_chars") else profile.max_query_chars,
+            max_document_bytes=(
+                message.max_document_bytes if message.HasField("max_document_bytes") else profile.max_document_bytes
+            ),
+            require_url=message.require_url if message.HasField("require_url") else profile.require_url,
+        )
+        size, most = limits.max_document_bytes, self.max_document_bytes
+        rules = {
+            f"max_query_chars must be 1 to {_MAX_QUERY_CHARS}": 1 <= limits.max_query_chars <= _MAX_QUERY_CHARS,
+            f"max_document_bytes must be 1 to {most}, the limit of the server": size is None or 1 <= size <= most,
+        }
+        refuse_broken("settings.limits.", rules)
+        return limits
+
+
+def _parse_retrieval(message: pb.RetrievalDefaults, profile: RetrievalDefaults) -> RetrievalDefaults:
+    defaults = RetrievalDefaults(
+        mode=known(_MODES, message.mode, "settings.retrieval.mode") or profile.mode,
+        top_k=message.top_k if message.HasField("top_k") else profile.top_k,
+        min_relevance=message.min_relevance if message.HasField("min_relevance") else profile.min_relevance,
+        dense_weight=message.dense_weight if message.HasField("dense_weight") else profile.dense_weight,
+    )
+    rules = {
+        f"top_k must be 1 to {_MAX_TOP_K}": 1 <= defaults.top_k <= _MAX_TOP_K,
+        "min_relevance must be 0.0 to 1.0": 0.0 <= defaults.min_relevance <= 1.0,
+        "dense_weight must be 0.0 to 1.0": 0.0 <= defaults.dense_weight <= 1.0,
+    }
+    refuse_broken("settings.retrieval.", rules)
+    return defaults
+
+
+def _parse_field_descriptions(messages: Sequence[pb.FieldDescription]) -> tuple[FieldDescription, ...]:
+    path = "settings.field_descriptions"
+    if len(messages) > _MAX_ENTRIES:
+        raise InvalidRequestError.of(path, f"must have at most {_MAX_ENTRIES} entries")
+    described: dict[str, FieldDescription] = {}
+    for number, message in enumerate(messages):
+        field, values, kind = f"{path}[{number}]", tuple(message.allowed_values), _FIELD_TYPES.get(message.type)
+        is_name = _FIELD_NAME.fullmatch(message.name) is not None
+        is_set = len(set(values)) == len(values) <= _MAX_VALUES and all(value.strip() for value in values)
+        rules = {
+            "name must be 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'": is_name,
+            "description must not be blank": bool(message.description.strip()),
+            "type must be given": kind is not None,
+            "allowed_values can be given for texts only": not values or kind in _TEXTUAL,
+            f"allowed_values must be at most {_MAX_VALUES}, not blank and unique": is_set,
+        }
+        refuse_broken(f"{field}.", rules)
+        description = _parse_text(message.description, f"{field}.description")
+        if message.name in described:
+            raise InvalidRequestError.of(f"{field}.name", f"{message.name!r} is described twice")
+        described[message.name] = FieldDescription(message.name, description, _FIELD_TYPES[message.type], values)
+    return tuple(described.values())
+
+
+def _parse_text(value: str, field: str) -> str:
+    if len(value) > _MAX_DESCRIPTION_CHARS or "\x00" in value:
+        raise InvalidRequestError.of(field, f"must have at most {_MAX_DESCRIPTION_CHARS} characters and no NUL")
+    return value
+
+
+def _masked_settings(
+    current: pb.CollectionSettings, given: pb.CollectionSettings, mask: FieldMask
+) -> pb.CollectionSettings:
+    """Return the current settings with those of `given` that the mask names; named ones that are unset are cleared.
+
+    Paths begin with `settings.`. No path means all that `given` holds, `*` or `settings` all.
+
+    Raises:
+        InvalidRequestError: naming the unknown paths.
+    """
+    unknown = [
+        FieldViolation(f"update_mask.paths[{number}]", f"unknown path {path!r}")
+        for number, path in enumerate(mask.paths)
+        if path not in _WHOLE and not (path.startswith("settings.") and _is_path(path.removeprefix("settings.")))
+    ]
+    if unknown:
+        raise InvalidRequestError(unknown)
+    if _WHOLE.intersection(mask.paths):
+        return given
+    changed = pb.CollectionSettings()
+    changed.CopyFrom(current)
+    # Without a mask a group such as `limits` is no path of its own: its unset fields are to stay as they are.
+    for path in [path.removeprefix("settings.") for path in mask.paths] or _paths_of(given):
+        _copy(changed, given, path)
+    return changed
+
+
+def _is_path(path: str) -> bool:
+    group, _, name = path.partition(".")
+    descriptor: Descriptor = pb.CollectionSettings.DESCRIPTOR
+    if not name:
+        return "." not in path and group in descriptor.fields_by_name
+    inner: Descriptor | None = descriptor.fields_by_name[group].message_type if group in _GROUPS else None
+    return inner is not None and name in inner.fields_by_name
+
+
+def _paths_of(given: pb.CollectionSettings) -> Iterator[str]:
+    for field, value in given.ListFields():
+        if field.name in _GROUPS:
+            yield from (f"{field.name}.{each.name}" for each, _ in value.ListFields())
+        else:
+            yield field.name
+
+
+def _copy(changed: Message, given: Message, path: str) -> None:
+    group, _, name = path.partition(".")
+    if name:
+        _copy(getattr(changed, group), getattr(given, group), name)
+        return
+    # Merging a message with this field alone copies values of every kind, lists and messages too.
+    changed.ClearField(group)
+    part = type(given)()
+    part.CopyFrom(given)
+    for field, _ in given.ListFields():
+        if field.name != group:
+            part.ClearField(field.name)
+    changed.MergeFrom(part)

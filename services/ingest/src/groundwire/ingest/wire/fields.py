@@ -2,13 +2,13 @@
 
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import document_pb2, metadata_value_pb2
+from groundwire.ingest.wire.checks import WITHOUT_CONTROLS, has_controls
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.document import (
     MAX_DESCRIPTION_CHARS,
@@ -25,7 +25,6 @@ from groundwire.rpc.times import parse_timestamp
 
 _MAX_LIST = 256
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_ALLOWED_CONTROLS = "\t\n\r"
 
 
 class _Checks:
@@ -41,8 +40,8 @@ class _Checks:
         """Return the text, None for empty."""
         if len(value) > max_chars:
             self.refuse(field, f"must have at most {max_chars} characters")
-        elif any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in value):
-            self.refuse(field, "must not contain control characters except tab, newline and return")
+        elif has_controls(value):
+            self.refuse(field, WITHOUT_CONTROLS)
         return value or None
 
     def texts(self, field: str, values: Sequence[str]) -> tuple[str, ...]:

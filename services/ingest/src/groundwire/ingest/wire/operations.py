@@ -12,7 +12,7 @@ from groundwire.catalog.operations import Operation
 from groundwire.ingest.domain.ingesting import Progress
 from groundwire.ingest.domain.operating import IndexBuilt, Purged, StoreReport
 from groundwire.ingest.housekeeping import Failure, JobFigures
-from groundwire.ingest.wire.responses import to_progress
+from groundwire.ingest.wire.documents import to_progress
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.store_findings import StoreFinding
 from groundwire.rpc.document_messages import to_identity_message

@@ -3,7 +3,6 @@
 import hashlib
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -13,9 +12,10 @@ import numpy as np
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.domain.ingesting import IngestRequest
 from groundwire.ingest.domain.ready_chunks import SLACK_CHARS, ReadyChunk, ReadyDocument
+from groundwire.ingest.wire.checks import has_controls, refuse_broken
+from groundwire.ingest.wire.documents import parse_described
 from groundwire.ingest.wire.fields import parse_metadata, parse_tags
-from groundwire.ingest.wire.requests import parse_described
-from groundwire.kernel.errors import FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.identifiers import parse_caller_id, prefixed_chunk_id
 
 MAX_CHUNKS = 10_000
@@ -23,7 +23,6 @@ _MAX_HEADING_CHARS = 1024
 _MAX_PAGES = 10_000
 _MAX_PATH = 64
 _MAX_LEVEL = 3
-_ALLOWED_CONTROLS = "\t\n\r"
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _OF_SERVER = re.compile(r".*#chunk_\d{3,}|\d+")
 """Ids that the server makes itself, and numbers, which stand for chunk numbers."""
@@ -59,7 +58,9 @@ def parse_put_chunks(
     if header.HasField("chunk_count") and header.chunk_count != len(chunks):
         raise InvalidRequestError.of("chunk_count", f"announces {header.chunk_count} chunks, {len(chunks)} came")
     text = "".join(runs) or None
-    _refuse("", {"text must not be blank": text is None or bool(text.strip()), **_controls("text", text or "")})
+    refuse_broken(
+        "", [("text must not be blank", text is None or bool(text.strip())), _without_controls("text", text or "")]
+    )
     _check_together(chunks)
     if text is not None:
         described = replace(described, content_field="text")
@@ -68,7 +69,7 @@ def parse_put_chunks(
 
 def _parse_chunk(message: pb.ReadyChunk, number: int, document_id: str | None) -> ReadyChunk:
     path = f"chunks[{number}]"
-    _refuse(f"{path}.", dict(_rules(message, number)))
+    refuse_broken(f"{path}.", _rules(message, number))
     tags, metadata = parse_tags(message.tags, f"{path}.tags"), parse_metadata(message.metadata, f"{path}.metadata")
     return ReadyChunk(
         content=message.content,
@@ -95,7 +96,7 @@ def _rules(message: pb.ReadyChunk, number: int) -> Iterator[tuple[str, bool]]:
     computed = hashlib.sha256(message.content.encode()).hexdigest()
     yield f"sequence_num must be {number}: numbers rise from 0 without gaps", message.sequence_num == number
     yield "content must not be blank", bool(message.content.strip())
-    yield from _controls("content", message.content).items()
+    yield _without_controls("content", message.content)
     yield "char_start must be given together with char_end", together
     yield "char_start must be at least 0", not spanned or start >= 0
     yield "char_end must be greater than char_start", not spanned or end > start
@@ -118,23 +119,23 @@ def _headings(message: pb.ReadyChunk) -> Iterator[tuple[str, bool]]:
         value = getattr(message, name)
         yield f"{name} must have at most {_MAX_HEADING_CHARS} characters", len(value) <= _MAX_HEADING_CHARS
         yield f"{name} must not be blank", not value or bool(value.strip())
-        yield from _controls(name, value).items()
+        yield _without_controls(name, value)
     path = message.hierarchy_path
     yield f"hierarchy_path must have at most {_MAX_PATH} parts", len(path) <= _MAX_PATH
     yield (
         f"hierarchy_path must have parts of 1 to {_MAX_HEADING_CHARS} characters, not blank",
         all(part.strip() and len(part) <= _MAX_HEADING_CHARS for part in path),
     )
-    yield from _controls("hierarchy_path", "".join(path)).items()
+    yield _without_controls("hierarchy_path", "".join(path))
 
 
 def _is_vector(message: pb.ReadyChunk) -> bool:
     return all(map(math.isfinite, message.embedding)) and any(message.embedding)
 
 
-def _controls(name: str, value: str) -> dict[str, bool]:
-    sound = not any(unicodedata.category(char) == "Cc" and char not in _ALLOWED_CONTROLS for char in value)
-    return {f"{name} must not contain NUL or control characters except tab, newline and return": sound}
+def _without_controls(name: str, value: str) -> tuple[str, bool]:
+    rule = f"{name} must not contain NUL or control characters except tab, newline and return"
+    return rule, not has_controls(value)
 
 
 def _parse_pages(pages: Sequence[int], field: str) -> tuple[int, ...]:
@@ -181,9 +182,3 @@ def _check_together(chunks: Sequence[ReadyChunk]) -> None:
             raise InvalidRequestError.of(f"chunks[{number}].char_start", found)
         lowest = chunk.start if chunk.start is not None else lowest
         seen |= {chunk.chunk_id} if chunk.chunk_id else set()
-
-
-def _refuse(path: str, rules: dict[str, bool]) -> None:
-    broken = [rule.partition(" ") for rule, is_met in rules.items() if not is_met]
-    if broken:
-        raise InvalidRequestError([FieldViolation(f"{path}{name}", said) for name, _, said in broken])
