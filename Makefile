@@ -4,6 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# Where it is set, each of the hundred servers that tests start compiles all sources again, a fifth of its work.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests that take minutes, kill processes or need other languages have targets of their own.
 TESTS := not slow and not faults and not clients
 # As many tests at once as there are processors. A file stays with one worker: its tests share what it has started.
@@ -33,7 +36,7 @@ DELIVERED ?= \
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-# Compiled at once: where PYTHONDONTWRITEBYTECODE is set, every start would compile the sources again, a fifth of its work.
+# Compiled at once, for a start by hand where PYTHONDONTWRITEBYTECODE is set.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'

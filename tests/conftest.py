@@ -1,6 +1,9 @@
 """What holds for all tests."""
 
 import fcntl
+import gc
+import os
+import shutil
 import signal
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -9,11 +12,25 @@ from pathlib import Path
 import pytest
 
 _IS_ALONE = ("alone", "limits")
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
+_SPACE = 4 << 30
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C reach what the tests start: a job in the background of a shell ignores it, and hands that down."""
+    """Let Ctrl-C reach what the tests start, and put their folders into memory.
+
+    A job in the background of a shell ignores Ctrl-C, and hands that down. Each catalog is synced when it is opened,
+    written and closed, and a test waits for the disk as long as it computes.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > _SPACE:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the thousands of tests and modules, which stay until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # around the time limit as well: the wait for others does not count

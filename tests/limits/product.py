@@ -11,7 +11,6 @@ from pathlib import Path
 
 from groundwire.answer import bootstrap as answer_bootstrap
 from groundwire.answer.settings import AnswerSettings
-from groundwire.catalog.database import Database
 from groundwire.client import GroundwireClient
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest import bootstrap as ingest_bootstrap
@@ -25,6 +24,7 @@ from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import GrpcServer, ServerOptions, Service
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.factory import open_vector_store
+from tests.catalogs import open_database
 from tests.manual_clock import ManualClock
 
 MODELS = (128, 96)
@@ -106,7 +106,7 @@ class Product:
         return f"127.0.0.1:{await self._server.start()}"
 
     def _build(self) -> list[Service]:
-        catalog = Database.open(f"sqlite:{self._folder / 'catalog.db'}", self.clock)
+        catalog = open_database(self._folder / "catalog.db", self.clock)
         self._stack.callback(catalog.close)
         embedder = HashingEmbedder(self.dimensions)
         workers = [Workers(4, name) for name in ("ingest", "query")]

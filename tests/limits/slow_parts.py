@@ -28,6 +28,7 @@ from groundwire.rpc.in_process import InProcessStub
 from groundwire.rpc.server import GrpcServer, ServerOptions
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.factory import open_vector_store
+from tests.catalogs import open_database
 from tests.stubs import Stubs
 from tests.unit.embedders.word_engine import WORDS, WordEngine, word_model
 
@@ -126,7 +127,7 @@ async def running(
     """Give a server with all three services on loopback, wired as the embedded process is, default sizes."""
     model, engine = Brake(), Brake()
     with ExitStack() as stack:
-        catalog = Database.open(f"sqlite:{folder / 'catalog.db'}")
+        catalog = open_database(folder / "catalog.db")
         stack.callback(catalog.close)
         store = open_vector_store(vectors, data_dir=folder)
         stack.callback(store.close)

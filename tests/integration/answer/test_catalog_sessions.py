@@ -7,8 +7,8 @@ import pytest
 
 from groundwire.answer.adapters.catalog_sessions import CatalogSessions
 from groundwire.answer.sessions import SessionStore
-from groundwire.catalog.database import Database
 from groundwire.rpc.workers import Workers
+from tests.catalogs import open_database
 from tests.integration.answer.rig import SettableClock
 from tests.integration.answer.session_store_contract import TENANT, SessionStoreContract
 
@@ -16,22 +16,22 @@ from tests.integration.answer.session_store_contract import TENANT, SessionStore
 class TestCatalogSessions(SessionStoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path, clock: SettableClock) -> Iterator[SessionStore]:
-        database, workers = Database.open(f"sqlite:{tmp_path / 'catalog.db'}", clock), Workers(4)
+        database, workers = open_database(tmp_path / "catalog.db", clock), Workers(4)
         yield CatalogSessions(database, workers, clock)
         workers.close()
         database.close()
 
 
 async def test_sessions_survive_a_restart(tmp_path: Path) -> None:
-    contract, clock, url = SessionStoreContract(), SettableClock(), f"sqlite:{tmp_path / 'catalog.db'}"
+    contract, clock, path = SessionStoreContract(), SettableClock(), tmp_path / "catalog.db"
     workers = Workers(2)
-    database = Database.open(url, clock)
+    database = open_database(path, clock)
     store = CatalogSessions(database, workers, clock)
     made = await contract._create(store, clock)
     await store.append(TENANT, made.session_id, "", contract._exchange(clock, "one"))
     before = await store.get(TENANT, made.session_id)
     database.close()
-    database = Database.open(url, clock)
+    database = open_database(path, clock)
     assert await CatalogSessions(database, workers, clock).get(TENANT, made.session_id) == before
     database.close()
     workers.close()
@@ -41,14 +41,14 @@ async def test_sessions_survive_a_restart(tmp_path: Path) -> None:
 async def test_a_restart_counts_the_pause_and_not_how_the_clock_was_set_before(
     tmp_path: Path, jump: int, pause: int, state: str
 ) -> None:
-    contract, clock, url = SessionStoreContract(), SettableClock(), f"sqlite:{tmp_path / 'catalog.db'}"
+    contract, clock, path = SessionStoreContract(), SettableClock(), tmp_path / "catalog.db"
     workers = Workers(2)
-    database = Database.open(url, clock)
+    database = open_database(path, clock)
     made = await contract._create(CatalogSessions(database, workers, clock), clock)
     clock.jump(hours=jump)
     database.close()
     clock.jump(hours=pause)  # no process was there to see time pass
-    database = Database.open(url, clock)
+    database = open_database(path, clock)
     found = await CatalogSessions(database, workers, clock).get(TENANT, made.session_id)
     assert found.state.value == state
     workers.close()

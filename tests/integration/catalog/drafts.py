@@ -31,6 +31,7 @@ from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.embedding_text import embedding_text
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.spans import OffsetMap
+from tests.catalogs import open_database
 from tests.manual_clock import ManualClock
 
 TENANT = "default"
@@ -116,7 +117,7 @@ def matching(catalog: Catalog, tenant: str, collection: str, where: Filter, limi
 
 def open_catalog(path: Path) -> Catalog:
     clock = ManualClock(NOON)
-    return Catalog(Database.open(f"sqlite:{path}", clock), clock)
+    return Catalog(open_database(path, clock), clock)
 
 
 def make_collection(name: str = "docs", tenant: str = TENANT, uid: str | None = None) -> Collection:

@@ -13,11 +13,12 @@ from groundwire.catalog import probe as probing
 from groundwire.catalog.database import Database
 from groundwire.catalog.probe import CatalogProbe
 from groundwire.kernel.errors import StoreUnavailableError
+from tests.catalogs import open_database
 
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Database]:
-    catalog = Database.open(f"sqlite:{tmp_path / 'catalog.db'}")
+    catalog = open_database(tmp_path / "catalog.db")
     yield catalog
     catalog.close()
 

@@ -16,7 +16,6 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.database import Database
 from groundwire.catalog.query_logs import QueryLogs
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.adapters.readers.source_reader import SourceReader
@@ -44,6 +43,7 @@ from groundwire.rpc.pagination import PageTokens
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.memory import MemoryVectorStore
+from tests.catalogs import open_database
 from tests.stubs import by_id, by_source
 
 DIMENSIONS = 32
@@ -91,7 +91,7 @@ class Harness:
         self.clock = clock or SystemClock()
         self.vectors = vectors or MemoryVectorStore()
         self.embedder = embedder or CountingEmbedder()
-        self.catalog = Database.open(f"sqlite:{folder / 'catalog.db'}", clock)
+        self.catalog = open_database(folder / "catalog.db", clock)
         self.workers = Workers(4)
         self.service: IngestService = build(
             catalog=self.catalog,

@@ -14,7 +14,6 @@ import numpy as np
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration
 from groundwire.catalog.vectors import VectorCache
@@ -33,6 +32,7 @@ from groundwire.retrieve.search_types import SearchRequest, SearchResult
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.factory import open_vector_store
+from tests.catalogs import open_database
 
 BY_ENGINE = RetrieveSettings(exact_chunks=0)
 """Small collections are searched by the engine too, since it is what most tests are about."""
@@ -95,7 +95,7 @@ class Library:
         ages: Clock | None = None,
         engine: VectorStore | None = None,
     ) -> None:
-        self.database = Database.open(f"sqlite:{folder / 'catalog.db'}", ages or clock)
+        self.database = open_database(folder / "catalog.db", ages or clock)
         self._uids = "uid" if engine is None else f"uid{next(_numbers)}"
         self._shared_names = None if engine is None else list[str]()
         self.vectors: VectorStore = engine or open_vector_store(vectors_url, data_dir=folder)

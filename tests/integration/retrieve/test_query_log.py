@@ -17,7 +17,6 @@ from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.catalog.database import Database
 from groundwire.catalog.query_logs import QueryLogs
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import StoreUnavailableError
@@ -25,6 +24,7 @@ from groundwire.kernel.query_log import LoggedQuery, QueryLogMode
 from groundwire.retrieve.pipeline import Pipeline, SearchSample
 from groundwire.retrieve.query_log import QueryRecorder
 from groundwire.retrieve.settings import RetrieveSettings
+from tests.catalogs import open_database
 from tests.integration.retrieve.library import Library
 from tests.integration.retrieve.serving import refused, serving
 from tests.manual_clock import ManualClock
@@ -283,7 +283,7 @@ def test_a_full_log_is_told_in_the_reply(library: Library) -> None:
 
 def test_old_entries_are_forgotten_by_the_time_that_passed_and_not_by_the_clock(tmp_path: Path) -> None:
     clock, kept = ManualClock(), timedelta(days=30)
-    database = Database.open(f"sqlite:{tmp_path / 'catalog.db'}", clock)
+    database = open_database(tmp_path / "catalog.db", clock)
     logs = QueryLogs(database)
     logs.append([_entry(1)])
     clock.jump(days=31)
@@ -299,7 +299,7 @@ def test_old_entries_are_forgotten_by_the_time_that_passed_and_not_by_the_clock(
     database.close()
     # A server that is switched off keeps nothing longer.
     clock.advance(days=31)
-    database = Database.open(f"sqlite:{tmp_path / 'catalog.db'}", clock)
+    database = open_database(tmp_path / "catalog.db", clock)
     assert QueryLogs(database).forget(kept) == 1
     database.close()
 

@@ -13,7 +13,6 @@ import pytest
 import structlog
 
 from groundwire.answer.bootstrap import ANSWER
-from groundwire.catalog.database import Database
 from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE, OPERATIONS
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import StoreUnavailableError
@@ -22,6 +21,7 @@ from groundwire.rpc.health import HealthBoard
 from groundwire.standalone.bootstrap import Engines, dependencies_of
 from groundwire.standalone.readiness import Dependency, ReadinessMonitor
 from groundwire.vectorstores.memory import MemoryVectorStore
+from tests.catalogs import open_database
 
 TELLING_S = 6.0
 """5 s, and what a busy machine may add."""
@@ -124,7 +124,7 @@ async def test_each_service_needs_what_its_calls_use(tmp_path: Path) -> None:
     healthy = dict.fromkeys(names, True)
     model, vectors = Model(), MemoryVectorStore()
     with ExitStack() as stack:
-        catalog = Database.open(f"sqlite:{tmp_path / 'catalog.db'}")
+        catalog = open_database(tmp_path / "catalog.db")
         stack.callback(catalog.close)
         workers: Any = None
         board = Board(names)
