@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groundwire.kernel.words import signed_words, split_words
 from groundwire.retrieve.query_terms import MAX_QUERY_TERMS, parse_query, select_terms
 
 
@@ -11,7 +12,13 @@ from groundwire.retrieve.query_terms import MAX_QUERY_TERMS, parse_query, select
 @pytest.mark.parametrize(
     ("query", "terms", "phrases"),
     [
-        ("C++", ("c",), ()),
+        ("C++", ("c", "c++"), ()),
+        ("What did AT&T buy?", ("buy", "at&t"), ()),
+        ("V&A", ("v", "v&a"), ()),
+        ("the R&D of .NET and C#", ("r", "d", "net", "c", "r&d", "c#", ".net"), ()),
+        ("東京タワーの高さ", ("東京", "京タ", "タワ", "ワー", "ーの", "の高", "高さ"), ()),
+        ("2024年の売上", ("2024", "年の", "の売", "売上"), ()),
+        ('"東京都" OPS-306', ("東京", "京都", "ops", "306"), ("東京 京都", "ops 306")),
         ("it's", ("it", "s"), ()),
         ("-x", ("x",), ()),
         ('"', (), ()),
@@ -35,13 +42,18 @@ def test_signs_only_separate_words(query: str, terms: tuple[str, ...], phrases: 
     assert parsed.phrases == phrases
 
 
+def _is_word(term: str) -> bool:
+    """Tell whether a term is letters and digits, a pair of characters of a script without spaces, or has a sign."""
+    return term.isalnum() or split_words(term) == [term] or [term] == signed_words(term)
+
+
 @given(st.text(max_size=600))
-def test_any_text_gives_bounded_lists_of_plain_words(query: str) -> None:
+def test_any_text_gives_bounded_lists_of_words(query: str) -> None:
     parsed = parse_query(query)
     assert len(parsed.terms) <= MAX_QUERY_TERMS
     assert len(parsed.phrases) <= MAX_QUERY_TERMS
-    assert all(char.isalnum() for term in parsed.terms for char in term)
-    assert all(char.isalnum() or char == " " for phrase in parsed.phrases for char in phrase)
+    assert all(_is_word(term) for term in parsed.terms)
+    assert all(_is_word(word) for phrase in parsed.phrases for word in phrase.split(" "))
     assert len(set(parsed.terms)) == len(parsed.terms)
 
 

@@ -1,4 +1,8 @@
-"""The words of a text as the full-text index counts them: folded, without diacritics, reduced to their Porter stems."""
+"""The words of a text as the full-text index counts them: folded, without diacritics, reduced to their Porter stems.
+
+Scripts without spaces are cut into pairs of characters, and words with a sign such as C++ are words of their own
+(`groundwire.kernel.words`).
+"""
 
 import re
 import threading
@@ -9,11 +13,15 @@ from typing import Any
 
 import pysqlite3
 
+from groundwire.kernel.words import is_pair, signed_words, split_words
+
+WORD_RULES = 2
+"""To be raised with every change of what a text is cut into: indexes that were written by other rules are renewed."""
 # What lies between two of these ends a word in every language, so that each is cut by itself, whatever is around it.
 _RUN = re.compile("[0-9A-Za-z\u0080-\U0010ffff]+")
 _REMEMBERED_RUNS = 50_000
 _REMEMBERED_CHARS = 40
-"""Languages without spaces make runs of whole sentences, which hardly ever come again."""
+"""What is longer is hardly ever a word, and hardly ever comes again."""
 
 
 class IndexWords:
@@ -32,9 +40,18 @@ class IndexWords:
         """Return the words of a text in order, repeated as often as they occur."""
         return self.of_each([text])[0]
 
+    def indexed(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return what the index has of each text: its words; behind them, so that phrases stay, those with signs."""
+        return [words + signed_words(text) for text, words in zip(texts, self.of_each(texts), strict=True)]
+
+    def sought(self, terms: Sequence[str]) -> list[list[str]]:
+        """Return for each term the words that have to stand side by side; one, if it is a word with a sign."""
+        signed = [words if (words := signed_words(term)) == [term.casefold()] else None for term in terms]
+        return [with_sign or words for with_sign, words in zip(signed, self.of_each(terms), strict=True)]
+
     def of_each(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the words of each text."""
-        runs = [_RUN.findall(text) for text in texts]
+        """Return the words of each text, but for those with signs."""
+        runs = [split_words(text, _RUN) for text in texts]
         words = self._words_of(set(chain.from_iterable(runs)))
         return [[word for run in of_text for word in words[run]] for of_text in runs]
 
@@ -42,8 +59,10 @@ class IndexWords:
         known = self._known
         words = {run: known[run] for run in runs if run in known}
         if len(words) < len(runs):
-            new = self._cut([run for run in runs if run not in words])
-            words |= new
+            unknown = [run for run in runs if run not in words]
+            pairs = {run: (run,) for run in unknown if is_pair(run)}
+            new = self._cut([run for run in unknown if run not in pairs])
+            words |= new | pairs
             # Another thread may put in its own at the same time: each only ever adds what is true.
             if len(known) + len(new) > _REMEMBERED_RUNS:
                 self._known = known = {}

@@ -5,11 +5,13 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 import numpy as np
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, delete, func, insert, select
 
+from groundwire.catalog.bookkeeping_tables import counters
 from groundwire.catalog.database import Database
 from groundwire.catalog.generation_keys import IS_INDEXED
 from groundwire.catalog.generations import GenerationState
+from groundwire.catalog.index_words import WORD_RULES
 from groundwire.catalog.lexical_index import (
     MEMBER,
     POSITION,
@@ -31,6 +33,7 @@ from groundwire.kernel.store_findings import FindingKind, StoreFinding
 _STATES = (GenerationState.LIVE.value, GenerationState.SUPERSEDED.value)
 _PASSES = 3
 _CHUNKS_PER_TRANSACTION = 1024
+_RULES_COUNTER = "word_rules"
 _s, _p = lexical_segments.c, lexical_postings.c
 
 
@@ -57,6 +60,27 @@ class LexicalCheck:
         for key, name in wanted:
             for subject, message in self._differences(key, budget):
                 yield StoreFinding(FindingKind.FULL_TEXT_DIFFERS, name, subject, message)
+
+    def written_by_other_rules(self) -> list[tuple[str, str, str]]:
+        """Return uid, tenant and name of the collections whose texts an earlier version may have cut otherwise.
+
+        To be asked before anything is written. It is all of them or none, until `note_rules`.
+        """
+        of_rules = select(counters.c.value).where(counters.c.name == _RULES_COUNTER)
+        every = select(collections.c.uid, collections.c.tenant, collections.c.name)
+        with self._database.read() as connection:
+            if connection.execute(of_rules).scalar() == WORD_RULES:
+                return []
+            return [tuple(row) for row in connection.execute(every)]
+
+    def note_rules(self) -> None:
+        """Note that every index has been written by the rules of this version."""
+
+        def note(connection: Connection) -> None:
+            connection.execute(delete(counters).where(counters.c.name == _RULES_COUNTER))
+            connection.execute(insert(counters).values(name=_RULES_COUNTER, value=WORD_RULES))
+
+        self._database.write(note)
 
     def rebuild(self, tenant: str, name: str, budget: Budget) -> None:
         """Build the index of a collection anew; searches see each chunk once at every moment.

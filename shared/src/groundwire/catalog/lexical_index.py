@@ -83,7 +83,7 @@ def make_segments(entries: Sequence[Entry]) -> list[Segment]:
 def make_segment(high: int, entries: Sequence[Entry]) -> Segment:
     """Cut the texts of chunks that are to be in one segment; their numbers ascend and begin with `high`."""
     # Two texts for each chunk: content and heading, in which positions are counted apart.
-    texts = index_words().of_each([each for entry in entries for each in (entry.content, entry.heading)])
+    texts = index_words().indexed([each for entry in entries for each in (entry.content, entry.heading)])
     ids: dict[str, int] = {}
     words = np.array([ids.setdefault(word, len(ids)) for of_text in texts for word in of_text], dtype=np.int64)
     lengths = np.array([len(of_text) for of_text in texts], dtype=np.int64)
@@ -270,7 +270,7 @@ def _lows(entries: Iterable[Entry]) -> NDArray[np.int64]:
 
 def _rewrite(connection: Connection, segment_key: int, leaving: Sequence[Entry]) -> None:
     """Take some chunks out of the rows of a segment; rows that have no other go."""
-    texts = index_words().of_each([each for entry in leaving for each in (entry.content, entry.heading)])
+    texts = index_words().indexed([each for entry in leaving for each in (entry.content, entry.heading)])
     words, lows = sorted({word for of_text in texts for word in of_text}), _lows(leaving)
     for start in range(0, len(words), _WORDS_PER_QUERY):
         part = words[start : start + _WORDS_PER_QUERY]

@@ -136,7 +136,7 @@ class LexicalSearch:
         A term or phrase may be any text: it is cut into words, which must stand side by side. The scores are those
         that an index of nothing but the visible chunks gives, to the last bit.
         """
-        wanted = Counter(tuple(words) for words in index_words().of_each([*terms, *phrases]) if words)
+        wanted = Counter(tuple(words) for words in index_words().sought([*terms, *phrases]) if words)
         if not wanted:
             return LexicalMatches(np.zeros(0, dtype=np.int64), np.zeros(0))
         totals = self._read_totals(reading)
@@ -148,7 +148,7 @@ class LexicalSearch:
 
         Counts are remembered until the collection changes.
         """
-        cut = {term: tuple(words) for term, words in zip(terms, index_words().of_each(terms), strict=True)}
+        cut = {term: tuple(words) for term, words in zip(terms, index_words().sought(terms), strict=True)}
         wanted = list({words for words in cut.values() if words})
         if reading.as_of is not None:
             counts = _count_each(_read_terms(reading, wanted, self._read_totals(reading).visible), wanted)

@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+from groundwire.kernel.words import split_words
+
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -25,8 +27,11 @@ NEGATION = re.compile(r"\b(?:not|never|no|none|nor|without|cannot|except)\b|n['\
 
 
 def words(text: str) -> list[str]:
-    """Return the words in order, case-folded, identifiers in camel case cut into parts."""
-    return [word.casefold().replace("\u2019", "'") for word in _WORD.findall(_CAMEL.sub(" ", text))]
+    """Return the words in order, case-folded, identifiers in camel case cut into parts.
+
+    Scripts without spaces give pairs of characters, as in the full-text index.
+    """
+    return [word.casefold().replace("\u2019", "'") for word in split_words(_CAMEL.sub(" ", text), _WORD)]
 
 
 def content_stems(text: str) -> list[str]:

@@ -7,10 +7,10 @@ from itertools import accumulate
 
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.words import signed_words, split_words, without_pairs
 
 _QUOTED = re.compile(r'"([^"]+)"')
 _RUN = re.compile(r"[^\s\"(){}\[\]<>,;!?=&|*^`~“”„«»]+")
-_WORD = re.compile(r"[^\W_]+")
 
 KEYWORD_DENSE_WEIGHT = 0.4
 """Below one half, so that the only chunk with a decisive word comes before the nearest chunk without one."""
@@ -41,7 +41,8 @@ STOP_WORDS = frozenset(
 class QueryTerms:
     """The words and the phrases of a query, each once, in the order of the query.
 
-    Terms are single words without punctuation, case-folded. Phrases are words in a row, separated by one space:
+    Terms are single words, case-folded, of scripts without spaces pairs of characters; without punctuation, but for
+    words that are others with their sign, such as `c++` and `at&t`. Phrases are words in a row, separated by one space:
     what the caller put in double quotes, and the parts of a compound such as `OPS-306` or `std::mem`
     (not of `it's`, whose parts are stop words). `quoted` are those of them that the caller quoted.
     """
@@ -69,8 +70,10 @@ def parse_query(query: str) -> QueryTerms:
     words are left out unless nothing else is there.
     """
     phrases = [words for quoted in _QUOTED.findall(query) if len(words := _words(quoted)) > 1]
-    compounds = [words for run in _RUN.findall(query) if len(set(words := _words(run)) - STOP_WORDS) > 1]
-    words = _words(query)
+    # A sentence without spaces is no compound, nor is a number in it a code.
+    runs = _RUN.findall(without_pairs(query))
+    compounds = [words for run in runs if len(set(words := _words(run)) - STOP_WORDS) > 1]
+    words = _words(query) + signed_words(query)
     telling = [word for word in words if word not in STOP_WORDS] or words
     joined = [" ".join(words) for words in (*phrases, *compounds)]
     quoted = _unique(joined[: len(phrases)])
@@ -133,14 +136,14 @@ def _is_code(word: str, parsed: QueryTerms) -> bool:
 
 
 def distinct_words(text: str) -> set[str]:
-    """Return the case-folded words of a text."""
-    return set(_words(text))
+    """Return the case-folded words of a text, those with a sign too."""
+    return {*_words(text), *signed_words(text)}
 
 
 def _words(text: str) -> list[str]:
     if text.isascii():
-        return _WORD.findall(text.lower())
-    return [word.casefold() for word in _WORD.findall(text)]
+        return split_words(text.lower())
+    return [word.casefold() for word in split_words(text)]
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:

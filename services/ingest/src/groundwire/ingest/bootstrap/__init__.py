@@ -9,6 +9,7 @@ from groundwire.catalog.collection_positions import CollectionPositions
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
 from groundwire.catalog.expired_generations import ExpiredGenerations
+from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.operations import Operations as StoredOperations
 from groundwire.catalog.uploads import Uploads
 from groundwire.ingest.adapters.parser_pool import ParserPool
@@ -25,6 +26,7 @@ from groundwire.ingest.operations import OperationParts, Operations
 from groundwire.ingest.read_collections import GetCollection, ListCollections
 from groundwire.ingest.rebuild_index import RebuildIndex
 from groundwire.ingest.receive_upload import ReceiveUpload
+from groundwire.ingest.renew_words import RenewWords
 from groundwire.ingest.servicer import CollectionServicer, IngestServicer, MaintenanceServicer, OperationsServicer
 from groundwire.ingest.servicer.calls import Calls, UseCases
 from groundwire.ingest.servicer.chunk_stream import ChunkStream
@@ -76,6 +78,7 @@ class IngestService:
     operations: OperationCalls
     long_calls: LongCalls
     index_recovery: IndexRecovery
+    renew_words: RenewWords
 
     def services(self) -> list[Service]:
         """Return what a server of this process offers."""
@@ -103,6 +106,7 @@ class IngestService:
 
     def recover(self) -> None:
         """Take back what a dead process left half written, and find out what the engine has lost meanwhile."""
+        self.renew_words.begin()
         self.sweep.recover()
         self.index_recovery.find_lost(Budget(_FIND_LOST_S))
 
@@ -131,7 +135,8 @@ def build(
     sweep, rebuild = _sweep(base, receive), RebuildIndex(vectors, base.cache)
     # A hung engine must not keep the catalog from being tidied, nor a rebuild of minutes the points from being deleted.
     index_recovery = IndexRecovery(base.collections, base.cache, base.check_points, vectors)
-    rewriting = [rebuild.job(), base.complete_deletion.job()]
+    renew_words = RenewWords(LexicalCheck(catalog))
+    rewriting = [rebuild.job(), base.complete_deletion.job(), renew_words.job()]
     lanes = (sweep.catalog_jobs(), sweep.engine_jobs(), rewriting, [index_recovery.job()])
     housekeeping = Housekeeping(lanes, base.clock, settings.sweep_every_s)
 
@@ -166,6 +171,7 @@ def build(
         operations,
         long_calls,
         index_recovery,
+        renew_words,
     )
 
 

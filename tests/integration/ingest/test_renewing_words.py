@@ -1,0 +1,89 @@
+"""Full-text indexes of an earlier version, which cut texts otherwise, are renewed behind the calls."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from groundwire.catalog import index_words
+from groundwire.catalog.lexical_check import LexicalCheck
+from groundwire.catalog.search_view import SearchViews
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import StoreUnavailableError
+from groundwire.kernel.identifiers import DEFAULT_TENANT
+from tests.integration.catalog.drafts import FullText
+from tests.integration.ingest.harness import Harness
+from tests.integration.ingest.test_housekeeping import eventually
+
+
+@pytest.fixture
+def old_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two collections as version 0.1.0 wrote them: a sentence in Japanese was one word, and signs were nothing."""
+    with monkeypatch.context() as before:
+        before.setattr(index_words, "split_words", lambda text, word: word.findall(text))
+        before.setattr(index_words, "signed_words", lambda _text: [])
+        harness = Harness(tmp_path).start_without_parser_process()
+        for collection in ("tides", "towers"):
+            harness.create(collection)
+            harness.ingest(collection, "a.txt", "東京タワーは高い。")
+            harness.ingest(collection, "b.txt", "It is written in C++ by AT&T.")
+        harness.catalog.write(_forget_rules)
+        harness.close()
+    return tmp_path
+
+
+def _forget_rules(connection: Connection) -> None:
+    connection.exec_driver_sql("DELETE FROM counters WHERE name = 'word_rules'")
+
+
+def _counts(harness: Harness, collection: str) -> dict[str, int]:
+    full_text = FullText(SearchViews(harness.catalog, harness.clock))
+    return dict(full_text.document_frequencies(DEFAULT_TENANT, collection, ["東京", "c++", "at&t", "written"]))
+
+
+BEFORE = {"東京": 0, "c++": 0, "at&t": 0, "written": 1}
+AFTER = dict.fromkeys(BEFORE, 1)
+
+
+def test_indexes_of_an_earlier_version_are_renewed_once(old_folder: Path) -> None:
+    harness = Harness(old_folder)
+    assert _counts(harness, "tides") == BEFORE
+    harness.start_without_parser_process()
+    assert eventually(lambda: harness.service.housekeeping.figures()["words"].done == 2)
+    assert [_counts(harness, name) for name in ("tides", "towers")] == [AFTER, AFTER]
+    assert list(LexicalCheck(harness.catalog).problems(Budget())) == []
+    position = harness.catalog.latest_position
+    harness.close()
+    harness = Harness(old_folder).start_without_parser_process()
+    assert eventually(lambda: harness.service.housekeeping.figures()["requests"].runs == 1)
+    assert LexicalCheck(harness.catalog).written_by_other_rules() == []
+    assert (harness.service.housekeeping.figures()["words"].done, harness.catalog.latest_position) == (0, position)
+    harness.close()
+
+
+def test_what_a_stop_interrupts_begins_again(old_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rebuild = LexicalCheck.rebuild
+
+    def fails_for_one(self: LexicalCheck, tenant: str, name: str, budget: Budget) -> None:
+        if name == "towers":
+            raise StoreUnavailableError("the disk is full")
+        rebuild(self, tenant, name, budget)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(LexicalCheck, "rebuild", fails_for_one)
+        harness = Harness(old_folder).start_without_parser_process()
+        assert eventually(lambda: harness.service.housekeeping.figures()["words"].failures > 0)
+        assert [_counts(harness, name) for name in ("tides", "towers")] == [AFTER, BEFORE]
+        harness.close()
+    harness = Harness(old_folder).start_without_parser_process()
+    assert eventually(lambda: _counts(harness, "towers") == AFTER)
+    harness.close()
+
+
+def test_a_new_catalog_has_nothing_to_renew(tmp_path: Path) -> None:
+    harness = Harness(tmp_path).start_without_parser_process()
+    harness.create("tides")
+    assert LexicalCheck(harness.catalog).written_by_other_rules() == []
+    harness.ingest("tides", "a.txt", "東京タワーは高い。")
+    assert harness.service.housekeeping.run_now(["words"], Budget(60)) == 0
+    harness.close()
