@@ -25,11 +25,11 @@ import numpy as np
 from sqlalchemy import Engine
 
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.connections import reading_engine, writing_engine
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft
 from groundwire.catalog.search_view import SearchViews
+from groundwire.catalog.sqlite import reading_engine, writing_engine
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import DocumentFields, DocumentFormat

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from groundwire.catalog.database import Database
-from groundwire.catalog.migrating import migrate
+from groundwire.catalog.migrations import migrate
 from groundwire.kernel.clock import Clock
 
 

@@ -8,9 +8,8 @@ import pytest
 from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2
-from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
-from groundwire.catalog.session_rows import MessageRole, NewMessage
-from groundwire.catalog.sessions import Sessions
+from groundwire.catalog.inspection import BookkeepingInspection
+from groundwire.catalog.sessions import MessageRole, NewMessage, Sessions
 from groundwire.kernel.errors import AlreadyExistsError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from tests.integration.answer.conftest import MakeRig

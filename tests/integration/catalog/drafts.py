@@ -14,12 +14,11 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipt
-from groundwire.catalog.integrity import Integrity
-from groundwire.catalog.ledger import Ledger
+from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Recovery
+from groundwire.catalog.idempotency import Ledger, Receipt
+from groundwire.catalog.inspection import Integrity
 from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.outbox import Outbox
-from groundwire.catalog.recovery import Recovery
 from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.sessions import Sessions
 from groundwire.catalog.texts import Texts

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Connection, select
 
-from groundwire.catalog.begin_generation import Prepared, insert_chunks
+from groundwire.catalog.generations import Prepared, insert_chunks
 from groundwire.catalog.outbox import OutboxKind
+from groundwire.catalog.schema import generations
 from groundwire.catalog.soft_deletes import SoftDeletes
-from groundwire.catalog.tables import generations
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
@@ -401,7 +401,7 @@ def test_a_large_document_is_written_in_parts_and_wholly_or_not_at_all(
     catalog: Catalog, docs: Collection, monkeypatch: pytest.MonkeyPatch, fails_at: int | None
 ) -> None:
     monkeypatch.setattr("groundwire.catalog.documents.CHUNKS_PER_TRANSACTION", 3)
-    monkeypatch.setattr("groundwire.catalog.begin_generation.CHUNKS_PER_TRANSACTION", 3)
+    monkeypatch.setattr("groundwire.catalog.generations.CHUNKS_PER_TRANSACTION", 3)
 
     def failing(connection: Connection, prepared: Prepared, start: int) -> None:
         if start == fails_at:

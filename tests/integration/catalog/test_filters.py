@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, insert, select
 
-from groundwire.catalog.column_types import BinaryJson
-from groundwire.catalog.connections import writing_engine
-from groundwire.catalog.filters_sql import to_sql
-from groundwire.catalog.generation_keys import key_of
-from groundwire.catalog.view_filters import matching_among
+from groundwire.catalog.filters import to_sql
+from groundwire.catalog.rows import key_of
+from groundwire.catalog.search_view import matching_among
+from groundwire.catalog.sqlite import BinaryJson, writing_engine
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError

@@ -7,9 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, delete, insert, select
 
-from groundwire.catalog.column_types import BinaryJson
-from groundwire.catalog.connections import writing_engine
-from groundwire.catalog.filters_sql import to_sql
+from groundwire.catalog.filters import to_sql
+from groundwire.catalog.sqlite import BinaryJson, writing_engine
 from groundwire.kernel.filter_evaluator import matches
 from groundwire.kernel.filter_json import filter_to_json, parse_filter
 from groundwire.kernel.filters import (

@@ -11,7 +11,7 @@ import pytest
 
 from groundwire.catalog import lexical_index
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
-from groundwire.catalog.expired_generations import ExpiredGenerations
+from groundwire.catalog.generations import ExpiredGenerations
 from groundwire.catalog.lexical_search import LexicalMatches
 from groundwire.catalog.soft_deletes import SoftDeletes
 from groundwire.kernel.budget import Budget

@@ -17,9 +17,9 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from groundwire.catalog import writer
-from groundwire.catalog.connections import check_sqlite_version
 from groundwire.catalog.database import READ_CONNECTIONS, Database
-from groundwire.catalog.migrating import HEAD
+from groundwire.catalog.migrations import HEAD
+from groundwire.catalog.sqlite import check_sqlite_version
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.errors import (
     CallCancelledError,
@@ -135,7 +135,9 @@ def test_versions_with_the_corruption_bug_are_refused(version: tuple[int, ...], 
 
 
 def test_a_migration_killed_at_any_time_is_run_again(tmp_path: Path) -> None:
-    code = "import sys\nfrom groundwire.catalog.migrating import migrate\nfrom pathlib import Path\nprint(flush=True)\n"
+    code = (
+        "import sys\nfrom groundwire.catalog.migrations import migrate\nfrom pathlib import Path\nprint(flush=True)\n"
+    )
     for number, delay in enumerate((0.002, 0.01, 0.02, 0.03)):
         path = tmp_path / f"{number}.db"
         process = subprocess.Popen(

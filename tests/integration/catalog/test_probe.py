@@ -9,9 +9,9 @@ import pysqlite3
 import pytest
 from sqlalchemy import Connection, text
 
-from groundwire.catalog import probe as probing
+from groundwire.catalog import sqlite
 from groundwire.catalog.database import Database
-from groundwire.catalog.probe import CatalogProbe
+from groundwire.catalog.sqlite import CatalogProbe
 from groundwire.kernel.errors import StoreUnavailableError
 from tests.catalogs import open_database
 
@@ -42,7 +42,7 @@ def test_a_catalog_at_work_can_be_read_and_written(catalog: Database, probe: Cat
 def test_a_catalog_that_others_keep_locked_cannot_be_written(
     catalog: Database, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probing, "_STUCK_S", 0.3)
+    monkeypatch.setattr(sqlite, "_STUCK_S", 0.3)
     probe.check_writable()
     stranger = pysqlite3.connect(str(catalog.path), isolation_level=None)
     stranger.execute("BEGIN IMMEDIATE")
@@ -64,7 +64,7 @@ def test_a_catalog_that_others_keep_locked_cannot_be_written(
 def test_a_long_transaction_of_our_own_is_no_fault_while_it_works(
     catalog: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probing, "_STUCK_S", 0.5)
+    monkeypatch.setattr(sqlite, "_STUCK_S", 0.5)
     probe = CatalogProbe(catalog.path, catalog.writer_busy_s)
     begun, rests, ends = threading.Event(), threading.Event(), threading.Event()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable
 
-from groundwire.catalog import chunks, document_rows, documents, lexical_search, operations
+from groundwire.catalog import chunks, documents, lexical_search, operations, rows
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
 LARGE_TABLES = {"chunks", "documents", "generations", "text_segments", "embeddings", "document_aliases"}
@@ -48,7 +48,7 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         (chunks._BY_ANY_NUMBERS, {"tenant": TENANT, "wanted": json.dumps([1, 2, 3])}),
         (chunks._BY_IDS, {"tenant": TENANT, "wanted": json.dumps(["doc-1#chunk_000", "none"])}),
         (chunks._OF_DOCUMENT, {"document": 3, "after": 0, "limit": 10}),
-        (document_rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"wanted": "doc-1"}),
+        (rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"wanted": "doc-1"}),
         (documents._BY_ID_ALONE, {"tenant": TENANT, "wanted": "doc-1"}),
         (documents._BY_SOURCE, IN_COLLECTION | {"wanted": "a.md"}),
         (documents._BY_ALIAS, IN_COLLECTION | {"wanted": "a.md"}),
@@ -87,7 +87,7 @@ def test_a_call_that_begins_or_lists_operations_reads_no_others(
 
 
 def test_of_a_document_the_first_aliases_alone_are_read(filled: Catalog) -> None:
-    plan = _plan(filled, document_rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"wanted": "doc-1"})
+    plan = _plan(filled, rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"wanted": "doc-1"})
     assert [step.split(" USING ")[1] for step in plan if "document_aliases" in step] == [
         "COVERING INDEX document_aliases_document (document_key=? AND collection_key=?)"
     ]

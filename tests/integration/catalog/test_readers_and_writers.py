@@ -8,8 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from groundwire.catalog.database import Database
-from groundwire.catalog.positions import advance_position
+from groundwire.catalog.database import Database, advance_position
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DocumentNotFoundError
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft

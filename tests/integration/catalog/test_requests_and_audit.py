@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groundwire.catalog.audit import first_broken
-from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
+from groundwire.catalog.inspection import BookkeepingInspection
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError

@@ -9,10 +9,9 @@ import pytest
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.pool import StaticPool
 
-import groundwire.catalog.tables  # noqa: F401 - importing adds the tables
-from groundwire.catalog.columns import metadata
 from groundwire.catalog.index_words import IndexWords
 from groundwire.catalog.migrations import versions
+from groundwire.catalog.schema import metadata
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from groundwire.catalog.session_rows import MessageRole, MessageState, NewMessage, Session, SessionState
+from groundwire.catalog.sessions import MessageRole, MessageState, NewMessage, Session, SessionState
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     SessionExpiredError,

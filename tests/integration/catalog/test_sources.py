@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.catalog.sources import Sources
+from groundwire.catalog.texts import Sources
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import DocumentNotFoundError

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from groundwire.catalog.session_rows import MessageRole, NewMessage
+from groundwire.catalog.sessions import MessageRole, NewMessage
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError, NotFoundError

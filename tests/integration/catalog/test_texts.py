@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groundwire.catalog.generations import GenerationDraft
-from groundwire.catalog.segments import SEGMENT_CHARS
+from groundwire.catalog.texts import SEGMENT_CHARS
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError

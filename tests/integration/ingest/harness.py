@@ -16,7 +16,7 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.query_logs import QueryLogs
+from groundwire.catalog.query_log import QueryLogs
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.adapters.readers.source_reader import SourceReader
 from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter

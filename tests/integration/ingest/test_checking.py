@@ -13,8 +13,7 @@ import pytest
 
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft
-from groundwire.catalog.session_rows import MessageRole, NewMessage
-from groundwire.catalog.sessions import Sessions
+from groundwire.catalog.sessions import MessageRole, NewMessage, Sessions
 from groundwire.ingest.domain.ingesting import Progress
 from groundwire.ingest.domain.operating import CheckEvent, StoreReport
 from groundwire.kernel.budget import Budget

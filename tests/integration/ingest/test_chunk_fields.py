@@ -11,7 +11,7 @@ from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.catalog.integrity import Integrity
+from groundwire.catalog.inspection import Integrity
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.identifiers import DEFAULT_TENANT

@@ -10,7 +10,7 @@ from groundwire.api.ingest.v1 import collection_pb2 as settings_pb
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.catalog.integrity import Integrity
+from groundwire.catalog.inspection import Integrity
 from groundwire.catalog.search_view import SearchViews
 from groundwire.kernel.document_errors import DocumentTooLargeError
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, InvalidRequestError

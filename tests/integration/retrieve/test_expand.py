@@ -11,7 +11,7 @@ from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.catalog.tables import documents
+from groundwire.catalog.schema import documents
 from tests.integration.retrieve.reading_room import ReadingRoom
 from tests.integration.retrieve.serving import refused, serving
 from tests.stubs import by_id

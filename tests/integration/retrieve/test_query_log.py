@@ -17,7 +17,7 @@ from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.catalog.query_logs import QueryLogs
+from groundwire.catalog.query_log import QueryLogs
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.kernel.query_log import LoggedQuery, QueryLogMode

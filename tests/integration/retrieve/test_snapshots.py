@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
-from groundwire.catalog.expired_generations import ExpiredGenerations
-from groundwire.catalog.integrity import Integrity
+from groundwire.catalog.generations import ExpiredGenerations
+from groundwire.catalog.inspection import Integrity
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import InvalidRequestError, SnapshotExpiredError

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.catalog import segments
-from groundwire.catalog.segments import check_chunks, cut, measure
+from groundwire.catalog import texts
+from groundwire.catalog.texts import check_chunks, cut, measure
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.spans import OffsetMap, Span
 
@@ -17,7 +17,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 @pytest.fixture(autouse=True)
 def _short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "SEGMENT_CHARS", 7)
+    monkeypatch.setattr(texts, "SEGMENT_CHARS", 7)
 
 
 def _chunk(number: int, text: str, span: Span) -> Chunk:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from groundwire.catalog.chunk_facts import ChunkFacts, words_hash
+from groundwire.catalog.chunks import ChunkFacts, words_hash
 from groundwire.retrieve.fusion import Scores
 
 

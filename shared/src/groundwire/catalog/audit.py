@@ -7,10 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select
 
-from groundwire.catalog.bookkeeping_tables import audit
-from groundwire.catalog.connections import encode_json
-from groundwire.catalog.database import Database
-from groundwire.catalog.steady_time import SteadyTime
+from groundwire.catalog.database import Database, SteadyTime
+from groundwire.catalog.schema import audit
+from groundwire.catalog.sqlite import encode_json
 from groundwire.kernel.clock import Clock, epoch_ms
 
 _HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "request_id", "position")

@@ -1,27 +1,38 @@
-"""Chunks of live generations: by id, by document, by number, by filter."""
+"""Chunks of live generations: by id, by document, by number, by filter, and with what stands around them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, Select, bindparam, func, select
 
-from groundwire.catalog.bookkeeping_tables import embeddings
-from groundwire.catalog.chunk_rows import SELECT_LIVE_CHUNKS, to_stored_chunk
-from groundwire.catalog.collection_rows import collection_key
 from groundwire.catalog.database import Database
-from groundwire.catalog.document_rows import SELECT_DOCUMENTS_OF_COLLECTION
-from groundwire.catalog.filter_split import chunks_matching
-from groundwire.catalog.generation_keys import live_generation_keys
-from groundwire.catalog.metadata_fields import metadata_fields
-from groundwire.catalog.tables import chunks, collections, documents
+from groundwire.catalog.filters import chunks_matching
+from groundwire.catalog.rows import (
+    IS_LIVE,
+    SELECT_DOCUMENTS_OF_COLLECTION,
+    SELECT_LIVE_CHUNKS,
+    collection_key,
+    live_generation_keys,
+    require_collection,
+    then,
+    to_stored_chunk,
+)
+from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
+from groundwire.catalog.texts import slice_of_generation
+from groundwire.catalog.vocabularies import metadata_fields
+from groundwire.kernel.chunk_place import ChunkPlace
+from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import DocumentNotFoundError
+from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.filter_fields import FieldKind
 from groundwire.kernel.filters import And, Filter
 from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.spans import Span
 
 # A page is cut to size as a message; this keeps the contents of a thousand of the longest chunks out of memory.
 _PAGE_CHARS = 4 << 20
@@ -226,3 +237,224 @@ def live_chunks(connection: Connection, tenant: str, collection: str, numbers: S
     seen: dict[int, Document] = {}
     found = {row[0]: to_stored_chunk(row, seen) for row in connection.execute(_BY_NUMBERS, given)}
     return {number: found[number] for number in numbers if number in found}
+
+
+class ChunkFacts(NamedTuple):
+    """Where a chunk stands, and what tells it from others.
+
+    `start` and `end` are code points of the text of its generation. `words_hash` is what chunks with the same words in
+    the same order have in common. `document_chunk_count` counts the chunks of its document.
+    """
+
+    number: int
+    document_id: str
+    generation: int
+    sequence_num: int
+    start: int
+    end: int
+    chapter: str
+    section: str | None
+    section_title: str
+    hierarchy_path: Sequence[str]
+    words_hash: int
+    source_uri: str
+    document_chunk_count: int
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Return the document and the place in it."""
+        return self.document_id, self.sequence_num
+
+    @property
+    def chapter_key(self) -> tuple[str, str]:
+        """Return what chunks of one chapter of one document have in common."""
+        return self.document_id, self.chapter
+
+    @property
+    def headings(self) -> list[str]:
+        """Return the headings that the chunk stands below, in any order."""
+        return [heading for heading in (self.chapter, self.section, *self.hierarchy_path) if heading]
+
+
+_c = chunks.c
+_CONTENT_AT = 10
+_CHUNK_FACTS = (
+    _c.chunk_number,
+    documents.c.document_id,
+    generations.c.generation,
+    _c.sequence_num,
+    _c.char_start,
+    _c.char_end,
+    _c.chapter,
+    _c.section,
+    _c.section_heading,
+    func.json(_c.hierarchy_path),
+    _c.content,
+)
+_DOCUMENT_FACTS = (documents.c.source_path, documents.c.chunk_count)
+
+
+def _facts_statement(*of_document: Any) -> Select[Any]:
+    given = func.json_each(bindparam("numbers")).table_valued("value").c.value
+    # One row instead of many: the interpreter lock is taken once.
+    return (
+        select(func.json_group_array(func.json_array(*_CHUNK_FACTS, *of_document)))
+        .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
+        .join(documents, generations.c.document_key == documents.c.document_key)
+        # "+ 0" keeps SQLite from beginning with all generations of the collection instead of the few chunks.
+        .where(_c.chunk_number.in_(select(given)), generations.c.collection_key + 0 == bindparam("collection"))
+    )
+
+
+_FACTS_NOW = _facts_statement(*_DOCUMENT_FACTS).where(IS_LIVE)
+_FACTS_THEN = _facts_statement(*map(then, _DOCUMENT_FACTS))
+
+
+def facts_of(stored: StoredChunk) -> ChunkFacts:
+    """Return the facts of a chunk that has been read whole."""
+    chunk, document = stored.chunk, stored.document
+    return ChunkFacts(
+        stored.chunk_number,
+        document.document_id,
+        stored.generation,
+        chunk.sequence_num,
+        chunk.span.start,
+        chunk.span.end,
+        chunk.chapter,
+        chunk.section,
+        chunk.section_title,
+        chunk.hierarchy_path,
+        words_hash(chunk.content),
+        document.source_uri,
+        document.chunk_count,
+    )
+
+
+def words_hash(content: str) -> int:
+    """Return a number that texts with the same words in the same order share, whatever their case and spaces."""
+    return hash(" ".join(content.casefold().split()))
+
+
+def facts_now(connection: Connection, collection_key: int, numbers: Sequence[int]) -> list[ChunkFacts]:
+    """Return the facts of those of the chunks that are live in the collection."""
+    return _read_facts(connection, _FACTS_NOW, collection_key, numbers)
+
+
+def facts_then(connection: Connection, collection_key: int, numbers: Sequence[int]) -> list[ChunkFacts]:
+    """Return the facts of chunks that were visible once, as they were then."""
+    return _read_facts(connection, _FACTS_THEN, collection_key, numbers)
+
+
+def _read_facts(
+    connection: Connection, statement: Select[Any], collection_key: int, numbers: Sequence[int]
+) -> list[ChunkFacts]:
+    given = {"numbers": json.dumps(list(numbers)), "collection": collection_key}
+    rows = json.loads(connection.execute(statement, given).scalar_one())
+    for row in rows:
+        row[_CONTENT_AT] = words_hash(row[_CONTENT_AT])
+    return [ChunkFacts(*row) for row in rows]
+
+
+_MAX_NUMBER = 2**53
+_c = chunks.c
+_PLACE_COLUMNS = (
+    _c.sequence_num,
+    _c.char_start,
+    _c.char_end,
+    _c.byte_start,
+    _c.byte_end,
+    _c.hierarchy_path,
+    _c.level,
+    _c.upper,
+    _c.parent,
+    _c.sentence_index,
+    _c.window_size,
+)
+
+
+class Passages:
+    """Opens readers; safe to use from many threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @contextmanager
+    def open(self, tenant: str, collection: str) -> Iterator["PassageReader"]:
+        """Give a reader of one collection as it is now.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection.
+        """
+        with self._database.read() as connection:
+            yield PassageReader(connection, require_collection(connection, tenant, collection))
+
+
+class PassageReader:
+    """Reads one collection at one moment; belongs to one thread."""
+
+    def __init__(self, connection: Connection, collection: Collection) -> None:
+        self.collection = collection
+        self._connection = connection
+
+    def find(self, reference: str | int) -> StoredChunk:
+        """Return a chunk by its id or its number.
+
+        Raises:
+            ChunkNotFoundError: no live generation of the collection has it.
+        """
+        is_number = isinstance(reference, int)
+        if is_number and not 0 < int(reference) < _MAX_NUMBER:
+            raise ChunkNotFoundError(str(reference))
+        statement = SELECT_LIVE_CHUNKS.where(
+            collections.c.tenant == self.collection.tenant,
+            collections.c.name == self.collection.name,
+            (_c.chunk_number if is_number else _c.chunk_id) == reference,
+        )
+        row = self._connection.execute(statement).first()
+        if row is None:
+            raise ChunkNotFoundError(str(reference))
+        return to_stored_chunk(row, {})
+
+    def places(self, document_id: str) -> list[ChunkPlace]:
+        """Return where all chunks of a document stand, by rising sequence number."""
+        statement = (
+            select(*_PLACE_COLUMNS)
+            .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
+            .join(documents, _c.document_key == documents.c.document_key)
+            .where(IS_LIVE, documents.c.tenant == self.collection.tenant, documents.c.document_id == document_id)
+            .order_by(_c.sequence_num)
+        )
+        return [_to_place(row) for row in self._connection.execute(statement)]
+
+    def chunks(self, document_id: str, first: int, last: int) -> list[StoredChunk]:
+        """Return the chunks `first` to `last` of a document, by sequence number."""
+        statement = SELECT_LIVE_CHUNKS.where(
+            documents.c.tenant == self.collection.tenant,
+            documents.c.document_id == document_id,
+            _c.sequence_num.between(first, last),
+        ).order_by(_c.sequence_num)
+        seen: dict[int, Document] = {}
+        return [to_stored_chunk(row, seen) for row in self._connection.execute(statement)]
+
+    def text(self, document_id: str, start: int, end: int) -> str:
+        """Return the code points start..end of the live text of a document.
+
+        Raises:
+            DataLossError: they are not within the text, or a part of it is missing.
+        """
+        return slice_of_generation(
+            self._connection, self.collection.tenant, self.collection.name, document_id, None, [(start, end)]
+        )[0]
+
+
+def _to_place(row: Any) -> ChunkPlace:
+    return ChunkPlace(
+        sequence_num=row.sequence_num,
+        span=Span(row.char_start, row.char_end, row.byte_start, row.byte_end),
+        hierarchy_path=tuple(row.hierarchy_path),
+        level=row.level,
+        upper=bool(row.upper),
+        parent=row.parent,
+        sentence_index=row.sentence_index,
+        window_size=row.window_size,
+    )

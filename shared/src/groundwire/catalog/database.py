@@ -1,27 +1,126 @@
-"""The catalog file: opening, snapshots to read and transactions to write."""
+"""The catalog file: opening, snapshots to read, transactions to write, and the clocks that go with them."""
 
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 import pysqlite3
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, select, update
 
-from groundwire.catalog.bookkeeping_tables import counters
-from groundwire.catalog.chunk_numbers import ChunkNumbers
-from groundwire.catalog.connections import check_sqlite_version, reading_engine, writing_engine
-from groundwire.catalog.failures import translated_failures
-from groundwire.catalog.migrating import migrate
-from groundwire.catalog.owner_lock import OwnerLock
-from groundwire.catalog.steady_time import SteadyTime
+from groundwire.catalog.migrations import migrate
+from groundwire.catalog.schema import collections, counters
+from groundwire.catalog.sqlite import (
+    OwnerLock,
+    check_sqlite_version,
+    reading_engine,
+    translated_failures,
+    upsert,
+    writing_engine,
+)
 from groundwire.catalog.writer import Writer
 from groundwire.kernel.budget import Budget, current_budget
-from groundwire.kernel.clock import Clock, SystemClock
+from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.errors import DrainingError, InvalidRequestError, StoreUnavailableError
+
+_STORE_EVERY_MS = 1000
+_STEADY, _DOWN, _WALL = "steady_ms", "downtime_ms", "wall_ms"
+
+
+class SteadyTime:
+    """Begins as the time of day of a new catalog and goes on while a process has the catalog open.
+
+    A clock that is set forward ages nothing, one that is set back keeps nothing. A catalog that is closed does not age
+    either, so that what is remembered for a day is remembered for a day of service. Where time without a server counts
+    too, `with_downtime_ms` has it as far as the clock of the machine knows it.
+    """
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        """Go on where the last process stopped; what it did not store counts as time without a server."""
+        rows = connection.execute(select(counters.c.name, counters.c.value)).all()
+        stored = {str(name): int(value) for name, value in rows}
+        wall = epoch_ms(clock.now())
+        self._clock = clock
+        self._stored_ms = 0
+        self._begun_s = clock.elapsed_s()
+        self._base_ms = stored.get(_STEADY, wall)
+        self._downtime_ms = stored.get(_DOWN, 0) + max(0, wall - stored.get(_WALL, wall))
+
+    def now_ms(self) -> int:
+        """Return the milliseconds of service, counted from the time of day at which the catalog was made."""
+        return self._base_ms + int((self._clock.elapsed_s() - self._begun_s) * 1000)
+
+    def with_downtime_ms(self) -> int:
+        """Return the same and the milliseconds without a server."""
+        return self.now_ms() + self._downtime_ms
+
+    def store(self, connection: Connection, *, at_once: bool = False) -> None:
+        """Note how far it is, at most once a second unless `at_once`, in a transaction that is made anyway."""
+        if not at_once and self.now_ms() - self._stored_ms < _STORE_EVERY_MS:
+            return
+        self._stored_ms = self.now_ms()
+        # The time of day goes with it: if the clock was set meanwhile, the next process must not take that for a pause.
+        values = {_STEADY: self.now_ms(), _DOWN: self._downtime_ms, _WALL: epoch_ms(self._clock.now())}
+        statement = upsert(counters).values([{"name": name, "value": value} for name, value in values.items()])
+        value = statement.excluded.value
+        connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_={"value": value}))
+
+
+NOW_MS = select(counters.c.value).where(counters.c.name == _STEADY).scalar_subquery()
+"""The milliseconds of service inside a transaction of the writer, a second late at most."""
+
+
+def advance_position(connection: Connection, collection_key: int | None = None, *, keeps_history: bool = False) -> int:
+    """Count one more change and return its position.
+
+    Args:
+        connection: of the transaction that makes the change.
+        collection_key: the collection that changes; None when it is not known, which counts for all of them.
+        keeps_history: what readers saw before can still be read as of an earlier position: nothing was deleted or
+            overwritten for good.
+    """
+    statement = update(counters).where(counters.c.name == POSITION).values(value=counters.c.value + 1)
+    position = int(connection.execute(statement.returning(counters.c.value)).scalar_one())
+    changed = {"changed_position": position} if keeps_history else _forgotten(position)
+    of_collection = update(collections).values(changed)
+    if collection_key is not None:
+        of_collection = of_collection.where(collections.c.collection_key == collection_key)
+    connection.execute(of_collection)
+    return position
+
+
+def _forgotten(position: int) -> dict[str, int]:
+    return {"changed_position": position, "readable_from": position}
+
+
+class ChunkNumbers:
+    """Hands out numbers before rows are written, so that rows are made ready outside the writer thread.
+
+    The owner of the file is one process, so counting in memory is safe; SQLite's own sequence
+    (AUTOINCREMENT) follows the highest number written and is where the count starts after a restart. Numbers
+    of a failed write are skipped; after a restart they may be given again, but nothing had them.
+    """
+
+    def __init__(self, read: Callable[[], AbstractContextManager[Connection]]) -> None:
+        self._read = read
+        self._lock = threading.Lock()
+        self._next: int | None = None
+
+    def take(self, count: int) -> range:
+        """Return `count` numbers that were never returned before."""
+        with self._lock:
+            first = self._next if self._next is not None else self._start()
+            self._next = first + count
+            return range(first, first + count)
+
+    def _start(self) -> int:
+        with self._read() as connection:
+            found = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").scalar()
+            return int(found or 0) + 1
+
 
 T = TypeVar("T")
 

@@ -8,15 +8,207 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    RowMapping,
+    Select,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
-from groundwire.catalog.bookkeeping_tables import deletions, index_builds, outbox
-from groundwire.catalog.database import Database
-from groundwire.catalog.deletion_traces import DeletionTraces
-from groundwire.catalog.ledger import oldest_kept
-from groundwire.catalog.outbox import OutboxKind
-from groundwire.catalog.tables import collections
+from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.generations import drop_empty_document
+from groundwire.catalog.idempotency import oldest_kept, redact_answers
+from groundwire.catalog.lexical_index import remove_chunks
+from groundwire.catalog.lexical_search import count_among
+from groundwire.catalog.outbox import OutboxKind, queue_deleted_points, queue_dropped_collection
+from groundwire.catalog.rows import (
+    GenerationState,
+    count_indexed,
+    field_values,
+    hidden_row,
+    key_of,
+    numbers_of,
+    refuse_other_etag,
+    visible_row,
+)
+from groundwire.catalog.schema import (
+    chunks,
+    collections,
+    deletions,
+    document_aliases,
+    document_tags,
+    documents,
+    embeddings,
+    generations,
+    index_builds,
+    outbox,
+    query_logs,
+    text_segments,
+    tombstones,
+)
+from groundwire.catalog.sessions import count_quoting_messages, redact_messages
+from groundwire.catalog.sqlite import upsert
+from groundwire.catalog.vectors import forget_embeddings, unneeded_embeddings
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import DocumentFields
+
+_PER_QUERY = 5000
+_GIVEN = select(func.json_each(bindparam("given")).table_valued("value").c.value)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionTraces:
+    """What a deletion concerned; `embedding_hashes` are of vectors nobody else needed, `indexed` counts chunks.
+
+    `permanent`: rows and texts must be gone, and answers that quote them, not only what searches find.
+    """
+
+    tenant: str
+    collection: str
+    collection_uid: str
+    engine_name: str
+    document_ids: Sequence[str]
+    collection_key: int
+    document_keys: Sequence[int]
+    generation_keys: Sequence[int]
+    numbers: Sequence[int]
+    indexed: int
+    identity_digest: str
+    embedding_hashes: Sequence[str]
+    permanent: bool
+
+
+def trace_document(
+    connection: Connection, row: RowMapping, leaving: Select[tuple[int]], *, permanent: bool
+) -> DeletionTraces:
+    """Note what the deletion of a document concerns, before it: generations by their keys, their chunks and vectors.
+
+    Args:
+        connection: of the transaction that deletes.
+        row: what `visible_row` or `hidden_row` returned.
+        leaving: the statement for the keys of the generations.
+        permanent: whether they go for good.
+    """
+    digest = row["identity_digest"]
+    return DeletionTraces(
+        tenant=row["tenant"],
+        collection=row["collection"],
+        collection_uid=row["collection_uid"],
+        engine_name=row["engine_name"],
+        document_ids=[row["document_id"]],
+        collection_key=row["collection_key"],
+        document_keys=[row["document_key"]],
+        generation_keys=_keys(connection, leaving),
+        numbers=numbers_of(connection, leaving),
+        indexed=count_indexed(connection, leaving),
+        identity_digest=digest,
+        embedding_hashes=unneeded_embeddings(connection, digest, leaving) if permanent else (),
+        permanent=permanent,
+    )
+
+
+def trace_collection(connection: Connection, key: int, collection: Collection) -> DeletionTraces:
+    """Note what the deletion of a collection concerns, before it."""
+    of_all = select(generations.c.generation_key).where(generations.c.collection_key == key)
+    rows = select(documents.c.document_key, documents.c.document_id).where(documents.c.collection_key == key)
+    found = connection.execute(rows).all()
+    digest = collection.identity.digest
+    return DeletionTraces(
+        tenant=collection.tenant,
+        collection=collection.name,
+        collection_uid=collection.uid,
+        engine_name=collection.engine_name,
+        document_ids=[row.document_id for row in found],
+        collection_key=key,
+        document_keys=[row.document_key for row in found],
+        generation_keys=_keys(connection, of_all),
+        numbers=numbers_of(connection, of_all),
+        indexed=count_indexed(connection, of_all),
+        identity_digest=digest,
+        embedding_hashes=unneeded_embeddings(connection, digest, of_all),
+        permanent=True,
+    )
+
+
+class Leftovers:
+    """A final search through the catalog."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def scrub(self, budget: Budget) -> bool:
+        """Let the files of the catalog hold nothing of what was deleted; tell whether that is so."""
+        return self._database.scrub(budget)
+
+    def count(self, traces: DeletionTraces) -> dict[str, int]:
+        """Return how many entries are left, by store: all but the vector engine."""
+        with self._database.read() as connection:
+            return {
+                "catalog": _rows(connection, traces),
+                "full_text": count_among(connection, traces.collection_key, traces.numbers),
+                "texts": _texts(connection, traces),
+                "embedding_cache": _vectors(connection, traces),
+                "sessions": _messages(connection, traces),
+            }
+
+
+def _keys(connection: Connection, statement: Select[Any]) -> list[int]:
+    return [int(key) for key in connection.execute(statement).scalars()]
+
+
+def _rows(connection: Connection, traces: DeletionTraces) -> int:
+    of_documents = documents.c.document_key.in_(_GIVEN)
+    if not traces.permanent:
+        return _count(connection, of_documents & (documents.c.live_generation > 0), traces.document_keys)
+    # A row without any content stays while another ingest of the document is under way.
+    with_content = or_(documents.c.live_generation > 0, documents.c.deleted_generation > 0)
+    return (
+        _count(connection, of_documents & with_content, traces.document_keys)
+        + _count(connection, generations.c.generation_key.in_(_GIVEN), traces.generation_keys)
+        + _count(connection, chunks.c.chunk_number.in_(_GIVEN), traces.numbers)
+    )
+
+
+def _texts(connection: Connection, traces: DeletionTraces) -> int:
+    of_texts = text_segments.c.generation_key.in_(_GIVEN)
+    return _count(connection, of_texts, traces.generation_keys) if traces.permanent else 0
+
+
+def _vectors(connection: Connection, traces: DeletionTraces) -> int:
+    needed = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
+    of_model = embeddings.c.identity_digest == traces.identity_digest
+    left = of_model & embeddings.c.embedding_hash.in_(_GIVEN) & ~needed
+    return _count(connection, left, traces.embedding_hashes)
+
+
+def _messages(connection: Connection, traces: DeletionTraces) -> int:
+    if not traces.permanent:
+        return 0
+    # What is there again under the same id may be quoted again.
+    again = select(documents.c.document_id).where(
+        documents.c.tenant == traces.tenant, documents.c.live_generation > 0, documents.c.document_id.in_(_GIVEN)
+    )
+    there = set(connection.execute(again, {"given": json.dumps(list(traces.document_ids))}).scalars())
+    gone = [document_id for document_id in traces.document_ids if document_id not in there]
+    return count_quoting_messages(connection, traces.tenant, gone)
+
+
+def _count(connection: Connection, condition: ColumnElement[bool], given: Sequence[Any]) -> int:
+    statement = select(func.count()).where(condition)
+    parts = (json.dumps(list(given[start : start + _PER_QUERY])) for start in range(0, len(given), _PER_QUERY))
+    return sum(int(connection.execute(statement, {"given": part}).scalar_one()) for part in parts)
+
 
 _IS_WAITING = deletions.c.complete_time.is_(None)
 
@@ -234,3 +426,88 @@ def _to_deletion(row: Row[Any]) -> Deletion:
 
 def _to_traces(row: Row[Any]) -> DeletionTraces:
     return DeletionTraces(**json.loads(zlib.decompress(row.traces)))
+
+
+def delete_document(
+    connection: Connection, tenant: str, collection: str, document_id: str, etag: str, now: int
+) -> Deleted:
+    """Remove text, chunks, full-text rows and unused vectors; leave a tombstone and queue the points.
+
+    A document that was deleted softly goes as well.
+    Pending generations stay until who writes them finds the document changed and takes them back.
+    """
+    row = hidden_row(connection, tenant, collection, document_id) or visible_row(
+        connection, tenant, collection, document_id
+    )
+    refuse_other_etag(connection, row, etag)
+    key = row["document_key"]
+    leaving = select(generations.c.generation_key).where(
+        generations.c.document_key == key, generations.c.state != GenerationState.PENDING.value
+    )
+    traces = trace_document(connection, row, leaving, permanent=True)
+    tasks = queue_deleted_points(connection, tenant, row["engine_name"], traces.numbers)
+    _bury(connection, row, now)
+    remove_chunks(connection, generations.c.document_key == key)
+    connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving)))
+    _hide(connection, key)
+    drop_empty_document(connection, key)
+    redact_answers(connection, tenant, [document_id])
+    return Deleted.now(
+        traces,
+        tasks,
+        now,
+        texts=len(traces.generation_keys),
+        embeddings=forget_embeddings(connection, row["identity_digest"], traces.embedding_hashes),
+        messages=redact_messages(connection, tenant, [document_id]),
+    )
+
+
+def _bury(connection: Connection, row: RowMapping, now: int) -> None:
+    written = select(func.max(generations.c.generation)).where(generations.c.document_key == row["document_key"])
+    values = {
+        "last_generation": connection.execute(written).scalar_one(),
+        "position": advance_position(connection, row["collection_key"]),
+        "deleted_time": now,
+    }
+    statement = upsert(tombstones).values(tenant=row["tenant"], document_id=row["document_id"], **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "document_id"], set_=values))
+
+
+def _hide(connection: Connection, key: int) -> None:
+    """Empty the row, which outlives this transaction only while a generation is pending."""
+    connection.execute(delete(document_aliases).where(document_aliases.c.document_key == key))
+    connection.execute(delete(document_tags).where(document_tags.c.document_key == key))
+    connection.execute(
+        update(documents)
+        .where(documents.c.document_key == key)
+        .values(
+            live_generation=0,
+            deleted_generation=0,
+            delete_time=None,
+            chunk_count=0,
+            total_chars=0,
+            total_bytes=0,
+            source_version=None,
+            alias_count=0,
+            **field_values(DocumentFields()),
+        )
+    )
+
+
+def delete_collection(connection: Connection, collection: Collection, now: int) -> Deleted:
+    """Remove rows, texts, unused vectors and logged queries; queue the engine collection to be dropped."""
+    key = connection.execute(select(key_of(collection))).scalar_one()
+    traces = trace_collection(connection, key, collection)
+    task = queue_dropped_collection(connection, collection)
+    connection.execute(delete(collections).where(collections.c.collection_key == key))
+    connection.execute(delete(query_logs).where(query_logs.c.collection_uid == collection.uid))
+    advance_position(connection, key)
+    redact_answers(connection, collection.tenant, traces.document_ids)
+    return Deleted.now(
+        traces,
+        [task],
+        now,
+        texts=len(traces.generation_keys),
+        embeddings=forget_embeddings(connection, collection.identity.digest, traces.embedding_hashes),
+        messages=redact_messages(connection, collection.tenant, traces.document_ids),
+    )

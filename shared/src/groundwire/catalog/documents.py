@@ -8,41 +8,42 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, delete, exists, func, or_, select, tuple_, update
-from sqlalchemy.dialects.sqlite import insert
 
 from groundwire.catalog.audit import append_audit
-from groundwire.catalog.begin_generation import (
+from groundwire.catalog.database import Database
+from groundwire.catalog.deletions import Deleted, delete_document, record_deletion
+from groundwire.catalog.filters import chunks_matching, has_chunk_matching
+from groundwire.catalog.generations import (
     CHUNKS_PER_TRANSACTION,
+    GenerationDraft,
+    PendingGeneration,
     Prepared,
     changed,
     insert_chunks,
     insert_generation,
+    publish_generation,
     refuse_stale_version,
     refuse_taken_source,
+    take_back_generation,
 )
-from groundwire.catalog.collection_rows import collection_key
-from groundwire.catalog.database import Database
-from groundwire.catalog.delete_document import delete_document
-from groundwire.catalog.deletions import Deleted, record_deletion
-from groundwire.catalog.document_rows import (
+from groundwire.catalog.idempotency import Receipted, settle
+from groundwire.catalog.operations import count_done
+from groundwire.catalog.rows import (
+    IS_HIDDEN,
+    IS_VISIBLE,
     SELECT_DOCUMENTS,
     SELECT_DOCUMENTS_AND_HIDDEN,
     SELECT_DOCUMENTS_OF_COLLECTION,
     SELECT_VISIBLE_DOCUMENT,
+    collection_key,
     count_aliases,
+    key_of,
     to_document,
 )
-from groundwire.catalog.embedding_rows import embedding_times
-from groundwire.catalog.filter_split import chunks_matching, has_chunk_matching
-from groundwire.catalog.generation_keys import key_of
-from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipted
-from groundwire.catalog.ledger import settle
-from groundwire.catalog.operations import count_done
-from groundwire.catalog.publish_generation import publish_generation, take_back_generation
-from groundwire.catalog.segments import check_chunks, measure
-from groundwire.catalog.tables import collections, document_aliases, documents, generations
-from groundwire.catalog.vectors import NewVectors, insert_vectors
-from groundwire.catalog.visible_rows import IS_HIDDEN, IS_VISIBLE
+from groundwire.catalog.schema import collections, document_aliases, documents, generations
+from groundwire.catalog.sqlite import upsert
+from groundwire.catalog.texts import check_chunks, measure
+from groundwire.catalog.vectors import NewVectors, embedding_times, insert_vectors
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentReference
@@ -429,7 +430,7 @@ def _add_alias(connection: Connection, tenant: str, collection: str, document_id
     count_aliases(connection, select(document_aliases.c.document_key).where(*of_invisible), -1)
     connection.execute(delete(document_aliases).where(*of_invisible))
     if source_uri != document.source_path:
-        added = connection.execute(insert(document_aliases).values(values).on_conflict_do_nothing())
+        added = connection.execute(upsert(document_aliases).values(values).on_conflict_do_nothing())
         if added.rowcount:
             count_aliases(connection, [document.document_key], 1)
     owner = select(document_aliases.c.document_key).where(*same_alias)

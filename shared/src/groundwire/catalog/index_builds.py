@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, LargeBinary, delete, insert, select, type_coerce, update
 
 from groundwire.catalog.audit import append_audit
-from groundwire.catalog.bookkeeping_tables import index_builds
-from groundwire.catalog.collection_rows import collection_values, find_collection
-from groundwire.catalog.database import Database
-from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
+from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.outbox import queue_dropped_collection, queue_dropped_engine
-from groundwire.catalog.positions import advance_position
-from groundwire.catalog.tables import chunks, collections, documents, generations
+from groundwire.catalog.rows import (
+    IS_INDEXED,
+    IS_LIVE,
+    collection_values,
+    find_collection,
+    key_of,
+    live_generation_keys,
+)
+from groundwire.catalog.schema import chunks, collections, documents, generations, index_builds
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import EmbeddingIdentity

@@ -7,10 +7,7 @@ from functools import partial
 import numpy as np
 from sqlalchemy import Connection, delete, func, insert, select
 
-from groundwire.catalog.bookkeeping_tables import counters
-from groundwire.catalog.database import Database
-from groundwire.catalog.generation_keys import IS_INDEXED
-from groundwire.catalog.generations import GenerationState
+from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.index_words import WORD_RULES
 from groundwire.catalog.lexical_index import (
     MEMBER,
@@ -25,8 +22,8 @@ from groundwire.catalog.lexical_index import (
     numbered,
     read_entries,
 )
-from groundwire.catalog.positions import advance_position
-from groundwire.catalog.tables import chunks, collections, generations, lexical_postings, lexical_segments
+from groundwire.catalog.rows import IS_INDEXED, GenerationState
+from groundwire.catalog.schema import chunks, collections, counters, generations, lexical_postings, lexical_segments
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, text, update
 
-from groundwire.catalog.bulk_insert import insert_rows
-from groundwire.catalog.generation_keys import IS_INDEXED
-from groundwire.catalog.generations import GenerationState
 from groundwire.catalog.index_words import index_words
-from groundwire.catalog.tables import chunks, generations, lexical_postings, lexical_segments
+from groundwire.catalog.rows import IS_INDEXED, GenerationState
+from groundwire.catalog.schema import chunks, generations, lexical_postings, lexical_segments
+from groundwire.catalog.sqlite import insert_rows
 
 SHARED_BITS = 16
 """The chunks of a segment have the same number but for so many low bits, which is what a posting holds of it."""

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, func, literal_column, select
 
-from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE
-from groundwire.catalog.generations import GenerationState
 from groundwire.catalog.index_words import index_words
 from groundwire.catalog.lexical_index import MEMBER, POSITION, POSTING, SHARED_BITS
-from groundwire.catalog.tables import chunks, generations, lexical_segments
+from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, GenerationState
+from groundwire.catalog.schema import chunks, generations, lexical_segments
 from groundwire.kernel.bounded_cache import BoundedCache
 
 Numbers: TypeAlias = NDArray[np.int64]

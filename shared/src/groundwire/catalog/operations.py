@@ -6,12 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
 
-from groundwire.catalog.bookkeeping_tables import operations
 from groundwire.catalog.database import Database
-from groundwire.catalog.generations import Receipted
-from groundwire.catalog.ledger import settle
-from groundwire.catalog.tables import documents
-from groundwire.catalog.visible_rows import IS_HIDDEN, IS_VISIBLE
+from groundwire.catalog.idempotency import Receipted, settle
+from groundwire.catalog.rows import IS_HIDDEN, IS_VISIBLE
+from groundwire.catalog.schema import documents, operations
 from groundwire.kernel.clock import Clock, epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import OperationNotFoundError, PreconditionError
 

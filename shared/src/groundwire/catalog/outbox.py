@@ -7,10 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, true
 
-from groundwire.catalog.bookkeeping_tables import outbox
-from groundwire.catalog.database import Database
-from groundwire.catalog.steady_time import NOW_MS
-from groundwire.catalog.tables import collections
+from groundwire.catalog.database import NOW_MS, Database
+from groundwire.catalog.schema import collections, outbox
 from groundwire.kernel.collection import Collection
 
 _NUMBERS_PER_ITEM = 5000

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Select, select
 
-from groundwire.catalog.collection_rows import to_collection
 from groundwire.catalog.database import Database
-from groundwire.catalog.generation_keys import live_generation_keys
-from groundwire.catalog.tables import chunks, collections, documents
-from groundwire.catalog.view_vectors import vectors_of
+from groundwire.catalog.rows import live_generation_keys, to_collection
+from groundwire.catalog.schema import chunks, collections, documents
+from groundwire.catalog.vectors import vectors_of
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors

@@ -1,27 +1,41 @@
-"""Documents that are deleted so that they can be restored."""
+"""Documents that are deleted so that they can be restored, and sources that a document loses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, delete
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, exists, false, or_, select, update
 
 from groundwire.catalog.audit import append_audit
-from groundwire.catalog.bookkeeping_tables import outbox
-from groundwire.catalog.collection_rows import require_collection
-from groundwire.catalog.database import Database
-from groundwire.catalog.deletions import Deleted, record_deletion
-from groundwire.catalog.document_rows import SELECT_VISIBLE_DOCUMENT, to_document
-from groundwire.catalog.generations import Receipted
-from groundwire.catalog.ledger import settle
+from groundwire.catalog.changes import rename_chapter, rewrite_payloads
+from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.deletions import Deleted, record_deletion, trace_document
+from groundwire.catalog.generations import IndexMovedError
+from groundwire.catalog.idempotency import Receipted, settle
+from groundwire.catalog.lexical_index import add_chunks, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
-from groundwire.catalog.publish_generation import IndexMovedError
-from groundwire.catalog.soft_delete import bring_back_document, hidden_chunks, hidden_numbers, hide_document
-from groundwire.catalog.sources_of_documents import drop_source, has_aliases, row_of_source
-from groundwire.catalog.visible_rows import hidden_row, refuse_other_etag, visible_row
+from groundwire.catalog.rows import (
+    IS_INDEXED,
+    IS_LIVE,
+    IS_VISIBLE,
+    SELECT_CHUNKS,
+    SELECT_VISIBLE_DOCUMENT,
+    GenerationState,
+    collection_key,
+    count_aliases,
+    hidden_row,
+    numbers_of,
+    refuse_other_etag,
+    require_collection,
+    to_document,
+    to_fields,
+    to_stored_chunk,
+    visible_row,
+)
+from groundwire.catalog.schema import chunks, document_aliases, documents, generations, outbox
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
-from groundwire.kernel.errors import DocumentNotFoundError
+from groundwire.kernel.errors import AlreadyExistsError, DocumentNotFoundError
 from groundwire.kernel.hit import StoredChunk
 
 
@@ -162,3 +176,114 @@ class SoftDeletes:
             return document
 
         return self._database.write(work)
+
+
+def hide_document(
+    connection: Connection, tenant: str, collection: str, document_id: str, etag: str, now: int
+) -> Deleted:
+    """Take a document from readers, the full-text index and, through the outbox, the engine; keep its rows.
+
+    Superseded generations keep their texts and lose their chunks: readers of the past do not see what is deleted.
+    """
+    row = visible_row(connection, tenant, collection, document_id)
+    refuse_other_etag(connection, row, etag)
+    key = row["document_key"]
+    position = advance_position(connection, row["collection_key"])
+    past = select(generations.c.generation_key).where(
+        generations.c.document_key == key, generations.c.state == GenerationState.SUPERSEDED.value
+    )
+    remove_chunks(connection, generations.c.document_key == key)
+    connection.execute(delete(chunks).where(chunks.c.generation_key.in_(past)))
+    live = (generations.c.document_key == key, generations.c.state == GenerationState.LIVE.value)
+    leaving = select(generations.c.generation_key).where(*live)
+    traces = trace_document(connection, row, leaving, permanent=False)
+    hidden = {"state": GenerationState.DELETED.value, "live_to": position}
+    connection.execute(update(generations).where(*live).values(hidden))
+    values = {"live_generation": 0, "deleted_generation": row["live_generation"], "delete_time": now}
+    connection.execute(update(documents).where(documents.c.document_key == key).values(values))
+    tasks = queue_matched_points(connection, tenant, row["engine_name"], traces.numbers)
+    return Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
+
+
+def hidden_numbers(connection: Connection, row: RowMapping) -> list[int]:
+    """Return the numbers of the chunks that come back with a hidden document, ascending."""
+    return numbers_of(connection, select(generations.c.generation_key).where(*_of_hidden(row)))
+
+
+def hidden_chunks(connection: Connection, row: RowMapping, after_sequence: int, limit: int) -> list[StoredChunk]:
+    """Return up to `limit` indexed chunks that come back, those behind a sequence number, in order."""
+    of_document = SELECT_CHUNKS.where(*_of_hidden(row), IS_INDEXED, chunks.c.sequence_num > after_sequence)
+    seen: dict[int, Document] = {}
+    rows = connection.execute(of_document.order_by(chunks.c.sequence_num).limit(limit))
+    return [to_stored_chunk(each, seen) for each in rows]
+
+
+def bring_back_document(connection: Connection, row: RowMapping) -> None:
+    """Let readers see a hidden document again, as it was; `row` is read in this transaction.
+
+    Raises:
+        AlreadyExistsError: another document has its source now.
+    """
+    taken = select(documents.c.document_id).where(
+        documents.c.collection_key == row["collection_key"],
+        documents.c.source_path == row["source_path"],
+        documents.c.live_generation > 0,
+    )
+    other = connection.execute(taken).scalar()
+    if other is not None:
+        raise AlreadyExistsError(f"document {other!r} has the source {row['source_path']!r} now", resource=other)
+    position = advance_position(connection, row["collection_key"], keeps_history=True)
+    live = {"state": GenerationState.LIVE.value, "live_from": position, "live_to": None}
+    connection.execute(update(generations).where(*_of_hidden(row)).values(live))
+    add_chunks(connection, (generations.c.document_key == row["document_key"]) & IS_LIVE)
+    values = {"live_generation": row["deleted_generation"], "deleted_generation": 0, "delete_time": None}
+    connection.execute(update(documents).where(documents.c.document_key == row["document_key"]).values(values))
+
+
+def _of_hidden(row: RowMapping) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    is_hidden = generations.c.state == GenerationState.DELETED.value
+    return generations.c.document_key == row["document_key"], is_hidden
+
+
+_a = document_aliases.c
+
+
+def row_of_source(connection: Connection, tenant: str, collection: str, source_uri: str) -> RowMapping | None:
+    """Return the columns of the visible document with this source or alias, as `visible_row` does, if there is one."""
+    key = collection_key(connection, tenant, collection)
+    of_alias = select(_a.document_key).where(_a.collection_key == key, _a.source_path == source_uri)
+    of_source = or_(documents.c.source_path == source_uri, documents.c.document_key.in_(of_alias))
+    found = select(documents.c.document_id).where(documents.c.collection_key == key, IS_VISIBLE, of_source)
+    document_id = connection.execute(found.order_by(documents.c.source_path != source_uri).limit(1)).scalar()
+    return None if document_id is None else visible_row(connection, tenant, collection, document_id)
+
+
+def has_aliases(connection: Connection, row: RowMapping) -> bool:
+    """Tell whether the document of a row has more than one source."""
+    return bool(connection.execute(select(exists().where(_a.document_key == row["document_key"]))).scalar_one())
+
+
+def drop_source(connection: Connection, row: RowMapping, source_uri: str, now: int, *, permanent: bool) -> Deleted:
+    """Take a source from the document of a visible row; when it is the first one, the next in order takes its place."""
+    key, tasks = row["document_key"], list[int]()
+    gone = source_uri
+    if source_uri == row["source_path"]:
+        aliases = select(_a.source_path).where(_a.document_key == key).order_by(_a.source_path).limit(1)
+        gone = connection.execute(aliases).scalar_one()
+        connection.execute(
+            update(documents).where(documents.c.document_key == key).values(source_path=gone, last_modified=now)
+        )
+        connection.execute(
+            update(generations).where(generations.c.document_key == key, IS_LIVE).values(source_path=gone)
+        )
+        fields = to_fields(dict(row))
+        rename_chapter(connection, row, (source_uri, fields), (gone, fields))
+    of_this = (_a.collection_key == row["collection_key"], _a.source_path == gone)
+    connection.execute(delete(document_aliases).where(*of_this))
+    count_aliases(connection, [key], -1)
+    if gone != source_uri:
+        tasks = rewrite_payloads(connection, row, chunks.c.document_key == key)
+    nothing = select(generations.c.generation_key).where(false())
+    traces = trace_document(connection, row, nothing, permanent=permanent)
+    traces = replace(traces, document_ids=[], document_keys=[])
+    return Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)

@@ -1,16 +1,98 @@
-"""Canonical texts: exact slices, and the whole in parts."""
+"""Canonical texts: cut for storage, read in exact slices or in parts, with what is known of their sources."""
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import Connection, Row, Select, exists, func, select
 
 from groundwire.catalog.database import Database
-from groundwire.catalog.generations import GenerationState
-from groundwire.catalog.segments import SEGMENT_CHARS
-from groundwire.catalog.tables import collections, documents, generations, text_segments
+from groundwire.catalog.rows import GenerationState, to_fields
+from groundwire.catalog.schema import collections, documents, generations, text_pages, text_segments
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
+from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError
+from groundwire.kernel.pages import PageSpan
+
+SEGMENT_CHARS = 65_536
+"""Code points of a stored segment: decoded in well under a millisecond, and few rows for a large text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a text: `content` begins at code point `char_start` and at byte `byte_start` of the UTF-8."""
+
+    number: int
+    char_start: int
+    byte_start: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextFigures:
+    """SHA-256 (hex) of the UTF-8 bytes of a text and its lengths in code points and bytes."""
+
+    digest: str
+    total_chars: int
+    total_bytes: int
+
+
+def cut(text: str) -> Iterator[Segment]:
+    """Iterate over the segments of a text in order; an empty text has none."""
+    byte_start = 0
+    for number, char_start in enumerate(range(0, len(text), SEGMENT_CHARS)):
+        content = text[char_start : char_start + SEGMENT_CHARS]
+        yield Segment(number, char_start, byte_start, content)
+        byte_start += len(content.encode("utf-8"))
+
+
+def measure(text: str) -> TextFigures:
+    """Return digest and lengths, in steps of a segment so that other threads run in between."""
+    digest, total_bytes = hashlib.sha256(), 0
+    for segment in cut(text):
+        encoded = segment.content.encode("utf-8")
+        digest.update(encoded)
+        total_bytes += len(encoded)
+    return TextFigures(digest.hexdigest(), len(text), total_bytes)
+
+
+def check_chunks(text: str, chunks: Sequence[Chunk]) -> None:
+    """Return if chunk i has sequence number i and every span cuts exactly its content in both units.
+
+    Raises:
+        ValueError: our chunker is wrong; nothing may be stored.
+    """
+    spans = [chunk.span for chunk in chunks]
+    byte_of = _byte_offsets(text, {offset for span in spans for offset in (span.start, span.end)})
+    for expected, chunk in enumerate(chunks):
+        span = chunk.span
+        if chunk.sequence_num != expected:
+            raise ValueError(f"chunk {expected} has sequence number {chunk.sequence_num}")
+        if not 0 <= span.start < span.end <= len(text) or not _is_content(text, chunk):
+            raise ValueError(f"chunk {expected} is not the text of its span {span.start}..{span.end}")
+        if (byte_of[span.start], byte_of[span.end]) != (span.start_byte, span.end_byte):
+            raise ValueError(f"chunk {expected} has wrong byte offsets {span.start_byte}..{span.end_byte}")
+
+
+def _is_content(text: str, chunk: Chunk) -> bool:
+    start, end = chunk.span.start, chunk.span.end
+    if end - start > MAX_CHUNK_CHARS:
+        return chunk.upper and not chunk.content
+    return text[start:end] == chunk.content
+
+
+def _byte_offsets(text: str, wanted: Iterable[int]) -> dict[int, int]:
+    """Return the byte offset of each code point offset; one pass over the text whatever their number."""
+    offsets: dict[int, int] = {}
+    last_char = last_byte = 0
+    for char in sorted(wanted):
+        last_byte += char - last_char if text.isascii() else len(text[last_char:char].encode("utf-8"))
+        last_char = char
+        offsets[char] = last_byte
+    return offsets
+
 
 _SEGMENTS_REMEMBERED = 64
 """At most 16 MiB for as long as a call reads spans."""
@@ -190,3 +272,54 @@ def _join(contents: Mapping[int, str], start: int, end: int) -> str:
         raise DataLossError("a part of the stored text is missing", what="text")
     first = numbers.start * SEGMENT_CHARS
     return "".join(contents[number] for number in numbers)[start - first : end - first]
+
+
+class Sources:
+    """Sources of published generations, the superseded ones too, until their document is deleted."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def pages(self, tenant: str, document_id: str, generation: int, start: int, end: int) -> list[PageSpan]:
+        """Return the pages that touch the code points start..end, in order; empty for formats without pages.
+
+        Raises:
+            DocumentNotFoundError: no such document, or no published generation of this number.
+        """
+        with self._database.read() as connection:
+            found = connection.execute(_generation(tenant, document_id, generation)).first()
+            key = _present(found, document_id).generation_key
+            columns = (text_pages.c.page, text_pages.c.char_start, text_pages.c.char_end)
+            touching = (text_pages.c.char_start < end, text_pages.c.char_end > start)
+            wanted = select(*columns).where(text_pages.c.generation_key == key, *touching)
+            rows = connection.execute(wanted.order_by(text_pages.c.page)).all()
+        return [PageSpan(*row) for row in rows]
+
+    def properties(self, tenant: str, document_id: str, generation: int) -> DocumentFields:
+        """Return what the source says about itself: front matter or properties of the file.
+
+        Raises:
+            DocumentNotFoundError: no such document, or no published generation of this number.
+        """
+        with self._database.read() as connection:
+            found = connection.execute(_generation(tenant, document_id, generation)).first()
+        return to_fields(_present(found, document_id).properties)
+
+
+def _generation(tenant: str, document_id: str, generation: int) -> Select[Any]:
+    return (
+        select(generations.c.generation_key, generations.c.properties)
+        .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+        .where(
+            documents.c.tenant == tenant,
+            documents.c.document_id == document_id,
+            generations.c.generation == generation,
+            generations.c.state != GenerationState.PENDING.value,
+        )
+    )
+
+
+def _present(row: Row[Any] | None, document_id: str) -> Row[Any]:
+    if row is None:
+        raise DocumentNotFoundError(document_id)
+    return row

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Row, delete, exists, func, insert, or_, select, update
 
-from groundwire.catalog.bookkeeping_tables import operations, uploads
 from groundwire.catalog.database import Database
+from groundwire.catalog.schema import operations, uploads
 from groundwire.kernel.errors import NotFoundError
 
 KEPT = timedelta(hours=24)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -18,25 +19,77 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    literal_column,
     or_,
     select,
+    text,
     true,
 )
 
-from groundwire.catalog.bookkeeping_tables import embeddings
-from groundwire.catalog.bulk_insert import insert_rows
-from groundwire.catalog.chunk_rows import OWN_COLUMNS, to_chunk, to_payload
 from groundwire.catalog.database import Database
-from groundwire.catalog.embedding_rows import embedding_times
-from groundwire.catalog.generation_keys import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
-from groundwire.catalog.generations import GenerationState
-from groundwire.catalog.tables import chunks, collections, documents, generations
+from groundwire.catalog.rows import (
+    IS_INDEXED,
+    IS_LIVE,
+    OWN_COLUMNS,
+    GenerationState,
+    key_of,
+    live_generation_keys,
+    to_chunk,
+    to_payload,
+)
+from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
+from groundwire.catalog.sqlite import insert_rows
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import DataLossError
 from groundwire.kernel.vector_store import PointBatch
+
+
+def embedding_times(connection: Connection, collection: Collection, embedding_hashes: Sequence[str]) -> dict[str, int]:
+    """Return when those of some vectors that a collection uses were made, in milliseconds since 1970, by hash.
+
+    Vectors are stored once for all collections. What callers are told leaves out those that only others use, because
+    it would tell what texts these hold.
+    """
+    given = func.json_each(json.dumps(list(embedding_hashes))).table_valued("value")
+    of_collection = (
+        exists()
+        .where(chunks.c.embedding_hash == embeddings.c.embedding_hash)
+        .where(chunks.c.generation_key == generations.c.generation_key)
+        .where(generations.c.collection_key == key_of(collection), generations.c.state != literal_column("'PENDING'"))
+    )
+    statement = select(embeddings.c.embedding_hash, embeddings.c.create_time).where(
+        embeddings.c.identity_digest == collection.identity.digest,
+        embeddings.c.embedding_hash.in_(select(given.c.value)),
+        of_collection,
+    )
+    return {row.embedding_hash: row.create_time for row in connection.execute(statement)}
+
+
+def unneeded_embeddings(connection: Connection, identity_digest: str, leaving: Select[tuple[int]]) -> list[str]:
+    """Return the hashes of the stored vectors that only chunks of the `leaving` generations (their keys) have."""
+    other = chunks.alias("other")
+    needed = exists(
+        select(1).where(other.c.embedding_hash == embeddings.c.embedding_hash, other.c.generation_key.not_in(leaving))
+    )
+    of_leaving = select(chunks.c.embedding_hash).where(chunks.c.generation_key.in_(leaving))
+    hashes = select(func.json_group_array(embeddings.c.embedding_hash)).where(
+        embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(of_leaving), ~needed
+    )
+    found: list[str] = json.loads(connection.execute(hashes).scalar_one())
+    return found
+
+
+def forget_embeddings(connection: Connection, identity_digest: str, embedding_hashes: Sequence[str]) -> int:
+    """Remove stored vectors; return how many there were."""
+    given = func.json_each(json.dumps(list(embedding_hashes))).table_valued("value")
+    unneeded = delete(embeddings).where(
+        embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(select(given.c.value))
+    )
+    return connection.execute(unneeded).rowcount
+
 
 _ROWS_PER_TRANSACTION = 1024
 _BYTES_PER_NUMBER = 4
@@ -252,3 +305,24 @@ def _to_batch(rows: Sequence[Any], dimensions: int) -> PointBatch:
 
 def _vector(stored: bytes) -> Vectors:
     return np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False)
+
+
+# CROSS JOIN keeps the order: without it SQLite may begin with all vectors of the model.
+_VECTORS = text(
+    """
+    SELECT chunk_number, vector FROM json_each(:numbers) AS given
+    CROSS JOIN chunks ON chunk_number = given.value
+    CROSS JOIN embeddings ON identity_digest = :identity AND embeddings.embedding_hash = chunks.embedding_hash
+    """
+)
+
+
+def vectors_of(
+    connection: Connection, identity: EmbeddingIdentity, numbers: Sequence[int] | NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Vectors]:
+    """Return the vectors of those chunks that have one: numbers, float32 of shape (found, dimensions)."""
+    given = {"identity": identity.digest, "numbers": json.dumps([int(number) for number in numbers])}
+    rows = connection.execute(_VECTORS, given).all()
+    found = np.array([row[0] for row in rows], dtype=np.int64)
+    stored = np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4")
+    return found, stored.astype(np.float32, copy=False).reshape(len(rows), identity.dimensions)

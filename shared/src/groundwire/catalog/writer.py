@@ -11,8 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 
-from groundwire.catalog.connections import BUSY_TIMEOUT_MS
-from groundwire.catalog.failures import translated_failures
+from groundwire.catalog.sqlite import BUSY_TIMEOUT_MS, translated_failures
 from groundwire.kernel.budget import Budget, current_budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, DrainingError
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from groundwire.catalog.changes import DocumentChanges
 from groundwire.catalog.database import Database
-from groundwire.catalog.document_changes import DocumentChanges
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.soft_deletes import SoftDeletes
 from groundwire.ingest.apply_outbox import ApplyOutbox

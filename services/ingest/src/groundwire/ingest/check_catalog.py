@@ -4,11 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.integrity import Integrity
+from groundwire.catalog.generations import Recovery
+from groundwire.catalog.inspection import BookkeepingInspection, Integrity
 from groundwire.catalog.lexical_check import LexicalCheck
-from groundwire.catalog.recovery import Recovery
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DataLossError, UnavailableError
 from groundwire.kernel.store_findings import FindingKind, StoreFinding

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.text_inspection import TextInspection
+from groundwire.catalog.inspection import TextInspection
 from groundwire.ingest.build_index import BuildIndex
 from groundwire.ingest.check_points import CheckPoints
 from groundwire.ingest.check_search import CheckSearch

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from groundwire.catalog.point_inspection import ExpectedPoint, PointInspection
+from groundwire.catalog.inspection import ExpectedPoint, PointInspection
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.domain.comparing import payload_problem, vector_problem
 from groundwire.ingest.embed_missing import EmbedMissing

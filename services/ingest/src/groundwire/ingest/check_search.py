@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from groundwire.catalog.point_inspection import ExpectedPoint, PointInspection
+from groundwire.catalog.inspection import ExpectedPoint, PointInspection
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import UnsupportedFilterError

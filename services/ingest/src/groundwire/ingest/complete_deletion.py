@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from groundwire.catalog.deletion_traces import Leftovers
-from groundwire.catalog.deletions import Deleted, Deletion, Deletions, WaitingDeletions
+from groundwire.catalog.deletions import Deleted, Deletion, Deletions, Leftovers, WaitingDeletions
 from groundwire.ingest.apply_outbox import ApplyOutbox
 from groundwire.ingest.housekeeping import Job, Subject
 from groundwire.kernel.budget import Budget

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.generations import Receipt
+from groundwire.catalog.idempotency import Receipt
 from groundwire.ingest.domain.changing import NewCollection
 from groundwire.ingest.read_collections import CollectionFigures, figures_of
 from groundwire.kernel.budget import Budget

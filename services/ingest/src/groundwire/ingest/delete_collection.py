@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.deletions import Deletion
-from groundwire.catalog.generations import Receipt
+from groundwire.catalog.idempotency import Receipt
 from groundwire.ingest.complete_deletion import CompleteDeletion
 from groundwire.kernel.budget import Budget
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from groundwire.catalog.generations import Receipt
+from groundwire.catalog.idempotency import Receipt
 from groundwire.ingest.domain.ingesting import (
     IngestOutcome,
     IngestRequest,

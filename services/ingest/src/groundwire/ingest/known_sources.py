@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from groundwire.catalog.begin_generation import refuse_stale_version
 from groundwire.catalog.documents import Documents
+from groundwire.catalog.generations import refuse_stale_version
 from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import DuplicateDocumentError, InvalidRequestError

@@ -3,16 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from groundwire.catalog.bookkeeping_inspection import BookkeepingInspection
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
+from groundwire.catalog.generations import Recovery
 from groundwire.catalog.index_builds import IndexBuilds
-from groundwire.catalog.integrity import Integrity
+from groundwire.catalog.inspection import BookkeepingInspection, Integrity, TextInspection
 from groundwire.catalog.lexical_check import LexicalCheck
-from groundwire.catalog.recovery import Recovery
-from groundwire.catalog.text_inspection import TextInspection
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.build_index import BuildIndex
 from groundwire.ingest.check_catalog import CheckCatalog

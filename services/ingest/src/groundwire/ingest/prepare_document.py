@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from groundwire.catalog.generations import GenerationDraft
-from groundwire.catalog.sources import Sources
+from groundwire.catalog.texts import Sources
 from groundwire.ingest.admit_document import AdmitDocument
 from groundwire.ingest.domain.document_fields import kept_fields, stated_fields
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestRequest, IngestResult

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from groundwire.catalog.generations import Receipt
-from groundwire.catalog.ledger import Ledger
+from groundwire.catalog.idempotency import Ledger, Receipt
 from groundwire.ingest.domain.ingesting import IngestResult
 from groundwire.kernel.errors import ConflictError
 from groundwire.kernel.request_key import RequestKey

@@ -7,8 +7,8 @@ import numpy as np
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.generations import Receipt
-from groundwire.catalog.publish_generation import IndexMovedError
+from groundwire.catalog.generations import IndexMovedError
+from groundwire.catalog.idempotency import Receipt
 from groundwire.catalog.soft_deletes import Return, SoftDeletes
 from groundwire.ingest.admit_document import refuse_other_model
 from groundwire.ingest.embed_missing import EmbedMissing

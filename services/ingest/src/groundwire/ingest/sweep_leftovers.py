@@ -6,11 +6,10 @@ import structlog
 
 from groundwire.catalog.deletions import Deletions
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.expired_generations import ExpiredGenerations
+from groundwire.catalog.generations import ExpiredGenerations, Recovery
+from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.index_builds import IndexBuilds
-from groundwire.catalog.ledger import Ledger
 from groundwire.catalog.outbox import Outbox
-from groundwire.catalog.recovery import Recovery
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.apply_outbox import ApplyOutbox
 from groundwire.ingest.housekeeping import Job, Subject

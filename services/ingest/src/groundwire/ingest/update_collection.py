@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.generations import Receipt
+from groundwire.catalog.idempotency import Receipt
 from groundwire.ingest.read_collections import CollectionFigures, figures_of
 from groundwire.kernel.collection import Collection, CollectionSettings
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from groundwire.catalog.changes import DocumentChanges
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.document_changes import DocumentChanges
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.generations import Receipt
+from groundwire.catalog.idempotency import Receipt
 from groundwire.ingest.apply_outbox import ApplyOutbox
 from groundwire.ingest.domain.field_changes import DocumentChange
 from groundwire.ingest.keyed_locks import KeyedLocks

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import structlog
 
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Receipt
+from groundwire.catalog.generations import GenerationDraft, IndexMovedError, PendingGeneration
+from groundwire.catalog.idempotency import Receipt
 from groundwire.catalog.index_builds import IndexBuilds
-from groundwire.catalog.publish_generation import IndexMovedError
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress, Report, Stage
 from groundwire.ingest.embed_chunks import EmbedChunks, EmbeddedChunks
 from groundwire.ingest.keyed_locks import Slots

@@ -4,17 +4,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc, retrieve_service_pb2_grpc
-from groundwire.catalog.chunks import Chunks
-from groundwire.catalog.collection_positions import CollectionPositions
-from groundwire.catalog.collections import Collections
+from groundwire.catalog.chunks import Chunks, Passages
+from groundwire.catalog.collections import CollectionPositions, Collections, Statistics
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.outlines import Outlines
-from groundwire.catalog.passages import Passages
-from groundwire.catalog.query_logs import QueryLogs
+from groundwire.catalog.query_log import QueryLogs
 from groundwire.catalog.search_view import SearchViews
-from groundwire.catalog.statistics import Statistics
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.clock import Clock, SystemClock

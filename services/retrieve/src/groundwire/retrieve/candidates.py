@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from groundwire.catalog.chunk_facts import ChunkFacts, facts_of
+from groundwire.catalog.chunks import ChunkFacts, facts_of
 from groundwire.catalog.search_view import SearchView
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import SearchMode

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from groundwire.catalog.collection_positions import CollectionPositions
+from groundwire.catalog.collections import CollectionPositions
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import UnavailableError

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
 
-from groundwire.catalog.passages import PassageReader, Passages
+from groundwire.catalog.chunks import PassageReader, Passages
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk_place import ChunkPlace
 from groundwire.kernel.errors import ChunkNotFoundError, InvalidRequestError, PreconditionError

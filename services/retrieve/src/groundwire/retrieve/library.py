@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from groundwire.catalog.chunks import Chunks
-from groundwire.catalog.collections import Collections
+from groundwire.catalog.collections import Collections, CollectionStatistics, Statistics
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.statistics import CollectionStatistics, Statistics
 from groundwire.catalog.texts import SpanReader, Texts
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document, DocumentReference

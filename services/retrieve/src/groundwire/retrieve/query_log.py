@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.query_logs import QueryLogs
+from groundwire.catalog.query_log import QueryLogs
 from groundwire.kernel.collection import Collection, ProfileName
 from groundwire.kernel.errors import GroundwireError
 from groundwire.kernel.query_log import LoggedQuery, QueryLogMode

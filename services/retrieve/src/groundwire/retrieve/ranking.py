@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from groundwire.catalog.chunk_facts import ChunkFacts
+from groundwire.catalog.chunks import ChunkFacts
 from groundwire.kernel.approved_sources import is_approved
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName, SearchMode

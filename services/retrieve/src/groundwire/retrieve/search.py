@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from groundwire.catalog.chunk_facts import ChunkFacts
+from groundwire.catalog.chunks import ChunkFacts
 from groundwire.catalog.outlines import Outlines
 from groundwire.catalog.search_view import SearchView, SearchViews
 from groundwire.kernel.bounded_cache import BoundedCache

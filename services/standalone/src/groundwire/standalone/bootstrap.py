@@ -9,7 +9,7 @@ from pathlib import Path
 from groundwire.answer import bootstrap as answer_bootstrap
 from groundwire.answer.bootstrap import ANSWER, AnswerService
 from groundwire.catalog.database import Database
-from groundwire.catalog.probe import CatalogProbe
+from groundwire.catalog.sqlite import CatalogProbe
 from groundwire.ingest import bootstrap as ingest_bootstrap
 from groundwire.ingest.bootstrap import COLLECTIONS, INGEST, MAINTENANCE, OPERATIONS
 from groundwire.kernel.embedder import Embedder

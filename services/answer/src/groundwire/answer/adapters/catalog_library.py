@@ -10,8 +10,7 @@ from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.sources import Sources
-from groundwire.catalog.texts import Texts
+from groundwire.catalog.texts import Sources, Texts
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import DocumentNotFoundError, NotFoundError

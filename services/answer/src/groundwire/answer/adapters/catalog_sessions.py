@@ -18,9 +18,10 @@ from groundwire.answer.sessions import (
     Transition,
 )
 from groundwire.api.answer.v1 import answer_pb2
-from groundwire.catalog import generations, session_rows
+from groundwire.catalog import idempotency
+from groundwire.catalog import sessions as session_rows
 from groundwire.catalog.database import Database
-from groundwire.catalog.ledger import Ledger
+from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.sessions import Sessions
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.request_key import RequestKey
@@ -118,17 +119,17 @@ class CatalogSessions:
         return _to_session(self._sessions.get(tenant, session_id), self._sessions.messages(tenant, session_id))
 
 
-def _of_rows(receipt: Receipt[Session] | None) -> generations.Receipted[session_rows.Session]:
+def _of_rows(receipt: Receipt[Session] | None) -> idempotency.Receipted[session_rows.Session]:
     return None if receipt is None else lambda row: _receipt(receipt, _to_session(row, ()))
 
 
-def _of_count(receipt: Receipt[int] | None) -> generations.Receipted[int]:
+def _of_count(receipt: Receipt[int] | None) -> idempotency.Receipted[int]:
     return None if receipt is None else lambda count: _receipt(receipt, count)
 
 
-def _receipt(receipt: Receipt[ResultT], result: ResultT) -> generations.Receipt:
+def _receipt(receipt: Receipt[ResultT], result: ResultT) -> idempotency.Receipt:
     key = receipt.key
-    return generations.Receipt(key.request_id, key.method, key.body_digest, receipt.encode(result))
+    return idempotency.Receipt(key.request_id, key.method, key.body_digest, receipt.encode(result))
 
 
 def _to_session(row: session_rows.Session, messages: Sequence[session_rows.NewMessage]) -> Session:

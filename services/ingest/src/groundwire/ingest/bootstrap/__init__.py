@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from google.longrunning import operations_pb2_grpc
 
 from groundwire.api.ingest.v1 import collection_service_pb2_grpc, ingest_service_pb2_grpc, maintenance_service_pb2_grpc
-from groundwire.catalog.collection_positions import CollectionPositions
+from groundwire.catalog.collections import CollectionPositions
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.database import Database
-from groundwire.catalog.expired_generations import ExpiredGenerations
+from groundwire.catalog.generations import ExpiredGenerations
 from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.operations import Operations as StoredOperations
 from groundwire.catalog.uploads import Uploads

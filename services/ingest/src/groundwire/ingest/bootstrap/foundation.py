@@ -7,17 +7,15 @@ from pathlib import Path
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
-from groundwire.catalog.deletion_traces import Leftovers
-from groundwire.catalog.deletions import Deletions
+from groundwire.catalog.deletions import Deletions, Leftovers
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
+from groundwire.catalog.generations import Recovery
+from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.index_builds import IndexBuilds
-from groundwire.catalog.ledger import Ledger
+from groundwire.catalog.inspection import PointInspection
 from groundwire.catalog.outbox import Outbox
-from groundwire.catalog.point_inspection import PointInspection
-from groundwire.catalog.recovery import Recovery
-from groundwire.catalog.sources import Sources
-from groundwire.catalog.texts import Texts
+from groundwire.catalog.texts import Sources, Texts
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.apply_outbox import ApplyOutbox
 from groundwire.ingest.check_points import CheckPoints

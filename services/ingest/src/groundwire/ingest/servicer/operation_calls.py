@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog import operations as stored
-from groundwire.catalog.generations import Receipt
+from groundwire.catalog.idempotency import Receipt
 from groundwire.ingest.domain.ingesting import Progress, Report
 from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.wire.operations import operation_id_of, operation_name, to_operation

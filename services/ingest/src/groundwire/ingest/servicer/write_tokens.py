@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from groundwire.catalog.collection_positions import CollectionPositions
+from groundwire.catalog.collections import CollectionPositions
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.rpc import request_context

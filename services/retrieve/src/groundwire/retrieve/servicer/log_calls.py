@@ -5,7 +5,7 @@ from datetime import datetime
 
 from groundwire.api.retrieve.v1 import library_service_pb2 as pb
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.query_logs import QueryLogs
+from groundwire.catalog.query_log import QueryLogs
 from groundwire.kernel.clock import Clock
 from groundwire.retrieve.pipeline import Pipeline
 from groundwire.retrieve.query_log import QueryRecorder

@@ -1,17 +1,16 @@
 """Answers of finished calls by request id, so that a repeated call has one effect and one answer."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from sqlalchemy import Connection, RowMapping, delete, func, select, update
-from sqlalchemy.dialects.sqlite import insert
 
-from groundwire.catalog.bookkeeping_tables import operations, requests
-from groundwire.catalog.database import Database
-from groundwire.catalog.generations import Receipt, Receipted
-from groundwire.catalog.steady_time import SteadyTime
+from groundwire.catalog.database import Database, SteadyTime
+from groundwire.catalog.schema import operations, requests
+from groundwire.catalog.sqlite import upsert
 from groundwire.kernel.errors import (
     ConflictError,
     DocumentNotFoundError,
@@ -21,6 +20,23 @@ from groundwire.kernel.errors import (
 )
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What is remembered of a call with a request id, so that a repetition gets the same answer.
+
+    `body_digest` identifies the body of the request, `response` is the serialised answer.
+    """
+
+    request_id: str
+    method: str
+    body_digest: str
+    response: bytes
+
+
+Receipted: TypeAlias = Receipt | Callable[[T], Receipt] | None
+"""A receipt, or how to make it from the result, or none for a call without request id."""
 
 KEPT = timedelta(hours=24)
 """How long a repetition gets the same answer, while the catalog is served."""
@@ -149,5 +165,5 @@ def _store(connection: Connection, steady: SteadyTime, tenant: str, receipt: Rec
         "resource_id": resource_id,
         "create_time": steady.now_ms(),
     }
-    statement = insert(requests).values(tenant=tenant, request_id=receipt.request_id, **values)
+    statement = upsert(requests).values(tenant=tenant, request_id=receipt.request_id, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "request_id"], set_=values))

@@ -1,0 +1,234 @@
+"""Documents and chunks: changing what callers said about them, without embedding anything again."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, exists, func, insert, select, update
+
+from groundwire.catalog.audit import append_audit
+from groundwire.catalog.database import Database, advance_position
+from groundwire.catalog.idempotency import Receipted, settle
+from groundwire.catalog.lexical_index import add_chunks, numbered, remove_chunks
+from groundwire.catalog.outbox import queue_matched_points
+from groundwire.catalog.rows import (
+    IS_LIVE,
+    SELECT_LIVE_CHUNKS,
+    SELECT_VISIBLE_DOCUMENT,
+    field_values,
+    refuse_other_etag,
+    to_document,
+    to_fields,
+    to_stored_chunk,
+    visible_row,
+)
+from groundwire.catalog.schema import chunks, collections, document_tags, documents, generations
+from groundwire.catalog.sqlite import encode_json
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.kernel.document import Document, DocumentFields, file_name
+from groundwire.kernel.errors import ChunkNotFoundError, DocumentChangedError
+from groundwire.kernel.filters import Payload
+from groundwire.kernel.hit import StoredChunk
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[T]):
+    """What a change left, and the tasks in the outbox that bring the engine up to it; none when nothing changed."""
+
+    result: T
+    tasks: tuple[int, ...] = ()
+
+
+class DocumentChanges:
+    """Changes of all tenants; each call is one transaction, in which readers see all of it or nothing."""
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock or SystemClock()
+
+    def document(
+        self,
+        tenant: str,
+        collection: str,
+        document_id: str,
+        change: Callable[[DocumentFields], DocumentFields],
+        receipt: Receipted[Document] = None,
+        *,
+        etag: str = "",
+    ) -> Changed[Document]:
+        """Give a document the fields that `change` makes of its own, and its chunks the filter keys that follow.
+
+        An error of `change` leaves everything as it was.
+
+        Raises:
+            DocumentNotFoundError: the collection has none of this id.
+            DocumentChangedError: its etag is not the given one, if one is given.
+            ConflictError: the same request was completed meanwhile; ask the ledger.
+            RequestIdReusedError: the request id was used with another body.
+        """
+
+        def work(connection: Connection) -> Changed[Document]:
+            row = visible_row(connection, tenant, collection, document_id)
+            refuse_other_etag(connection, row, etag)
+            tasks = change_fields(connection, row, change, epoch_ms(self._clock.now()))
+            given = {"tenant": tenant, "collection": collection, "wanted": document_id}
+            document = to_document(connection.execute(SELECT_VISIBLE_DOCUMENT, given).one())
+            request_id = settle(connection, self._database.steady, tenant, receipt, document, document_id)
+            append_audit(
+                connection, self._clock, self._database.steady, tenant, "update_document", document_id, request_id
+            )
+            return Changed(document, tuple(tasks))
+
+        return self._database.write(work)
+
+    def chunk(
+        self,
+        tenant: str,
+        collection: str,
+        chunk_id: str,
+        change: Callable[[Chunk], Chunk],
+        receipt: Receipted[StoredChunk] = None,
+        *,
+        etag: str = "",
+    ) -> Changed[StoredChunk]:
+        """Give a live chunk the tags and metadata of what `change` makes of it, and the filter keys that follow.
+
+        Raises:
+            ChunkNotFoundError: the collection has no such live chunk.
+            DocumentChangedError: its etag is not the given one, if one is given.
+            ConflictError: the same request was completed meanwhile; ask the ledger.
+            RequestIdReusedError: the request id was used with another body.
+        """
+
+        def work(connection: Connection) -> Changed[StoredChunk]:
+            changed = change_chunk(connection, tenant, collection, chunk_id, change, etag)
+            document_id = changed.result.document.document_id
+            request_id = settle(connection, self._database.steady, tenant, receipt, changed.result, document_id)
+            append_audit(connection, self._clock, self._database.steady, tenant, "update_chunk", chunk_id, request_id)
+            return changed
+
+        return self._database.write(work)
+
+
+def change_fields(
+    connection: Connection,
+    row: RowMapping,
+    change: Callable[[DocumentFields], DocumentFields],
+    now: int,
+) -> list[int]:
+    """Give the document of a visible row the fields that `change` makes of its own; return the outbox tasks."""
+    before = to_fields(dict(row))
+    after = change(before)
+    if after == before:
+        return []
+    key, values = row["document_key"], field_values(after)
+    connection.execute(update(documents).where(documents.c.document_key == key).values(**values, last_modified=now))
+    connection.execute(update(generations).where(generations.c.document_key == key, IS_LIVE).values(fields=values))
+    connection.execute(delete(document_tags).where(document_tags.c.document_key == key))
+    if after.tags:
+        connection.execute(insert(document_tags), [{"document_key": key, "tag": tag} for tag in after.tags])
+    source = row["source_path"]
+    rename_chapter(connection, row, (source, before), (source, after))
+    return rewrite_payloads(connection, row, chunks.c.document_key == key)
+
+
+def change_chunk(
+    connection: Connection, tenant: str, collection: str, chunk_id: str, change: Callable[[Chunk], Chunk], etag: str
+) -> Changed[StoredChunk]:
+    """Give a live chunk the tags and metadata of what `change` makes of it; nothing else of it can change.
+
+    Raises:
+        ChunkNotFoundError: the collection has no such live chunk.
+        DocumentChangedError: its etag is not the given one, if one is given.
+    """
+    stored = _live_chunk(connection, tenant, chunk_id)
+    if stored is None or stored.document.collection != collection:
+        raise ChunkNotFoundError(chunk_id)
+    if etag and stored.etag != etag:
+        message = "the chunk has another etag by now: read it again"
+        raise DocumentChangedError(message, document_id=stored.document.document_id)
+    after = change(stored.chunk)
+    # Readers see the tags of the document on its chunks: sent back with the others, they are not the chunk's own.
+    inherited = set(stored.document.fields.tags) - set(stored.chunk.tags)
+    after = replace(after, tags=tuple(tag for tag in after.tags if tag not in inherited))
+    own = {"tags": list(after.tags), "metadata": _json(after.metadata)}
+    if own == {"tags": list(stored.chunk.tags), "metadata": _json(stored.chunk.metadata)}:
+        return Changed(stored)
+    this = chunks.c.chunk_number == stored.chunk_number
+    connection.execute(update(chunks).where(this).values(own))
+    document = visible_row(connection, tenant, collection, stored.document.document_id)
+    tasks = rewrite_payloads(connection, document, this)
+    changed = _live_chunk(connection, tenant, chunk_id)
+    return Changed(changed or stored, tuple(tasks))
+
+
+def _live_chunk(connection: Connection, tenant: str, chunk_id: str) -> StoredChunk | None:
+    statement = SELECT_LIVE_CHUNKS.where(chunks.c.tenant == tenant, chunks.c.chunk_id == chunk_id)
+    row = connection.execute(statement).first()
+    return None if row is None else to_stored_chunk(row, {})
+
+
+def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()}
+
+
+def rename_chapter(
+    connection: Connection, row: RowMapping, before: tuple[str, DocumentFields], after: tuple[str, DocumentFields]
+) -> None:
+    """Let what stands in for a chapter in documents without any heading follow their title or else their source."""
+    old, new = (fields.title or file_name(source) for source, fields in (before, after))
+    live = select(generations.c.generation_key).where(generations.c.document_key == row["document_key"], IS_LIVE)
+    of_live = chunks.c.generation_key.in_(live)
+    has_headings = exists().where(of_live, chunks.c.hierarchy_path != [])
+    if old == new or connection.execute(select(has_headings)).scalar_one():
+        return
+    stands_in = and_(of_live, chunks.c.chapter == old, chunks.c.section_heading == old)
+    changing = select(chunks.c.chunk_number).where(stands_in)
+    numbers = list(connection.execute(changing).scalars())
+    remove_chunks(connection, stands_in)
+    connection.execute(update(chunks).where(stands_in).values(chapter=new, section_heading=new))
+    add_chunks(connection, numbered(numbers))
+
+
+def rewrite_payloads(connection: Connection, document: RowMapping, which: ColumnElement[bool]) -> list[int]:
+    """Make the filter keys of live chunks anew of what their rows and their document say now.
+
+    Counts as a change that readers see. Until the engine has the new keys too, a search answers filters from the
+    catalog (`SearchView.engine_keeps_up`).
+
+    Args:
+        connection: of the transaction that changed them.
+        document: what `visible_row` returned.
+        which: the condition on the chunks of this document.
+
+    Returns:
+        The ids of the tasks in the outbox that bring the engine up to this.
+    """
+    of_document = SELECT_LIVE_CHUNKS.where(chunks.c.document_key == document["document_key"], which)
+    seen: dict[int, Document] = {}
+    found = [to_stored_chunk(row, seen) for row in connection.execute(of_document)]
+    _write(connection, ((stored.chunk_number, stored.payload) for stored in found))
+    position = advance_position(connection, document["collection_key"])
+    connection.execute(
+        update(collections)
+        .where(collections.c.collection_key == document["collection_key"])
+        .values(rewritten_position=position)
+    )
+    numbers = sorted(stored.chunk_number for stored in found)
+    return queue_matched_points(connection, document["tenant"], document["engine_name"], numbers)
+
+
+def _write(connection: Connection, payloads: Iterable[tuple[int, Payload]]) -> None:
+    """Store filter keys by chunk number, in one statement: the interpreter lock is taken once."""
+    rows = json.dumps([[number, encode_json(payload)] for number, payload in payloads])
+    each = func.json_each(rows).table_valued("value")
+    given: Any = each.c.value
+    connection.execute(
+        update(chunks)
+        .where(chunks.c.chunk_number == func.json_extract(given, "$[0]"))
+        .values(payload=func.jsonb(func.json_extract(given, "$[1]"), type_=chunks.c.payload.type))
+    )

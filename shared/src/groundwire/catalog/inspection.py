@@ -1,0 +1,492 @@
+"""What a check of the store asks the catalog: its file, its tables, texts, points and bookkeeping."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, RowMapping, and_, case, delete, func, literal, or_, select, union
+
+from groundwire.catalog.audit import Audit, first_broken
+from groundwire.catalog.database import Database
+from groundwire.catalog.idempotency import KEPT
+from groundwire.catalog.lexical_check import LexicalCheck
+from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, GenerationState, key_of, to_payload
+from groundwire.catalog.schema import (
+    audit,
+    chunks,
+    collections,
+    documents,
+    embeddings,
+    generations,
+    index_builds,
+    messages,
+    outbox,
+    requests,
+    sessions,
+    text_segments,
+)
+from groundwire.catalog.texts import Segment, cut
+from groundwire.catalog.vectors import lacks_vector, with_vectors
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.errors import DataLossError, GroundwireError, StoreUnavailableError
+from groundwire.kernel.filters import Payload
+from groundwire.kernel.store_findings import FindingKind, StoreFinding
+
+_STEPS_BETWEEN_LOOKS = 200_000
+"""Steps of SQLite's machine: some milliseconds."""
+_TOLD_OF_EACH = 1000
+"""Findings of one rule; a file with more is beyond a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What must not be; the statement yields the key of the collection and the subject of each breach."""
+
+    kind: FindingKind
+    message: str
+    statement: str
+
+
+_RULES = (
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "a live generation that has not the chunks it counts",
+        """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
+        WHERE state = 'LIVE' AND g.chunk_count <>
+        (SELECT count(*) FROM chunks AS c WHERE c.generation_key = g.generation_key AND NOT upper)""",
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "a superseded generation that still has chunks and is not kept",
+        """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
+        WHERE state = 'SUPERSEDED' AND superseded_time IS NULL AND EXISTS
+        (SELECT 1 FROM chunks AS c WHERE c.generation_key = g.generation_key)""",
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "a gap in the sequence numbers of a generation",
+        """SELECT d.collection_key, document_id FROM chunks AS c JOIN documents AS d USING (document_key)
+        GROUP BY generation_key HAVING min(sequence_num) <> 0 OR max(sequence_num) <> count(*) - 1""",
+    ),
+    _Rule(
+        FindingKind.TEXT_DIFFERS,
+        "a generation that has not the text it counts",
+        """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
+        WHERE g.total_chars <> coalesce(
+        (SELECT sum(length(content)) FROM text_segments AS s WHERE s.generation_key = g.generation_key), 0)""",
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "a visible document whose live generation is another one",
+        """SELECT collection_key, document_id FROM documents AS d WHERE live_generation > 0 AND live_generation IS NOT
+        (SELECT generation FROM generations AS g WHERE g.document_key = d.document_key AND state = 'LIVE')""",
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "a live generation of a document that is not visible",
+        """SELECT d.collection_key, document_id FROM documents AS d JOIN generations USING (document_key)
+        WHERE d.live_generation = 0 AND state = 'LIVE'""",
+    ),
+    _Rule(
+        FindingKind.GENERATION_INCONSISTENT,
+        "an invisible document without a generation",
+        """SELECT collection_key, document_id FROM documents AS d WHERE live_generation = 0 AND NOT EXISTS
+        (SELECT 1 FROM generations AS g WHERE g.document_key = d.document_key)""",
+    ),
+)
+
+
+class Integrity:
+    """Reads the whole file: seconds for a large one."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def problems(self, budget: Budget | None = None) -> list[StoreFinding]:
+        """Return all that is wrong; empty for a sound catalog.
+
+        Raises:
+            CallCancelledError: `budget` was cancelled.
+            DeadlineError: `budget` is used up.
+        """
+        budget = budget or Budget()
+        return [*self.file(budget), *self.tables(budget), *LexicalCheck(self._database).problems(budget)]
+
+    def file(self, budget: Budget) -> list[StoreFinding]:
+        """Return what SQLite says about its file."""
+        return self._read(_file_problems, budget)
+
+    def tables(self, budget: Budget) -> list[StoreFinding]:
+        """Return where tables contradict one another."""
+        return self._read(_table_problems, budget)
+
+    def _read(self, find: Callable[[Connection], Iterator[StoreFinding]], budget: Budget) -> list[StoreFinding]:
+        budget.check()
+        try:
+            with self._database.read() as connection, _interruptible(connection, budget):
+                return list(find(connection))
+        except StoreUnavailableError:
+            budget.check()  # SQLite says "interrupted"; the budget says why
+            raise
+        except DataLossError as error:
+            return [StoreFinding(FindingKind.CATALOG_DAMAGED, "", "", error.message)]
+
+
+def _file_problems(connection: Connection) -> Iterator[StoreFinding]:
+    for said in connection.exec_driver_sql("PRAGMA integrity_check").scalars():
+        if said != "ok":
+            yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", "", f"integrity check: {said}")
+    for row in connection.exec_driver_sql("PRAGMA foreign_key_check"):
+        message = f"broken reference from {row[0]} to {row[2]}"
+        yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", str(row[1]), message)
+
+
+def _table_problems(connection: Connection) -> Iterator[StoreFinding]:
+    statement = select(collections.c.collection_key, collections.c.name)
+    names = {row.collection_key: row.name for row in connection.execute(statement)}
+    for rule in _RULES:
+        for key, subject in connection.exec_driver_sql(f"{rule.statement} LIMIT {_TOLD_OF_EACH}"):
+            yield StoreFinding(rule.kind, names.get(key, ""), str(subject), rule.message)
+
+
+@contextmanager
+def _interruptible(connection: Connection, budget: Budget) -> Iterator[None]:
+    """Let statements of the connection fail soon after the budget has ended."""
+    driver = connection.connection.driver_connection
+    if driver is None:
+        raise RuntimeError("the connection is closed")
+
+    def is_over() -> bool:
+        try:
+            budget.check()
+        except GroundwireError:
+            return True
+        return False
+
+    driver.set_progress_handler(is_over, _STEPS_BETWEEN_LOOKS)
+    try:
+        yield
+    finally:
+        driver.set_progress_handler(None, 0)
+
+
+_CHUNKS_TOLD = 20
+
+
+class TextInspection:
+    """Reads one generation at a time, each a snapshot of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def next_generation(self, tenant: str, collection: str, after: int) -> int | None:
+        """Return the key of the next published generation behind `after`, None when there is none."""
+        statement = (
+            select(generations.c.generation_key)
+            .join_from(generations, collections, generations.c.collection_key == collections.c.collection_key)
+            .where(
+                collections.c.tenant == tenant,
+                collections.c.name == collection,
+                generations.c.state != "PENDING",
+                generations.c.generation_key > after,
+            )
+            .order_by(generations.c.generation_key)
+            .limit(1)
+        )
+        with self._database.read() as connection:
+            return connection.execute(statement).scalar()
+
+    def problems(self, collection: str, key: int) -> list[StoreFinding]:
+        """Return what is wrong with a text: its digest, its parts, or chunks that are not the text of their spans."""
+        with self._database.read() as connection:
+            generation = connection.execute(_generation(key)).mappings().first()
+            if generation is None:
+                return []
+            parts = _segments(connection, key)
+            text = "".join(part.content for part in parts)
+            problems = [*_text_problems(generation, parts, text), *_chunk_problems(connection, key, text)]
+        return [
+            StoreFinding(FindingKind.TEXT_DIFFERS, collection, subject or generation["document_id"], message)
+            for subject, message in problems
+        ]
+
+
+def _generation(key: int) -> Any:
+    return (
+        select(documents.c.document_id, generations.c.generation, generations.c.text_hash)
+        .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+        .where(generations.c.generation_key == key)
+    )
+
+
+def _segments(connection: Connection, key: int) -> list[Segment]:
+    columns = (text_segments.c.number, text_segments.c.char_start, text_segments.c.byte_start, text_segments.c.content)
+    statement = select(*columns).where(text_segments.c.generation_key == key).order_by(text_segments.c.number)
+    return [Segment(*row) for row in connection.execute(statement)]
+
+
+def _text_problems(generation: RowMapping, parts: list[Segment], text: str) -> Iterator[tuple[str, str]]:
+    name = f"the text of generation {generation['generation']}"
+    if hashlib.sha256(text.encode("utf-8")).hexdigest() != generation["text_hash"]:
+        yield "", f"{name} is not the one that was stored; ingest the document again"
+    elif parts != list(cut(text)):
+        yield "", f"the parts of {name} are at wrong places; ingest the document again"
+
+
+def _chunk_problems(connection: Connection, key: int, text: str) -> Iterator[tuple[str, str]]:
+    c = chunks.c
+    statement = (
+        select(c.chunk_id, c.content, c.content_hash, c.char_start, c.char_end, c.byte_start, c.byte_end, c.upper)
+        .where(c.generation_key == key)
+        .order_by(c.sequence_num)
+    )
+    told = 0
+    for row in connection.execute(statement).mappings():
+        message = _chunk_problem(row, text)
+        if message is not None and told < _CHUNKS_TOLD:
+            told += 1
+            yield row["chunk_id"], f"{message}; ingest the document again"
+
+
+def _chunk_problem(row: RowMapping, text: str) -> str | None:
+    start, end = row["char_start"], row["char_end"]
+    content = text[start:end]
+    if row["upper"] and end - start > MAX_CHUNK_CHARS:
+        content = ""
+    if row["content"] != content:
+        return f"the chunk is not the text of its span {start}..{end}"
+    if hashlib.sha256(row["content"].encode("utf-8")).hexdigest() != row["content_hash"]:
+        return "the content of the chunk has another digest than stored"
+    if len(text[start:end].encode("utf-8")) != row["byte_end"] - row["byte_start"]:
+        return "the byte offsets of the chunk do not fit its text"
+    return None
+
+
+_BYTES_PER_NUMBER = 4
+_LENGTH_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedPoint:
+    """A point as the catalog has it. `vector` is float32, None when the catalog has none that can be right."""
+
+    number: int
+    chunk_id: str
+    document_id: str
+    embedding_hash: str
+    payload: Payload
+    vector: Vectors | None
+
+
+class PointInspection:
+    """Reads in batches, each a snapshot of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def expected(self, collection: Collection, after: int, limit: int) -> list[ExpectedPoint]:
+        """Return up to `limit` points that should exist, with numbers above `after`, ascending."""
+        return self._expected(collection, chunks.c.chunk_number > after, limit)
+
+    def expected_of(self, collection: Collection, numbers: Sequence[int]) -> list[ExpectedPoint]:
+        """Return those of the points that should exist, ascending."""
+        given = func.json_each(json.dumps(list(numbers))).table_valued("value")
+        return self._expected(collection, chunks.c.chunk_number.in_(select(given.c.value)), len(numbers))
+
+    def of_document(self, collection: Collection, document_id: str, limit: int) -> list[int]:
+        """Return the numbers of up to `limit` points that should exist of a document, ascending."""
+        return [point.number for point in self._expected(collection, documents.c.document_id == document_id, limit)]
+
+    def unexplained(self, collection: Collection, numbers: Sequence[int]) -> list[int]:
+        """Return those of the points that no chunk has, none is being written for, and no task will remove."""
+        given = func.json_each(json.dumps(list(numbers))).table_valued("value")
+        owned = (
+            select(chunks.c.chunk_number)
+            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .where(
+                chunks.c.chunk_number.in_(select(given.c.value)),
+                generations.c.collection_key == key_of(collection),
+                or_(generations.c.state == GenerationState.PENDING.value, and_(IS_LIVE, IS_INDEXED)),
+            )
+        )
+        tasks = select(outbox.c.numbers).where(outbox.c.engine_name == collection.engine_name)
+        with self._database.read() as connection:
+            known = set(connection.execute(owned).scalars())
+            for waiting in connection.execute(tasks).scalars():
+                known.update(waiting)
+        return [number for number in numbers if number not in known]
+
+    def lost_vectors(self, collection: Collection, after: int, limit: int) -> list[tuple[int, str]]:
+        """Return number and id of up to `limit` chunks without a point that lack the vector they may come to need.
+
+        Those are chunks of sections and documents, repeated ones, and those of softly deleted documents, with numbers
+        above `after`, ascending.
+        """
+        statement = select(chunks.c.chunk_number, chunks.c.chunk_id).where(
+            lacks_vector(collection), ~and_(IS_LIVE, IS_INDEXED), chunks.c.chunk_number > after
+        )
+        statement = with_vectors(statement, collection).order_by(chunks.c.chunk_number).limit(limit)
+        with self._database.read() as connection:
+            return [(row.chunk_number, row.chunk_id) for row in connection.execute(statement)]
+
+    def engine_collections(self) -> set[str]:
+        """Return the engine collections, of all tenants, that serve, are being built, or will be dropped by a task."""
+        statement = union(
+            select(collections.c.engine_name), select(index_builds.c.engine_name), select(outbox.c.engine_name)
+        )
+        with self._database.read() as connection:
+            return set(connection.execute(statement).scalars())
+
+    def waiting(self, collection: Collection) -> set[int]:
+        """Return the numbers of points that a task will write or remove."""
+        tasks = select(outbox.c.numbers).where(outbox.c.engine_name == collection.engine_name)
+        with self._database.read() as connection:
+            return {number for numbers in connection.execute(tasks).scalars() for number in numbers}
+
+    def changed_position(self, collection: Collection) -> int | None:
+        """Return the position of the collection's last change, None when it is gone or another index serves it."""
+        statement = select(collections.c.changed_position).where(
+            collections.c.uid == collection.uid, collections.c.engine_name == collection.engine_name
+        )
+        with self._database.read() as connection:
+            return connection.execute(statement).scalar()
+
+    def forget_vectors(self, identity_digest: str, embedding_hashes: Sequence[str]) -> None:
+        """Remove stored vectors, to be made anew."""
+        statement = delete(embeddings).where(
+            embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(list(embedding_hashes))
+        )
+        self._database.write(lambda connection: connection.execute(statement))
+
+    def _expected(self, collection: Collection, which: object, limit: int) -> list[ExpectedPoint]:
+        has_vector = and_(
+            embeddings.c.identity_digest == collection.identity.digest,
+            embeddings.c.embedding_hash == chunks.c.embedding_hash,
+        )
+        statement = (
+            select(
+                chunks.c.chunk_number,
+                chunks.c.chunk_id,
+                documents.c.document_id,
+                chunks.c.embedding_hash,
+                chunks.c.payload,
+                embeddings.c.vector,
+            )
+            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .join(documents, chunks.c.document_key == documents.c.document_key)
+            .outerjoin(embeddings, has_vector)
+            .where(which, generations.c.collection_key == key_of(collection), IS_LIVE, IS_INDEXED)  # type: ignore[arg-type]  # a condition
+            .order_by(chunks.c.chunk_number)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(statement).all()
+        dimensions = collection.identity.dimensions
+        return [ExpectedPoint(*row[:4], to_payload(row.payload), _sound(row.vector, dimensions)) for row in rows]
+
+
+def _sound(stored: bytes | None, dimensions: int) -> Vectors | None:
+    """Return a vector if it is of the right length, finite, and L2-normalised or all zero."""
+    if stored is None or len(stored) != dimensions * _BYTES_PER_NUMBER:
+        return None
+    vector = np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False)
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    is_unit = abs(length - 1.0) <= _LENGTH_TOLERANCE or not vector.any()
+    return vector if np.isfinite(vector).all() and is_unit else None
+
+
+OVERDUE_AFTER = timedelta(seconds=60)
+"""How soon the vectors of a deleted document are gone while the vector store answers."""
+_AUDIT_ROWS = 1000
+
+
+class BookkeepingInspection:
+    """Looks at what belongs to one tenant."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._audit = Audit(database)
+
+    def overdue(self, tenant: str) -> list[StoreFinding]:
+        """Return the tasks that the vector store should have done by now."""
+        oldest = self._database.steady.now_ms() - OVERDUE_AFTER // timedelta(milliseconds=1)
+        statement = (
+            select(outbox.c.id, outbox.c.kind, outbox.c.engine_name)
+            .where(outbox.c.tenant == tenant, outbox.c.queued_steady < oldest)
+            .order_by(outbox.c.id)
+            .limit(_TOLD_OF_EACH)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(statement).all()
+        return [
+            StoreFinding(FindingKind.OUTBOX_OVERDUE, "", row.engine_name, f"task {row.id} ({row.kind}) is overdue")
+            for row in rows
+        ]
+
+    def repeated_requests(self, tenant: str) -> list[StoreFinding]:
+        """Return the requests that changed the same thing twice, or whose answer is not remembered."""
+        kept_ms = KEPT // timedelta(milliseconds=1)
+        recent = self._database.steady.now_ms() - kept_ms + 60_000
+        twice = (
+            select(audit.c.request_id, literal("took effect twice"))
+            .where(audit.c.tenant == tenant, audit.c.request_id != "")
+            .group_by(audit.c.request_id, audit.c.action, audit.c.resource)
+            .having(func.count() > 1, func.max(audit.c.steady_time) - func.min(audit.c.steady_time) < kept_ms)
+        )
+        unknown = (
+            select(audit.c.request_id, literal("took effect, but its answer is not remembered"))
+            .outerjoin(requests, (requests.c.tenant == audit.c.tenant) & (requests.c.request_id == audit.c.request_id))
+            .where(
+                audit.c.tenant == tenant,
+                audit.c.request_id != "",
+                audit.c.steady_time > recent,
+                requests.c.request_id.is_(None),
+            )
+        )
+        with self._database.read() as connection:
+            found = [*connection.execute(twice.limit(_TOLD_OF_EACH)), *connection.execute(unknown.limit(_TOLD_OF_EACH))]
+        return [
+            StoreFinding(FindingKind.REQUEST_REPEATED, "", request_id, f"the request {what}")
+            for request_id, what in found
+        ]
+
+    def incomplete_sessions(self, tenant: str) -> list[StoreFinding]:
+        """Return the sessions that have lost messages, or whose messages do not end where the session does."""
+        gap = func.coalesce(func.max(messages.c.sequence), 0) != func.count(messages.c.sequence)
+        end = func.coalesce(func.max(messages.c.sequence), 0) != sessions.c.message_count
+        statement = (
+            select(
+                sessions.c.collection, sessions.c.session_id, case((gap, "have a gap"), else_="do not reach the end")
+            )
+            .outerjoin(messages, messages.c.session_key == sessions.c.session_key)
+            .where(sessions.c.tenant == tenant)
+            .group_by(sessions.c.session_key)
+            .having(or_(gap, end))
+            .limit(_TOLD_OF_EACH)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(statement).all()
+        return [
+            StoreFinding(FindingKind.SESSION_INCOMPLETE, collection, session_id, f"the messages of the session {what}")
+            for collection, session_id, what in rows
+        ]
+
+    def broken_audit(self, tenant: str, budget: Budget) -> list[StoreFinding]:
+        """Return the first row of the record of changes that was changed, or that follows a removed one."""
+        last_id, last_hash = 0, ""
+        while rows := self._audit.rows(tenant, last_id, _AUDIT_ROWS):
+            budget.check()
+            broken = first_broken(rows, last_hash)
+            if broken is not None:
+                message = "the record of changes was altered at or before this row"
+                return [StoreFinding(FindingKind.AUDIT_BROKEN, "", str(broken.id), message)]
+            last_id, last_hash = rows[-1].id, rows[-1].hash
+        return []

@@ -1,0 +1,599 @@
+"""Collections, documents and chunks to rows and back, and the conditions that say which rows readers see."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    ScalarSelect,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+    update,
+)
+
+from groundwire.catalog.schema import chunks, collections, document_aliases, documents, generations
+from groundwire.catalog.sqlite import decode_json, encode_json
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.clock import epoch_ms, from_epoch_ms
+from groundwire.kernel.collection import (
+    ChunkerKind,
+    ChunkingPolicy,
+    ChunkUnit,
+    Collection,
+    CollectionLimits,
+    CollectionSettings,
+    DuplicateChunkPolicy,
+    FieldDescription,
+    FieldType,
+    ProfileName,
+    RetrievalDefaults,
+    SearchMode,
+)
+from groundwire.kernel.document import ALIASES_SHOWN, Document, DocumentFields, DocumentFormat
+from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.errors import CollectionNotFoundError, DocumentChangedError, DocumentNotFoundError
+from groundwire.kernel.filters import Payload, Value
+from groundwire.kernel.hit import ChunkLinks, StoredChunk
+from groundwire.kernel.spans import Span
+
+
+class GenerationState(StrEnum):
+    """PENDING until all its vectors are in the engine, then LIVE, then SUPERSEDED by the next one.
+
+    DELETED while its document is deleted softly; a restoration makes it LIVE again.
+    """
+
+    PENDING = "PENDING"
+    LIVE = "LIVE"
+    SUPERSEDED = "SUPERSEDED"
+    DELETED = "DELETED"
+
+
+IS_LIVE: ColumnElement[bool] = generations.c.state == literal_column("'LIVE'")
+IS_INDEXED: ColumnElement[bool] = chunks.c.indexed == literal_column("1")
+"""A search may find the chunk: it stands for no other chunks and repeats none."""
+
+
+def visible_at(snapshot: int | None) -> ColumnElement[bool]:
+    """Return the condition on `generations` for what readers saw at a position, or see now (None)."""
+    if snapshot is None:
+        return IS_LIVE
+    return and_(
+        generations.c.state.in_(("LIVE", "SUPERSEDED")),
+        generations.c.live_from <= snapshot,
+        or_(generations.c.live_to.is_(None), generations.c.live_to > snapshot),
+    )
+
+
+def visible_generation_keys(collection_key: Any, snapshot: int | None) -> Select[tuple[int]]:
+    """Return the statement for the keys of the generations of a collection that readers saw at a position."""
+    return select(generations.c.generation_key).where(
+        generations.c.collection_key == collection_key, visible_at(snapshot)
+    )
+
+
+def live_generation_keys(collection_key: Any) -> Select[tuple[int]]:
+    """Return the statement for the keys of a collection's live generations."""
+    return select(generations.c.generation_key).where(generations.c.collection_key == collection_key, IS_LIVE)
+
+
+def key_of(collection: Collection) -> ScalarSelect[int]:
+    """Return the expression for the key of a collection, NULL when it was deleted."""
+    statement = select(collections.c.collection_key)
+    return statement.where(
+        collections.c.tenant == collection.tenant, collections.c.uid == collection.uid
+    ).scalar_subquery()
+
+
+def numbers_of(connection: Connection, generation_keys: Select[tuple[int]]) -> list[int]:
+    """Return the chunk numbers of generations, ascending; one row, so that the interpreter lock is taken once."""
+    numbers = func.json_group_array(chunks.c.chunk_number)
+    stored = connection.execute(select(numbers).where(chunks.c.generation_key.in_(generation_keys))).scalar_one()
+    return sorted(json.loads(stored))
+
+
+def count_indexed(connection: Connection, generation_keys: Select[tuple[int]]) -> int:
+    """Return how many chunks of generations searches may find."""
+    statement = select(func.count()).where(chunks.c.generation_key.in_(generation_keys), IS_INDEXED)
+    return int(connection.execute(statement).scalar_one())
+
+
+def find_collection(connection: Connection, tenant: str, name: str) -> Collection | None:
+    """Return the collection of this name, if the tenant has it."""
+    statement = select(collections).where(collections.c.tenant == tenant, collections.c.name == name)
+    row = connection.execute(statement).mappings().first()
+    return None if row is None else to_collection(row)
+
+
+def require_collection(connection: Connection, tenant: str, name: str) -> Collection:
+    """Return the collection of this name, or raise CollectionNotFoundError."""
+    found = find_collection(connection, tenant, name)
+    if found is None:
+        raise CollectionNotFoundError(name)
+    return found
+
+
+def collection_key(connection: Connection, tenant: str, name: str) -> int:
+    """Return the key of the collection of this name, or raise CollectionNotFoundError."""
+    statement = select(collections.c.collection_key).where(collections.c.tenant == tenant, collections.c.name == name)
+    key = connection.execute(statement).scalar()
+    if key is None:
+        raise CollectionNotFoundError(name)
+    return int(key)
+
+
+def collection_values(collection: Collection) -> dict[str, Any]:
+    """Return the columns of a collection."""
+    return {
+        "uid": collection.uid,
+        "tenant": collection.tenant,
+        "name": collection.name,
+        "engine_name": collection.engine_name,
+        "profile": collection.profile.value,
+        "identity": asdict(collection.identity),
+        "identity_digest": collection.identity.digest,
+        "settings": settings_value(collection.settings),
+        "create_time": epoch_ms(collection.create_time),
+        "update_time": epoch_ms(collection.update_time),
+    }
+
+
+def settings_value(settings: CollectionSettings) -> dict[str, Any]:
+    """Return the settings as the column holds them; the retention in seconds."""
+    return {**asdict(settings), "generation_retention": settings.generation_retention.total_seconds()}
+
+
+def to_collection(row: RowMapping) -> Collection:
+    """Make a collection of its row."""
+    c = collections.c
+    return Collection(
+        uid=row[c.uid],
+        tenant=row[c.tenant],
+        name=row[c.name],
+        engine_name=row[c.engine_name],
+        profile=ProfileName(row[c.profile]),
+        identity=EmbeddingIdentity(**row[c.identity]),
+        settings=_to_settings(row[c.settings]),
+        create_time=from_epoch_ms(row[c.create_time]),
+        update_time=from_epoch_ms(row[c.update_time]),
+    )
+
+
+def _to_settings(stored: Mapping[str, Any]) -> CollectionSettings:
+    retrieval = stored["retrieval"]
+    return CollectionSettings(
+        chunking=to_chunking(stored["chunking"]),
+        retrieval=RetrievalDefaults(**{**retrieval, "mode": SearchMode(retrieval["mode"])}),
+        limits=CollectionLimits(**stored["limits"]),
+        approved_source_prefixes=tuple(stored["approved_source_prefixes"]),
+        generation_retention=timedelta(seconds=stored["generation_retention"]),
+        duplicate_chunks=DuplicateChunkPolicy(stored["duplicate_chunks"]),
+        content_description=stored["content_description"],
+        field_descriptions=tuple(
+            FieldDescription(each["name"], each["description"], FieldType(each["type"]), tuple(each["allowed_values"]))
+            for each in stored["field_descriptions"]
+        ),
+    )
+
+
+def to_chunking(stored: Mapping[str, Any]) -> ChunkingPolicy:
+    """Make a chunking policy of its stored values."""
+    given = {**stored, "unit": ChunkUnit(stored["unit"]), "chunker": ChunkerKind(stored["chunker"])}
+    return ChunkingPolicy(**given)
+
+
+_d = documents.c
+FIELD_COLUMNS = (
+    _d.title,
+    _d.creator,
+    _d.subject,
+    _d.description,
+    _d.date_created,
+    _d.language,
+    _d.category,
+    _d.tags,
+    _d.project,
+    _d.metadata,
+)
+# A document may have thousands, and every chunk that is read brings its document along.
+_FIRST_ALIASES = (
+    select(document_aliases.c.source_path)
+    .where(document_aliases.c.document_key == _d.document_key, document_aliases.c.collection_key == _d.collection_key)
+    .order_by(document_aliases.c.source_path)
+    .limit(ALIASES_SHOWN)
+    .correlate(documents)
+    .subquery()
+)
+_ALIASES = select(func.json_group_array(_FIRST_ALIASES.c.source_path, type_=_d.tags.type)).scalar_subquery()
+DOCUMENT_COLUMNS = (
+    _d.document_key,
+    _d.document_id,
+    collections.c.name,
+    _d.source_path,
+    _d.doc_type,
+    _d.source_hash,
+    _d.live_generation,
+    _d.deleted_generation,
+    _d.chunk_count,
+    _d.total_chars,
+    _d.total_bytes,
+    _d.embedding_model,
+    _d.rules_digest,
+    _d.tokenizer,
+    _d.encoding,
+    _d.ingestion_date,
+    _d.last_modified,
+    _d.delete_time,
+    _ALIASES.label("aliases"),
+    _d.source_version,
+    _d.alias_count,
+    _d.alias_changes,
+    *FIELD_COLUMNS,
+)
+"""The key of the document, then what `to_document` reads, in its order."""
+
+SELECT_ANY_DOCUMENT: Select[Any] = select(*DOCUMENT_COLUMNS).join_from(
+    documents, collections, _d.collection_key == collections.c.collection_key
+)
+"""Documents of all tenants, those that were deleted softly and empty rows too; to be narrowed to one."""
+
+_SELECT = SELECT_ANY_DOCUMENT.where(_d.tenant == bindparam("tenant"))
+_OF_COLLECTION = (collections.c.tenant == bindparam("tenant"), collections.c.name == bindparam("collection"))
+
+SELECT_DOCUMENTS = _SELECT.where(_d.live_generation > 0)
+"""The visible documents of the tenant `:tenant`, to be narrowed."""
+
+SELECT_DOCUMENTS_AND_HIDDEN = _SELECT.where(*_OF_COLLECTION, _d.live_generation + _d.deleted_generation > 0)
+"""The documents of the collection `:collection` of the tenant `:tenant`, those that were deleted softly too."""
+
+SELECT_DOCUMENTS_OF_COLLECTION = SELECT_DOCUMENTS.where(*_OF_COLLECTION)
+"""The visible documents of the collection `:collection` of the tenant `:tenant`, to be narrowed."""
+
+SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id == bindparam("wanted"))
+"""The one of them with the id `:wanted`."""
+
+
+def to_document(row: Sequence[Any]) -> Document:
+    """Make a document of the values of `DOCUMENT_COLUMNS`."""
+    _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:22]
+    chunk_count, total_chars, total_bytes, model, rules_digest, tokenizer, encoding, *times = figures
+    ingested, modified, deleted, aliases, source_version, alias_count, alias_changes = times
+    return Document(
+        document_id=document_id,
+        collection=collection,
+        source_uri=source,
+        format=DocumentFormat(doc_type),
+        source_hash=source_hash,
+        fields=_to_fields(row[22:32]),
+        generation=live + hidden,  # one of the two is 0
+        chunk_count=chunk_count,
+        total_chars=total_chars,
+        total_bytes=total_bytes,
+        embedding_model=model,
+        rules_digest=rules_digest,
+        tokenizer=tokenizer,
+        encoding=encoding,
+        ingest_time=from_epoch_ms(ingested),
+        update_time=from_epoch_ms(modified),
+        delete_time=_moment(deleted),
+        alias_uris=tuple(sorted(aliases)),
+        source_version=source_version,
+        alias_count=alias_count,
+        alias_changes=alias_changes,
+    )
+
+
+def count_aliases(connection: Connection, document_keys: Any, more: int) -> None:
+    """Note that documents have `more` aliases, or fewer; call it in the transaction that changes them."""
+    values = {"alias_count": _d.alias_count + more, "alias_changes": _d.alias_changes + 1}
+    connection.execute(update(documents).where(_d.document_key.in_(document_keys)).values(values))
+
+
+def field_values(fields: DocumentFields) -> dict[str, Any]:
+    """Return the descriptive columns of a document; also the JSON form kept with each generation."""
+    return {
+        "title": fields.title,
+        "creator": list(fields.creators),
+        "subject": list(fields.subjects),
+        "description": fields.description,
+        "date_created": None if fields.date_created is None else epoch_ms(fields.date_created),
+        "language": fields.language,
+        "category": fields.category,
+        "tags": list(fields.tags),
+        "project": fields.project,
+        "metadata": {key: _stored(value) for key, value in fields.metadata.items()},
+    }
+
+
+def to_fields(values: Mapping[str, Any]) -> DocumentFields:
+    """Make the fields of what `field_values` returned."""
+    return _to_fields([values[column.name] for column in FIELD_COLUMNS])
+
+
+def _to_fields(row: Sequence[Any]) -> DocumentFields:
+    title, creator, subject, description, created, language, category, tags, project, metadata = row
+    return DocumentFields(
+        title=title,
+        creators=tuple(creator),
+        subjects=tuple(subject),
+        description=description,
+        date_created=_moment(created),
+        language=language,
+        category=category,
+        tags=tuple(tags),
+        project=project,
+        metadata=loaded_values(metadata),
+    )
+
+
+def loaded_values(values: Mapping[str, Any]) -> dict[str, Value]:
+    """Return what JSON made of a payload or of metadata, with tuples for its lists."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else from_epoch_ms(milliseconds)
+
+
+def _stored(value: Value) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+_c = chunks.c
+_other = chunks.alias("other")
+
+
+def _id_of(sequence_num: ColumnElement[int], *, upper: bool) -> ColumnElement[str]:
+    """Return the expression for the id of another chunk of the same generation, NULL where there is none."""
+    of_generation = (_other.c.generation_key == _c.generation_key, _other.c.sequence_num == sequence_num)
+    same_kind = true() if upper else and_(_c.upper == 0, _other.c.upper == 0)
+    return select(_other.c.chunk_id).where(*of_generation, same_kind).correlate(chunks).scalar_subquery()
+
+
+CHUNK_COLUMNS = (
+    _c.chunk_number,
+    _c.chunk_id,
+    _c.sequence_num,
+    _c.char_start,
+    _c.char_end,
+    _c.byte_start,
+    _c.byte_end,
+    _c.content,
+    _c.token_count,
+    _c.chapter,
+    _c.section,
+    _c.hierarchy_path,
+    _c.level,
+    _c.page_numbers,
+    _c.overlap_prev_chars,
+    _c.overlap_next_chars,
+    _c.undersized,
+    _c.section_heading,
+    _c.sentence_index,
+    _c.window_size,
+    _c.parent,
+    _c.grandparent,
+    _c.upper,
+    _c.indexed,
+    _c.embedding_hash,
+    _c.tags,
+    _c.metadata,
+    _c.embedding_timestamp,
+    generations.c.create_time,
+    _id_of(_c.sequence_num - 1, upper=False).label("previous_id"),
+    _id_of(_c.sequence_num + 1, upper=False).label("following_id"),
+    _id_of(_c.parent, upper=True).label("parent_id"),
+    _id_of(_c.grandparent, upper=True).label("grandparent_id"),
+)
+_TIMES = len(CHUNK_COLUMNS) - 6
+_DOCUMENT = len(CHUNK_COLUMNS)
+OWN_COLUMNS = CHUNK_COLUMNS[2:_TIMES]
+"""What `to_chunk` reads."""
+
+SELECT_CHUNKS: Select[Any] = (
+    select(*CHUNK_COLUMNS, *DOCUMENT_COLUMNS)
+    .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
+    .join(documents, _c.document_key == documents.c.document_key)
+    .join(collections, documents.c.collection_key == collections.c.collection_key)
+)
+"""The chunks of all generations with their documents as they are now; to be narrowed to one document."""
+
+SELECT_LIVE_CHUNKS = SELECT_CHUNKS.where(IS_LIVE)
+"""The chunks of live generations of all tenants with their documents; to be narrowed to one tenant first of all."""
+
+
+def to_stored_chunk(row: Sequence[Any], seen: dict[int, Document]) -> StoredChunk:
+    """Make a chunk of a row of `SELECT_LIVE_CHUNKS`; `seen` holds the documents of earlier rows by key."""
+    key = row[_DOCUMENT]
+    if key not in seen:
+        seen[key] = to_document(row[_DOCUMENT:])
+    document = seen[key]
+    return StoredChunk(
+        chunk_number=row[0],
+        chunk_id=row[1],
+        generation=document.generation,
+        chunk=to_chunk(row[2:_TIMES]),
+        document=document,
+        embed_time=from_epoch_ms(row[_TIMES]),
+        ingest_time=from_epoch_ms(row[_TIMES + 1]),
+        links=ChunkLinks(*row[_TIMES + 2 : _DOCUMENT]),
+    )
+
+
+def to_chunk(row: Sequence[Any]) -> Chunk:
+    """Make a chunk of the values of `OWN_COLUMNS`."""
+    sequence_num, start, end, start_byte, end_byte, content, tokens, chapter, section, path, level, *rest = row
+    page_numbers, overlap_prev, overlap_next, undersized, heading, *links, embedding_hash, tags, metadata = rest
+    sentence_index, window_size, parent, grandparent, upper, indexed = links
+    span = Span(start, end, start_byte, end_byte)
+    place = (chapter, section, tuple(path), level)
+    return Chunk(
+        *(sequence_num, span, content, tokens, *place),
+        page_numbers=tuple(page_numbers),
+        overlap_prev_chars=overlap_prev,
+        overlap_next_chars=overlap_next,
+        undersized=bool(undersized),
+        sentence_index=sentence_index,
+        window_size=window_size,
+        parent=parent,
+        grandparent=grandparent,
+        upper=bool(upper),
+        indexed=bool(indexed),
+        given_heading=heading,
+        given_embedding_hash=embedding_hash,
+        tags=tuple(tags),
+        metadata=loaded_values(metadata),
+    )
+
+
+def to_payload(stored: str) -> Payload:
+    """Make the filter keys of a chunk of their JSON."""
+    return loaded_values(decode_json(stored))
+
+
+CHUNK_VALUES = (
+    "sequence_num",
+    "char_start",
+    "char_end",
+    "byte_start",
+    "byte_end",
+    "content_hash",
+    "embedding_hash",
+    "token_count",
+    "page_numbers",
+    "chapter",
+    "section",
+    "section_heading",
+    "hierarchy_path",
+    "level",
+    "overlap_prev_chars",
+    "overlap_next_chars",
+    "undersized",
+    "sentence_index",
+    "window_size",
+    "parent",
+    "grandparent",
+    "upper",
+    "indexed",
+    "tags",
+    "metadata",
+)
+"""The columns that a chunk knows itself, but for its content; in the order of the table."""
+
+
+def chunk_values(chunk: Chunk) -> tuple[Any, ...]:
+    """Return the values of `CHUNK_VALUES`, JSON as text."""
+    span = chunk.span
+    return (
+        chunk.sequence_num,
+        *(span.start, span.end, span.start_byte, span.end_byte),
+        chunk.content_hash,
+        chunk.embedding_hash,
+        chunk.token_count,
+        encode_json(chunk.page_numbers),
+        chunk.chapter,
+        chunk.section,
+        chunk.section_title,
+        encode_json(chunk.hierarchy_path),
+        chunk.level,
+        chunk.overlap_prev_chars,
+        chunk.overlap_next_chars,
+        int(chunk.undersized),
+        chunk.sentence_index,
+        chunk.window_size,
+        chunk.parent,
+        chunk.grandparent,
+        int(chunk.upper),
+        int(chunk.indexed),
+        encode_json(chunk.tags),
+        encode_json(chunk.metadata),
+    )
+
+
+_g = generations.c
+_COLUMNS_THEN: dict[str, ColumnElement[Any]] = {
+    "live_generation": _g.generation,
+    "ingestion_date": _g.create_time,
+    "last_modified": _g.create_time,
+    **{column.name: _g.fields[column.name] for column in FIELD_COLUMNS},
+}
+
+
+def select_chunks_then(visible: ColumnElement[bool]) -> Select[Any]:
+    """Return the statement for chunks of some generations, in rows as `chunk_rows.to_stored_chunk` reads them."""
+    return (
+        select(*CHUNK_COLUMNS, *map(then, DOCUMENT_COLUMNS))
+        .join_from(chunks, generations, chunks.c.generation_key == _g.generation_key)
+        .join(documents, _g.document_key == documents.c.document_key)
+        .join(collections, _g.collection_key == collections.c.collection_key)
+        .where(visible)
+    )
+
+
+def then(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return what stands for a column of `documents` in the generation that readers saw; other columns stay."""
+    if not isinstance(column, Column) or column.table is not documents or column.primary_key:
+        return column
+    return _COLUMNS_THEN[column.name] if column.name in _COLUMNS_THEN else _g.get(column.name, column)
+
+
+IS_VISIBLE: ColumnElement[bool] = documents.c.live_generation > 0
+IS_HIDDEN: ColumnElement[bool] = documents.c.deleted_generation > 0
+"""Deleted softly."""
+
+
+def visible_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping:
+    """Return the columns of a visible document, and of its collection name, uid, engine and model.
+
+    Raises:
+        DocumentNotFoundError: the collection has no such document, or it was deleted.
+    """
+    row = connection.execute(_row_of(tenant, collection, document_id).where(IS_VISIBLE)).mappings().first()
+    if row is None:
+        raise DocumentNotFoundError(document_id)
+    return row
+
+
+def hidden_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping | None:
+    """Return the same of a document that was deleted softly, if there is such a one."""
+    return connection.execute(_row_of(tenant, collection, document_id).where(IS_HIDDEN)).mappings().first()
+
+
+def refuse_other_etag(connection: Connection, row: RowMapping, etag: str) -> None:
+    """Raise DocumentChangedError when the document of a row has another etag than the given one, if one is given."""
+    of_row = documents.c.document_key == row["document_key"]
+    if etag and to_document(connection.execute(SELECT_ANY_DOCUMENT.where(of_row)).one()).etag != etag:
+        message = "the document has another etag by now: read it again"
+        raise DocumentChangedError(message, document_id=row["document_id"])
+
+
+def _row_of(tenant: str, collection: str, document_id: str) -> Select[Any]:
+    return (
+        select(
+            documents,
+            collections.c.name.label("collection"),
+            collections.c.uid.label("collection_uid"),
+            collections.c.engine_name,
+            collections.c.identity_digest,
+        )
+        .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
+        .where(
+            documents.c.tenant == tenant,
+            documents.c.document_id == document_id,
+            collections.c.tenant == tenant,
+            collections.c.name == collection,
+        )
+    )
