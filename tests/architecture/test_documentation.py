@@ -20,12 +20,13 @@ def _text(name: str) -> str:
 
 
 def test_every_setting_is_documented() -> None:
-    documented = set(re.findall(r"`(GROUNDWIRE_[A-Z_]+)`", _text("docs/settings.md")))
+    documented = set(re.findall(r"`(GROUNDWIRE_[A-Z_]+)`", _text("docs/reference/settings.md")))
     assert documented == set(load_settings().shown()) | CLIENT_VARIABLES | {"GROUNDWIRE_SECRETS"}
 
 
 def test_every_default_is_documented_as_it_is() -> None:
-    rows = dict(re.findall(r"^\| `(GROUNDWIRE_[A-Z_]+)` \| `([^`]*)`", _text("docs/settings.md"), flags=re.MULTILINE))
+    page = _text("docs/reference/settings.md")
+    rows = dict(re.findall(r"^\| `(GROUNDWIRE_[A-Z_]+)` \| `([^`]*)`", page, flags=re.MULTILINE))
     shown = {name: as_variable(value) for name, value in load_settings().shown().items()}
     fixed = {name: default for name, default in rows.items() if name in shown and default != "…"}
     assert len(fixed) > len(shown) // 2
@@ -41,7 +42,7 @@ def _commands(group: click.Group, prefix: str = "groundwire") -> set[str]:
 
 
 def test_every_command_is_documented() -> None:
-    page = _text("docs/command-line.md")
+    page = _text("docs/reference/command-line.md")
     missing = {path for path in _commands(app) if path.removeprefix("groundwire ") not in page}
     assert not missing
 
@@ -57,7 +58,7 @@ def _options(group: click.Group) -> set[str]:
 
 
 def test_every_option_is_documented() -> None:
-    named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", _text("docs/command-line.md")))
+    named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", _text("docs/reference/command-line.md")))
     assert _options(app) - named == set()
 
 

@@ -1,4 +1,4 @@
-"""The commands of docs/command-line.md, run as a user runs them against a real server."""
+"""The commands of docs/reference/command-line.md, run as a user runs them against a real server."""
 
 import json
 import os

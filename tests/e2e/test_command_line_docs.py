@@ -13,9 +13,10 @@ from groundwire.kernel.errors import InvalidFilterError
 from tests.e2e.server import ServerProcess, groundwire
 
 ROOT = Path(__file__).resolve().parents[2]
-FILTERS = re.findall(r"```json\n(.*?)\n```", (ROOT / "docs/filters.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+REFERENCE = ROOT / "docs/reference"
+FILTERS = re.findall(r"```json\n(.*?)\n```", (REFERENCE / "filters.md").read_text(encoding="utf-8"), flags=re.DOTALL)
 SHOWN = "\n".join(
-    re.findall(r"```console\n(.*?)```", (ROOT / "docs/command-line.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    re.findall(r"```console\n(.*?)```", (REFERENCE / "command-line.md").read_text(encoding="utf-8"), flags=re.DOTALL)
 )
 
 

@@ -1,4 +1,4 @@
-"""docs/client.md and the docstrings of the client say what it does: every example runs against a real server."""
+"""What the page on the Python client and its docstrings show runs against a real server."""
 
 import ast
 import asyncio
@@ -17,7 +17,8 @@ from groundwire.client.contract import Contract
 from groundwire.client.operations import Operation, StreamOperation
 from tests.e2e.server import ServerProcess
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "client.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/reference/python-client.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 SPANS = "# Spans\n\nA span is a range of a text. It has a start and an end, which is not part of it.\n"
 
@@ -81,7 +82,7 @@ def test_every_method_is_listed() -> None:
 def test_the_example_of_the_first_page_runs(
     server: ServerProcess, no_handbook: None, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", (PAGE.parents[1] / "README.md").read_text("utf-8"), flags=re.DOTALL)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL)
     run(block.replace("127.0.0.1:50051", server.address), {})
     assert "A span is a range of a text." in capsys.readouterr().out
 

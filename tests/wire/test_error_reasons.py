@@ -132,7 +132,7 @@ def described() -> dict[str, tuple[str, set[str]]]:
 
 def table() -> list[list[str]]:
     """Return the rows of the documentation: reason, code, retry, metadata, meaning."""
-    lines = (ROOT / "docs/errors.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8").splitlines()
     rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| `")]
     return [[cells[0].strip("`"), *cells[1:]] for cells in rows]
 

@@ -1,4 +1,4 @@
-"""A collection that is cheap to scan is searched exactly, whatever the engine (docs/vector-stores.md)."""
+"""A collection that is cheap to scan is searched exactly, whatever the engine (docs/reference/vector-stores.md)."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""docs/filters.md is true: its examples are filters, its tables are the fields, aliases and limits."""
+"""docs/reference/filters.md is true: its examples are filters, its tables are the fields, aliases and limits."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ from groundwire.kernel.filters import (
 )
 
 ROOT = Path(__file__).resolve().parents[3]
-TEXT = (ROOT / "docs" / "filters.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/reference/filters.md").read_text(encoding="utf-8")
 PROTO = (ROOT / "protos/groundwire/api/common/v1/filter.proto").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```json\n(.*?)\n```", TEXT, flags=re.DOTALL)
 OWN = {"review_date": FieldKind.TEXT, "type": FieldKind.TEXT, "importance": FieldKind.INTEGER}

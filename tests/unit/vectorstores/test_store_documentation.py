@@ -1,4 +1,4 @@
-"""docs/vector-stores.md names every option of the URLs of servers."""
+"""docs/reference/vector-stores.md names every option of the URLs of servers."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from groundwire.vectorstores.chroma.server_client import OPTIONS as CHROMA
 from groundwire.vectorstores.qdrant_server.options import OPTIONS as QDRANT
 
-TEXT = (Path(__file__).resolve().parents[3] / "docs" / "vector-stores.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).resolve().parents[3] / "docs/reference/vector-stores.md").read_text(encoding="utf-8")
 
 
 def test_every_option_of_servers_is_described_with_the_servers_that_know_it() -> None:

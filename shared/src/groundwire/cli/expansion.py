@@ -49,7 +49,7 @@ def expand(
 
 
 def passage_json(passage: "retrieve_service_pb2.ExpandedPassage") -> dict[str, Any]:
-    """Return a passage with the keys that docs/command-line.md names."""
+    """Return a passage with the keys that docs/reference/command-line.md names."""
     return {
         "document_id": passage.document_id,
         "chunk_ids": list(passage.requested_chunk_ids),

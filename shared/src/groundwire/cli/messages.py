@@ -18,7 +18,7 @@ _DECIMALS = 6
 
 
 def search_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, Any]:
-    """Return a search response with the keys that docs/command-line.md names."""
+    """Return a search response with the keys that docs/reference/command-line.md names."""
     report = response.report
     timings = {
         "embed": milliseconds(report.query_embedding_time),
@@ -29,7 +29,7 @@ def search_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, 
 
 
 def applied_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, Any]:
-    """Return what a search applied beside its query, with the keys that docs/command-line.md names."""
+    """Return what a search applied beside its query, with the keys that docs/reference/command-line.md names."""
     from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2  # noqa: PLC0415 - --help stays fast
 
     report = response.report
@@ -72,7 +72,7 @@ def _is_time(field: str) -> bool:
 
 
 def answer_json(answer: "answer_pb2.Answer", question_id: str) -> dict[str, Any]:
-    """Return an answer with the keys that docs/command-line.md names, those that follow from others included."""
+    """Return an answer with the keys that docs/reference/command-line.md names, derived ones included."""
     from groundwire.api.answer.v1 import answer_pb2  # noqa: PLC0415 - --help stays fast
 
     times = answer.timings

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 top_k_option = click.option("-k", "--top-k", type=int, help="Number of chunks; the collection's default.")
 filter_option = click.option(
-    "--filter", "filter_json", help='Filter as JSON, such as {"chapter": "Traits"}; see docs/filters.md.'
+    "--filter", "filter_json", help='Filter as JSON, such as {"chapter": "Traits"}; see docs/reference/filters.md.'
 )
 mode_option = click.option(
     "--mode", type=click.Choice(["hybrid", "vector", "lexical"]), help="What is searched; the collection's default."

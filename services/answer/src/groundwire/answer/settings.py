@@ -1,4 +1,4 @@
-"""Settings of the answer service; every field is described in docs/settings.md."""
+"""Settings of the answer service; every field is described in docs/reference/settings.md."""
 
 from enum import StrEnum
 

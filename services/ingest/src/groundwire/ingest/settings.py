@@ -1,4 +1,4 @@
-"""Settings of the ingest service; every field is described in docs/settings.md."""
+"""Settings of the ingest service; every field is described in docs/reference/settings.md."""
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict

@@ -1,4 +1,4 @@
-"""Settings of the retrieve service; every field is described in docs/settings.md."""
+"""Settings of the retrieve service; every field is described in docs/reference/settings.md."""
 
 from typing import Annotated
 

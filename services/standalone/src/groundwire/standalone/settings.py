@@ -1,4 +1,4 @@
-"""Settings of the embedded process; every field is described in docs/settings.md."""
+"""Settings of the embedded process; every field is described in docs/reference/settings.md."""
 
 import os
 from pathlib import Path

@@ -21,7 +21,7 @@ OPTIONS: Final[Mapping[str, Parse]] = {
     "prefix": name_prefix,
     "timeout_s": whole_number(1, 3600),
 }
-"""Options of the URL and what they may be; docs/vector-stores.md describes each."""
+"""Options of the URL and what they may be; docs/reference/vector-stores.md describes each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ OPTIONS: Final[Mapping[str, Parse]] = {
     "hnsw_ef_construct": whole_number(4, 4096),
     "hnsw_ef": whole_number(1, 65_536),
 }
-"""Options of the URL and what they may be; docs/vector-stores.md describes each."""
+"""Options of the URL and what they may be; docs/reference/vector-stores.md describes each."""
 
 
 @dataclass(frozen=True, slots=True)
