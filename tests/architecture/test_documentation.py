@@ -7,7 +7,7 @@ import click
 import pytest
 
 from groundwire.cli.app import app
-from groundwire.cli.config import as_variable
+from groundwire.cli.server import as_variable
 from groundwire.standalone.settings import CLIENT_VARIABLES, load_settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import runpy
 import sys
 from collections.abc import Mapping, Sequence
 
-_FOR_SERVERS = {"config", "serve"}
+_FOR_SERVERS = {"server"}
 
 
 def main() -> None:

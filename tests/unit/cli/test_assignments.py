@@ -4,7 +4,7 @@ import pytest
 
 from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_SENTENCE, FIELD_TYPE_STRING, CollectionSettings
-from groundwire.cli.assignments import assign, field_paths
+from groundwire.cli.fields import assign, field_paths
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_fields import ALIASES
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groundwire.api.common.v1.document_pb2 import DocumentFields
-from groundwire.cli.file_options import ChunkingOverrides, read_file_options
+from groundwire.cli.ingest import chunking_policy, read_file_options
 from groundwire.cli.messages import message_json
 from groundwire.kernel.errors import InvalidRequestError
 
@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_known_names_are_fields_and_others_metadata(file: Path) -> None:
-    fields = read_file_options(None, file, ()).said_of("other.md")["fields"]
+    fields = read_file_options(None, file, ()).request_fields("other.md")["fields"]
     assert said(fields) == {
         "creators": ["Doe", "Roe"],
         "date_created": "2024-10-15T00:00:00Z",
@@ -49,10 +49,10 @@ def test_known_names_are_fields_and_others_metadata(file: Path) -> None:
 
 def test_what_is_said_of_one_file_goes_over_what_is_said_of_all_and_the_command_line_over_both(file: Path) -> None:
     options = read_file_options(None, file, ["title=Set", "metadata.department=legal", "tags=a", "tags=b"])
-    single = said(read_file_options(None, file, ()).said_of("reports/q3.md")["fields"])
+    single = said(read_file_options(None, file, ()).request_fields("reports/q3.md")["fields"])
     assert (single["title"], single["tags"], single["creators"]) == ("2024", ["special"], ["Doe", "Roe"])
     assert single["metadata"] == {"department": "finance", "rating": 5, "reviewed": "2024-11-01"}
-    fields = said(options.said_of("reports/q3.md")["fields"])
+    fields = said(options.request_fields("reports/q3.md")["fields"])
     assert (fields["title"], fields["tags"]) == ("Set", ["a", "b"])
     assert fields["metadata"] == {"department": "legal", "rating": 5, "reviewed": "2024-11-01"}
     assert options.unused({"other.md"}) == ["reports/q3.md"]
@@ -61,16 +61,16 @@ def test_what_is_said_of_one_file_goes_over_what_is_said_of_all_and_the_command_
 
 def test_json_says_the_same(tmp_path: Path) -> None:
     (tmp_path / "fields.json").write_text('{"title": "One", "year": 2024}', encoding="utf-8")
-    fields = read_file_options(None, tmp_path / "fields.json", ()).said_of("a.md")["fields"]
+    fields = read_file_options(None, tmp_path / "fields.json", ()).request_fields("a.md")["fields"]
     assert said(fields) == {"title": "One", "metadata": {"year": 2024}}
 
 
 def test_without_anything_to_say_the_server_keeps_what_it_has() -> None:
-    chunking = ChunkingOverrides(chunker="fixed").message()
-    assert read_file_options(None, None, ()).said_of("a.md") == {"source_uri": "a.md", "chunking": None}
-    versioned = replace(read_file_options(None, None, ()), source_version=0).said_of("a.md")
+    chunking = chunking_policy("fixed")
+    assert read_file_options(None, None, ()).request_fields("a.md") == {"source_uri": "a.md", "chunking": None}
+    versioned = replace(read_file_options(None, None, ()), source_version=0).request_fields("a.md")
     assert versioned == {"source_uri": "a.md", "chunking": None, "source_version": 0}
-    assert read_file_options(chunking, None, ()).said_of("a.md") == {"source_uri": "a.md", "chunking": chunking}
+    assert read_file_options(chunking, None, ()).request_fields("a.md") == {"source_uri": "a.md", "chunking": chunking}
 
 
 @pytest.mark.parametrize(

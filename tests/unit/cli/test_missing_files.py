@@ -5,15 +5,13 @@ from typing import Any, cast
 import click
 import pytest
 
-from groundwire.cli.file_options import FileOptions
-from groundwire.cli.ingest_run import IngestRun
-from groundwire.cli.missing_files import MissingFile, _is_gone, check_roots, is_below_a_root
+from groundwire.cli.ingest import FileOptions, IngestRun
 from groundwire.cli.options import check_consent
-from groundwire.cli.source_files import SourceFiles
+from groundwire.cli.source_files import SourceFiles, _is_gone, check_roots, is_missing
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import InvalidRequestError
 
-MISSING = [MissingFile(f"{number}.md", f"doc_{number}", 3) for number in range(25)]
+MISSING = [{"source": f"{number}.md", "document_id": f"doc_{number}", "chunks": 3} for number in range(25)]
 
 
 @pytest.mark.parametrize(
@@ -29,8 +27,8 @@ MISSING = [MissingFile(f"{number}.md", f"doc_{number}", 3) for number in range(2
         ("share\\a.md", False),
     ],
 )
-def test_only_relative_paths_come_from_a_folder(source: str, is_below: bool) -> None:
-    assert is_below_a_root(source) is is_below
+def test_only_relative_paths_come_from_a_folder(tmp_path: Path, source: str, is_below: bool) -> None:
+    assert is_missing(source, [tmp_path]) is is_below
 
 
 def run(*, may_delete: bool) -> IngestRun:
@@ -52,11 +50,11 @@ def test_a_person_is_asked_before_documents_go(
         return answer
 
     monkeypatch.setattr(click, "confirm", confirm)
-    assert run(may_delete=False)._ask(MISSING) is answer
+    assert run(may_delete=False)._may_delete(MISSING) is answer
     assert asked == ["Delete 25 documents of 'c'?"]
     shown = capsys.readouterr().err.splitlines()
     assert (len(shown), shown[0], shown[-1]) == (21, "missing 0.md", "and 5 more")
-    assert run(may_delete=True)._ask(MISSING) is True
+    assert run(may_delete=True)._may_delete(MISSING) is True
     assert len(asked) == 1
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from groundwire.api.ingest.v1 import deletion_pb2, maintenance_service_pb2
-from groundwire.cli.document_changes import show_receipt
-from groundwire.cli.health import show_housekeeping
+from groundwire.cli.docs import show_receipt
+from groundwire.cli.monitoring import show_housekeeping
 
 
 def receipt(*, complete: bool) -> deletion_pb2.DeletionReceipt:

@@ -5,12 +5,11 @@ import pytest
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_FIXED
 from groundwire.api.retrieve.v1.retrieve_report_pb2 import RetrieveReport
 from groundwire.api.retrieve.v1.retrieve_service_pb2 import RetrieveResponse
-from groundwire.cli.ask import _LINE_END
-from groundwire.cli.file_options import ChunkingOverrides
-from groundwire.cli.ingest_files import reason_of
+from groundwire.cli.ingest import chunking_policy, reason_of
+from groundwire.cli.ingest_report import FileOutcome, plan_json, show_plan
 from groundwire.cli.messages import applied_json
 from groundwire.cli.output import page_place
-from groundwire.cli.plan_files import FilePlan, plan_dict, show_plan
+from groundwire.cli.search import _LINE_END
 from groundwire.client.values import filter_message
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotFoundError
@@ -47,17 +46,16 @@ def test_a_refused_file_is_told_without_the_field_its_content_went_into() -> Non
 
 
 def test_only_the_rules_that_are_given_are_sent() -> None:
-    assert ChunkingOverrides().message() is None
-    message = ChunkingOverrides(chunker="fixed", minimum_size=5).message()
+    assert chunking_policy() is None
+    message = chunking_policy(chunker="fixed", minimum_size=5)
     assert message is not None
     assert (message.chunker, message.minimum_size, message.HasField("target_size")) == (CHUNKER_FIXED, 5, False)
 
 
 def test_the_sums_of_a_plan_are_those_of_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
     missing = [{"source": "gone.md", "document_id": "doc_x", "chunks": 3}]
-    show_plan(
-        plan_dict([FilePlan("a.md", "replaced", added=1, kept=5, removed=1, embedded=1, tokens=1140)], [], missing)
-    )
+    counts = {"added": 1, "kept": 5, "removed": 1, "embedded": 1, "tokens": 1140}
+    show_plan(plan_json([FileOutcome("a.md", "replaced", counts)], [], missing))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         ["file", "added", "kept", "removed", "embedded", "tokens", "outcome"],

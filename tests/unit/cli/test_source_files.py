@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from groundwire.cli.source_files import (
-    Selection,
     SkippedFile,
     SkipReason,
     SourceFiles,
@@ -161,14 +160,14 @@ def test_patterns_choose_files(
     for source in ("a.md", "drafts/b.md", "drafts/old/c.txt", "notes/a.txt"):
         (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / source).write_text("text")
-    assert sources(Selection(include, exclude).of(find_source_files([tmp_path]))) == chosen
+    assert sources(find_source_files([tmp_path]).selected(include, exclude)) == chosen
 
 
 def test_what_is_not_selected_is_not_reported_either(folder: Path) -> None:
-    found = Selection(exclude=("latin",)).of(find_source_files([folder]))
+    found = find_source_files([folder]).selected((), ("latin",))
     assert found.skipped == [SkippedFile("image.png", SkipReason.UNSUPPORTED)]
     with pytest.raises(InvalidRequestError, match="select none of"):
-        Selection(include=("*.nothing",)).of(find_source_files([folder]))
+        find_source_files([folder]).selected(("*.nothing",), ())
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.client import Answer, Citation, Span
-from groundwire.client.results import short_name
-from groundwire.client.values import Fields, fields_message, filter_message, plain_metadata
+from groundwire.client.values import Fields, enum_name, fields_message, filter_message, plain_metadata
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
 
 
@@ -70,8 +69,8 @@ def test_a_result_shows_its_values_and_not_its_message() -> None:
     assert "message=" not in repr(answer)
     assert (answer.refusal, answer.message) == ("no_results", message)
     assert answer == Answer.of(answer_pb2.Answer.FromString(message.SerializeToString()))
-    assert short_name(answer_pb2.RefusalReason, 0) == ""
-    assert short_name(answer_pb2.RefusalReason, 99) == "99"
+    assert enum_name(answer_pb2.RefusalReason.DESCRIPTOR, 0) == ""
+    assert enum_name(answer_pb2.RefusalReason.DESCRIPTOR, 99) == "99"
 
 
 def test_a_citation_can_be_made_from_plain_data() -> None:

@@ -7,22 +7,11 @@ request or the command line is wrong; 130 interrupted.
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import click
-
-    from groundwire.kernel.errors import GroundwireError
+from typing import Any
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
-
-_ENDED = {
-    True: (EXIT_INTERRUPTED, {"reason": "INTERRUPTED", "message": "interrupted"}),
-    False: (EXIT_FAILED, {"reason": "ABORTED", "message": "nothing was done"}),
-}
-"""What becomes of a command that ended early: by Ctrl-C, or because a question was answered with no."""
 
 
 def main() -> None:
@@ -45,60 +34,55 @@ def _run(arguments: Sequence[str]) -> int:
 
     from groundwire.cli.app import app  # noqa: PLC0415 - see above
     from groundwire.cli.options import Interrupted  # noqa: PLC0415 - see above
-    from groundwire.cli.output import print_line  # noqa: PLC0415 - see above
     from groundwire.kernel.errors import GroundwireError, InvalidRequestError  # noqa: PLC0415 - see above
 
     before_texts = arguments[: arguments.index("--")] if "--" in arguments else arguments
     as_json = "--json" in before_texts
+    error: dict[str, Any]
     try:
         # Not standalone: usage errors are printed here, like all others.
-        code: int = app(arguments, prog_name="groundwire", standalone_mode=False) or 0
-        error: dict[str, Any] = {}
+        return app(arguments, prog_name="groundwire", standalone_mode=False) or 0
     except click.exceptions.NoArgsIsHelpError as refusal:
         refusal.show()
         return refusal.exit_code
     except click.ClickException as refusal:
-        code, error = refusal.exit_code, _usage(refusal, as_json=as_json)
+        message = refusal.format_message()
+        context = getattr(refusal, "ctx", None)
+        if context is not None and not as_json:
+            message = f"{message.rstrip('.')}. Try `{context.command_path} --help`."
+        code, error = refusal.exit_code, {"reason": "USAGE", "message": message}
     except click.Abort as abort:
-        code, error = _ENDED[isinstance(abort.__cause__, KeyboardInterrupt)]
+        if isinstance(abort.__cause__, KeyboardInterrupt):
+            code, error = EXIT_INTERRUPTED, {"reason": "INTERRUPTED", "message": "interrupted"}
+        else:  # a question was answered with no
+            code, error = EXIT_FAILED, {"reason": "ABORTED", "message": "nothing was done"}
     except Interrupted as stopped:
         code, error = EXIT_INTERRUPTED, {"reason": "INTERRUPTED", "message": str(stopped)}
-    except InvalidRequestError as failure:
-        violations = [{"field": each.field, "description": each.description} for each in failure.violations]
-        code, error = EXIT_USAGE, _facts(failure) | {"violations": violations}
     except GroundwireError as failure:
-        code, error = EXIT_FAILED, _facts(failure)
-    if error and not as_json and code == EXIT_INTERRUPTED:
-        print_line(error["message"], err=True)
-    elif error:
-        _complain(error, as_json=as_json)
+        code, error = EXIT_FAILED, {"reason": failure.reason, "message": failure.message, "metadata": failure.metadata}
+        if isinstance(failure, InvalidRequestError):
+            code = EXIT_USAGE
+            error["violations"] = [
+                {"field": each.field, "description": each.description} for each in failure.violations
+            ]
+    _print_error(error, as_json=as_json)
     return code
 
 
-def _usage(refusal: "click.ClickException", *, as_json: bool) -> dict[str, Any]:
-    message = refusal.format_message()
-    context = getattr(refusal, "ctx", None)
-    if context is not None and not as_json:
-        message = f"{message.rstrip('.')}. Try `{context.command_path} --help`."
-    return {"reason": "USAGE", "message": message}
-
-
-def _facts(error: "GroundwireError") -> dict[str, Any]:
-    return {"reason": error.reason, "message": error.message, "metadata": error.metadata}
-
-
-def _complain(error: dict[str, Any], *, as_json: bool) -> None:
+def _print_error(error: dict[str, Any], *, as_json: bool) -> None:
     """Print an error to the error stream: a sentence, a line for each of several violations, or an object of JSON."""
     from groundwire.cli.output import print_json, print_line  # noqa: PLC0415 - see above
 
-    if as_json:
-        print_json({"error": error}, err=True, indent=None)
-        return
     violations = error.get("violations", ())
     several = len(violations) > 1
-    print_line(("error", "bold red"), f" {error['reason']}:", "" if several else f" {error['message']}", err=True)
-    for violation in violations if several else ():
-        print_line(f"  {violation['field']}: {violation['description']}", err=True)
+    if as_json:
+        print_json({"error": error}, err=True, indent=None)
+    elif error["reason"] == "INTERRUPTED":
+        print_line(error["message"], err=True)
+    else:
+        print_line(("error", "bold red"), f" {error['reason']}:", "" if several else f" {error['message']}", err=True)
+        for violation in violations if several else ():
+            print_line(f"  {violation['field']}: {violation['description']}", err=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command tree; each command lives in a module of its own and imports what it needs when it runs."""
+"""The command tree. A command's module is imported when the command runs, and `groundwire --help` imports none."""
 
 from collections import UserDict
 from importlib import import_module
@@ -6,39 +6,71 @@ from typing import Any
 
 import click
 
+_SUMMARIES = {
+    "ask": ("search.ask", "Answer a question from a collection, every sentence with a citation that has been checked."),
+    "chunks": ("chunks.app", "List, show and change chunks."),
+    "collections": ("collections.app", "List, show, create, change and delete collections."),
+    "config": ("server.config", "Show the configuration."),
+    "docs": ("docs.app", "List, show, change, delete and restore documents."),
+    "fsck": ("maintenance.fsck", "Check a running server's stores; exits with 1 if findings are left."),
+    "health": (
+        "monitoring.health",
+        "Print the state of each service and what fails behind the calls; exits with 1 unless all are serving.",
+    ),
+    "ingest": (
+        "ingest.ingest",
+        "Ingest files and folders; unchanged files cost nothing, so an interrupted run is simply repeated.",
+    ),
+    "logs": ("monitoring.logs", "Show the queries that were asked, newest first."),
+    "operations": ("operations.app", "List, show and cancel long work."),
+    "pipeline": (
+        "monitoring.pipeline",
+        "Show the figures of the server's searches since it started, or of a recent window.",
+    ),
+    "reembed": (
+        "maintenance.reembed",
+        "Embed a collection with the server's model and move over to it when complete.",
+    ),
+    "reindex": (
+        "maintenance.reindex",
+        "Build the indexes of a collection anew from the catalog; the old ones serve until the new ones are complete.",
+    ),
+    "schema": ("schema.schema", "Show the schema of a kind of metadata; `--json` prints it as JSON Schema."),
+    "search": ("search.search", "Show the chunks that match a text best, with their scores and places."),
+    "serve": ("server.serve", "Run the services until SIGTERM or Ctrl-C."),
+    "sessions": ("sessions.app", "List, show, end and delete sessions."),
+    "stats": ("monitoring.stats", "Show the figures of what is live, counted in the catalog."),
+    "validate": ("schema.validate", "Check metadata and show it with defaults filled in; nothing is stored."),
+    "verify": ("search.verify", "Compare each quote of an answer with the stored text, character for character."),
+}
+"""Where each command is, as `module.function`, and the first sentence of its help."""
+
 
 class _Commands(UserDict[str, Any]):
-    """Commands by name, imported when they are looked up: a server needs one of them to start."""
+    """Commands by name, imported when they are looked up."""
 
     def __getitem__(self, name: str) -> click.Command:
-        module, _, function = super().__getitem__(name).partition(".")
+        module, _, function = super().__getitem__(name)[0].partition(".")
         command: click.Command = getattr(import_module(f"groundwire.cli.{module}"), function)
         return command
 
 
+class _App(click.Group):
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as click calls it
+        """List the commands from their summaries, because importing them all would take a second."""
+        with formatter.section("Commands"):
+            room = formatter.width - 6 - max(map(len, _SUMMARIES))
+            formatter.write_dl(
+                [
+                    (name, click.Command(name, help=summary).get_short_help_str(room))
+                    for name, (_, summary) in sorted(_SUMMARIES.items())
+                ]
+            )
+
+
 @click.group(
-    commands=_Commands(
-        serve="serve.serve",
-        ingest="ingest.ingest",
-        search="search.search",
-        ask="ask.ask",
-        verify="verify.verify",
-        collections="collections.app",
-        docs="docs.app",
-        chunks="chunks.app",
-        sessions="sessions.app",
-        stats="stats.stats",
-        schema="schema.schema",
-        validate="validate.validate",
-        fsck="fsck.fsck",
-        reindex="build.reindex",
-        reembed="build.reembed",
-        operations="operations.app",
-        logs="logs.logs",
-        pipeline="pipeline.pipeline",
-        health="health.health",
-        config="config.app",
-    ),
+    cls=_App,
+    commands=_Commands(_SUMMARIES),
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 120},
 )
 @click.version_option(package_name="groundwire", message="%(prog)s %(version)s")

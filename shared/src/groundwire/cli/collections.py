@@ -1,63 +1,71 @@
 """`groundwire collections`: list, show, create, change and delete collections."""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from groundwire.cli.assignments import assign, set_option, unset_option
-from groundwire.cli.document_changes import show_receipt
-from groundwire.cli.ingest import PROFILES
-from groundwire.cli.options import address_option, check_consent, connect, etag_option, json_option
+from groundwire.api.ingest.v1 import collection_pb2
+from groundwire.api.ingest.v1 import collection_service_pb2 as pb
+from groundwire.cli.connection import connect
+from groundwire.cli.docs import show_receipt
+from groundwire.cli.fields import assign
+from groundwire.cli.messages import message_json, shown_name
+from groundwire.cli.options import (
+    PROFILES,
+    check_consent,
+    etag_option,
+    server_options,
+    set_option,
+    unset_option,
+    yes_option,
+)
 from groundwire.cli.output import confirm, counted, print_fields, print_json, print_line, print_table, short_model
 from groundwire.kernel.errors import PreconditionError
 
-if TYPE_CHECKING:
-    from groundwire.api.ingest.v1 import collection_pb2
-
-COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model")
-
-name_argument = click.argument("name", metavar="NAME", help="Name of the collection.")
+_COLUMNS = ("collection", "profile", "documents", "chunks", "characters", "model")
 
 app = click.Group("collections", help="List, show, create, change and delete collections.")
+name_argument = click.argument("name", metavar="NAME", help="Name of the collection.")
 
 
 @app.command("list")
-@address_option
-@json_option
+@server_options
 def list_collections(address: str, as_json: bool) -> None:
     """List the collections by name."""
-    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
-
     with connect(address) as client:
-        found = [info.message for info in client.collections()]
+        collections = [info.message for info in client.collections()]
     if as_json:
-        print_json([message_json(collection) for collection in found])
+        print_json([message_json(collection) for collection in collections])
     else:
-        print_table(COLUMNS, [_row(collection) for collection in found], "no collections")
+        print_table(_COLUMNS, [_row(collection) for collection in collections], "no collections")
+
+
+def _row(collection: collection_pb2.Collection) -> tuple[str | int, ...]:
+    return (
+        collection.name,
+        shown_name(collection_pb2.Profile.DESCRIPTOR, collection.profile),
+        collection.document_count,
+        collection.chunk_count,
+        collection.total_chars,
+        short_model(collection.embedding.model_name),
+    )
 
 
 @app.command("get")
 @name_argument
-@address_option
-@json_option
+@server_options
 def get_collection(name: str, address: str, as_json: bool) -> None:
     """Show a collection with every setting in force, under the names that `--set` takes."""
     with connect(address) as client:
-        found = client.get_collection(collection=name).collection
-    _show(found, as_json=as_json)
+        collection = client.get_collection(collection=name).collection
+    _show(collection, as_json=as_json)
 
 
 @app.command("create")
 @name_argument
 @click.option("--profile", type=click.Choice(PROFILES), default="documents", help="Profile to start from.")
 @set_option
-@address_option
-@json_option
+@server_options
 def create_collection(name: str, profile: str, assignments: tuple[str, ...], address: str, as_json: bool) -> None:
     """Create a collection; one of this name with the same settings is left as it is."""
-    from groundwire.api.ingest.v1 import collection_pb2  # noqa: PLC0415 - --help stays fast
-    from groundwire.api.ingest.v1 import collection_service_pb2 as pb  # noqa: PLC0415 - the same
-
     kind = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
     request = pb.CreateCollectionRequest(collection=name, profile=kind)
     if assignments:
@@ -72,14 +80,11 @@ def create_collection(name: str, profile: str, assignments: tuple[str, ...], add
 @set_option
 @unset_option
 @etag_option
-@address_option
-@json_option
+@server_options
 def update_collection(
     name: str, assignments: tuple[str, ...], cleared: tuple[str, ...], etag: str, address: str, as_json: bool
 ) -> None:
     """Change settings; what is unset goes back to the profile's value. Rules of chunking hold for later ingests."""
-    from groundwire.api.ingest.v1 import collection_service_pb2 as pb  # noqa: PLC0415 - --help stays fast
-
     request = pb.UpdateCollectionRequest()
     request.collection.name, request.collection.etag = name, etag
     paths = assign(request.collection.settings, assignments, cleared).paths
@@ -89,16 +94,25 @@ def update_collection(
     _show(changed, as_json=as_json)
 
 
+def _show(collection: collection_pb2.Collection, *, as_json: bool) -> None:
+    if as_json:
+        print_json(message_json(collection))
+        return
+    fields = message_json(collection, short_names=True)
+    settings = fields.pop("settings")
+    print_fields(fields)
+    print_line()
+    print_line("settings")
+    print_fields(settings)
+
+
 @app.command("delete")
 @name_argument
 @click.option("--force", is_flag=True, help="Delete its documents too; required when there are any.")
-@click.option("--yes", "-y", is_flag=True, help="Delete without asking.")
-@address_option
-@json_option
+@yes_option
+@server_options
 def delete_collection(name: str, force: bool, yes: bool, address: str, as_json: bool) -> None:
     """Delete a collection, for good, and print the receipt; asks first, or needs --yes."""
-    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
-
     check_consent("collections delete", given=yes)
     with connect(address) as client:
         if not yes:
@@ -113,31 +127,3 @@ def delete_collection(name: str, force: bool, yes: bool, address: str, as_json: 
         print_json(message_json(receipt))
     else:
         show_receipt(name, receipt)
-
-
-def _show(collection: "collection_pb2.Collection", *, as_json: bool) -> None:
-    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
-
-    if as_json:
-        print_json(message_json(collection))
-        return
-    fields = message_json(collection, short_names=True)
-    settings = fields.pop("settings")
-    print_fields(fields)
-    print_line()
-    print_line("settings")
-    print_fields(settings)
-
-
-def _row(collection: "collection_pb2.Collection") -> tuple[str | int, ...]:
-    from groundwire.api.ingest.v1.collection_pb2 import Profile  # noqa: PLC0415 - --help stays fast
-    from groundwire.cli.messages import enum_name  # noqa: PLC0415 - the same
-
-    return (
-        collection.name,
-        enum_name(Profile.DESCRIPTOR, collection.profile),
-        collection.document_count,
-        collection.chunk_count,
-        collection.total_chars,
-        short_model(collection.embedding.model_name),
-    )

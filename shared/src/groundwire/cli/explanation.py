@@ -1,45 +1,16 @@
-"""The options of `groundwire search` that look behind a ranking, and the explanation on a terminal."""
+"""How a ranking came about, as `groundwire search --explain` shows it."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-import click
-
+from groundwire.api.common.v1 import explain_plan_pb2
+from groundwire.cli.messages import milliseconds
 from groundwire.cli.output import counted, print_line, print_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from groundwire.api.common.v1 import explain_plan_pb2, retrieval_options_pb2
-
-exact_option = click.option("--exact", is_flag=True, help="Compare with every vector instead of an index.")
-diversity_option = click.option(
-    "--diversity", type=float, help="How much results that resemble each other make way, 0 to 1."
-)
-snapshot_option = click.option("--snapshot", type=int, help="Read as of this position of the catalog.")
-explain_option = click.option("--explain", is_flag=True, help="Show how the ranking came about.")
 
 _SHOWN = 15
 _DASH = "–"
 
 
-def refine(
-    options: "retrieval_options_pb2.RetrievalOptions",
-    *,
-    exact: bool,
-    diversity: float | None,
-    snapshot: int | None,
-    explain: bool,
-) -> None:
-    """Add to the options what was given."""
-    options.exact = exact
-    options.explain = explain
-    if diversity is not None:
-        options.diversity = diversity
-    if snapshot is not None:
-        options.snapshot = snapshot
-
-
-def show_explanation(plan: "explain_plan_pb2.ExplainPlan") -> None:
+def show_explanation(plan: explain_plan_pb2.ExplainPlan) -> None:
     """Print stages, arithmetic and candidates."""
     print_line()
     print_table(("stage", "engine", "path", "out", "ms", "why"), list(map(_stage, plan.stages)), "no stages")
@@ -55,8 +26,8 @@ def show_explanation(plan: "explain_plan_pb2.ExplainPlan") -> None:
     print_line()
 
 
-def _stage(stage: "explain_plan_pb2.ExplainStage") -> tuple[str | int, ...]:
-    elapsed_ms = stage.elapsed.seconds * 1000 + stage.elapsed.nanos / 1_000_000
+def _stage(stage: explain_plan_pb2.ExplainStage) -> tuple[str | int, ...]:
+    elapsed_ms = milliseconds(stage.elapsed)
     return (
         _words(stage.name),
         stage.engine or _DASH,
@@ -67,7 +38,7 @@ def _stage(stage: "explain_plan_pb2.ExplainStage") -> tuple[str | int, ...]:
     )
 
 
-def _formulas(plan: "explain_plan_pb2.ExplainPlan") -> list[str]:
+def _formulas(plan: explain_plan_pb2.ExplainPlan) -> list[str]:
     """Return how each figure is computed, each figure once: `fused = 0.75 * similarity + 0.25 * words`."""
     formulas: dict[str, str] = {}
     for candidate in plan.candidates:
@@ -81,16 +52,16 @@ def _formulas(plan: "explain_plan_pb2.ExplainPlan") -> list[str]:
     return lines
 
 
-def _term(node: "explain_plan_pb2.ScoreNode") -> str:
+def _term(node: explain_plan_pb2.ScoreNode) -> str:
     return f"{node.weight:.3f} * {node.name}" if node.HasField("weight") else node.name
 
 
-def _figures(stage: "explain_plan_pb2.ExplainStage") -> str:
+def _figures(stage: explain_plan_pb2.ExplainStage) -> str:
     shown = [f"{figure.name} {figure.value:.4g} {figure.detail}".rstrip() for figure in stage.figures]
     return f"{_words(stage.name)}: {', '.join(shown)}" if shown else ""
 
 
-def _candidate(each: "explain_plan_pb2.ExplainCandidate") -> tuple[str, ...]:
+def _candidate(each: explain_plan_pb2.ExplainCandidate) -> tuple[str, ...]:
     nodes = {node.name: node for node in _nodes(each.score)}
     return (
         str(each.rank) if each.HasField("rank") else _DASH,
@@ -102,13 +73,13 @@ def _candidate(each: "explain_plan_pb2.ExplainCandidate") -> tuple[str, ...]:
     )
 
 
-def _nodes(node: "explain_plan_pb2.ScoreNode") -> "Iterator[explain_plan_pb2.ScoreNode]":
+def _nodes(node: explain_plan_pb2.ScoreNode) -> Iterator[explain_plan_pb2.ScoreNode]:
     yield node
     for child in node.children:
         yield from _nodes(child)
 
 
-def _scored(node: "explain_plan_pb2.ScoreNode | None") -> str:
+def _scored(node: explain_plan_pb2.ScoreNode | None) -> str:
     if node is None:
         return _DASH
     return f"{node.value:.3f} ({node.detail})" if node.detail else f"{node.value:.3f}"

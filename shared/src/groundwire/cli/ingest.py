@@ -1,24 +1,69 @@
-"""`groundwire ingest`: put files and folders into a collection."""
+"""`groundwire ingest`: put files and folders into a collection, or say what that would do."""
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
-from groundwire.cli.assignments import set_option
+from groundwire.api.common.v1.document_pb2 import DocumentFields, DocumentReference
+from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2, progress_pb2
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1.collection_pb2 import Chunker, ChunkingPolicy
+from groundwire.cli.connection import answers, connect
+from groundwire.cli.fields import assign, merged_fields, read_metadata_file
+from groundwire.cli.ingest_report import (
+    UNCHANGED,
+    FileOutcome,
+    FileProgress,
+    MissingDocument,
+    ingest_json,
+    plan_json,
+    show_ingest,
+    show_plan,
+    show_skipped,
+)
+from groundwire.cli.messages import shown_name
 from groundwire.cli.options import (
+    PROFILES,
     Interrupted,
-    address_option,
-    answers,
     check_consent,
     collection_option,
-    connect,
-    json_option,
+    server_options,
+    set_option,
+    yes_option,
 )
-from groundwire.kernel.errors import UnavailableError
+from groundwire.cli.output import confirm, print_json, print_line
+from groundwire.cli.source_files import (
+    SourceFile,
+    SourceFiles,
+    check_roots,
+    check_sources,
+    find_source_files,
+    is_missing,
+)
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    CollectionNotFoundError,
+    DocumentNotFoundError,
+    GroundwireError,
+    InvalidRequestError,
+    UnavailableError,
+)
+from groundwire.kernel.filter_fields import ALIASES
 
 DEFAULT_JOBS = 8
-PROFILES = ("documents", "conversations", "memory", "web", "book")
+UNARY_BYTES = 1024 * 1024
+"""Larger files are uploaded as a stream, which shows how far they are."""
+PLANNED_BYTES = 4 * 1024 * 1024
+"""Larger files do not fit into one message and cannot be planned."""
+_CONTENT_FIELDS = frozenset({"content", "part.data"})
+_NAMED = 20
+"""Documents that are named before they are deleted."""
 
 
 @click.command()
@@ -60,11 +105,10 @@ PROFILES = ("documents", "conversations", "memory", "web", "book")
 @click.option("--jobs", type=click.IntRange(min=1, max=32), default=DEFAULT_JOBS, help="Files in flight at a time.")
 @click.option("--plan", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option("--delete-missing", is_flag=True, help="Delete documents of these folders whose files are gone.")
-@click.option("--yes", "-y", is_flag=True, help="Delete without asking.")
+@yes_option
 @click.option("--follow-links", is_flag=True, help="Follow links that lead out of the folders.")
 @click.option("--verbose", "-v", is_flag=True, help="Name everything that is left out.")
-@address_option
-@json_option
+@server_options
 def ingest(
     sources: tuple[str, ...],
     collection: str,
@@ -92,25 +136,18 @@ def ingest(
 
     Exits with 1 if any file failed, naming each, and when the deletion was not confirmed; with 130 if interrupted.
     """
-    from groundwire.cli.file_options import ChunkingOverrides, read_file_options  # noqa: PLC0415 - protobuf costs time
-    from groundwire.cli.ingest_files import StoppedRun  # noqa: PLC0415 - gRPC costs time --help should not pay
-    from groundwire.cli.ingest_run import IngestRun  # noqa: PLC0415 - the same
-    from groundwire.cli.missing_files import check_roots  # noqa: PLC0415 - the same
-    from groundwire.cli.output import print_line  # noqa: PLC0415 - the same
-    from groundwire.cli.source_files import Selection, check_sources, find_source_files  # noqa: PLC0415 - the same
-
     if delete_missing and not plan:
         check_consent("--delete-missing", given=yes)
     paths = check_sources(sources)
-    found = Selection(include, exclude).of(find_source_files(paths, follow_links=follow_links))
+    selected = find_source_files(paths, follow_links=follow_links).selected(include, exclude)
     roots = check_roots(paths) if delete_missing else []
-    rules = ChunkingOverrides(chunker, target_size, minimum_size, maximum_size, overlap)
-    options = replace(read_file_options(rules.message(), metadata, assignments), source_version=source_version)
-    for source in options.unused({file.source_uri for file in found.files}):
+    chunking = chunking_policy(chunker, target_size, minimum_size, maximum_size, overlap)
+    options = replace(read_file_options(chunking, metadata, assignments), source_version=source_version)
+    for source in options.unused({file.source_uri for file in selected.files}):
         print_line(("warning", "yellow"), f" {metadata} names {source}, which is not among the files", err=True)
     try:
         with connect(address) as client:
-            run = IngestRun(client, collection, found, roots, options, jobs, as_json, yes, verbose)
+            run = IngestRun(client, collection, selected, roots, options, jobs, as_json, yes, verbose)
             is_complete = run.plan() if plan else run.ingest(profile)
     except StoppedRun as stopped:
         if isinstance(stopped.__cause__, KeyboardInterrupt):
@@ -119,3 +156,302 @@ def ingest(
         raise UnavailableError(f"{why}: {stopped}") from stopped
     if not is_complete:
         raise click.exceptions.Exit(1)
+
+
+# What the requests say of the files beside their content
+
+
+def chunking_policy(
+    chunker: str | None = None,
+    target_size: int | None = None,
+    minimum_size: int | None = None,
+    maximum_size: int | None = None,
+    overlap_ratio: float | None = None,
+) -> ChunkingPolicy | None:
+    """Return what is given instead of the collection's rules, None when nothing is; sizes are in its unit."""
+    if all(given is None for given in (chunker, target_size, minimum_size, maximum_size, overlap_ratio)):
+        return None
+    return ChunkingPolicy(
+        chunker=Chunker.Value(f"CHUNKER_{(chunker or 'unspecified').upper()}"),
+        target_size=target_size,
+        minimum_size=minimum_size,
+        maximum_size=maximum_size,
+        overlap_ratio=overlap_ratio,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """What the requests for the files of a run say beside their content.
+
+    `of_all` are the fields of every file, `by_source` those of single ones, which go over them, and `assigned` those of
+    the command line, which go over both.
+    """
+
+    chunking: ChunkingPolicy | None = None
+    of_all: DocumentFields = field(default_factory=DocumentFields)
+    by_source: Mapping[str, DocumentFields] = field(default_factory=dict)
+    assigned: DocumentFields = field(default_factory=DocumentFields)
+    source_version: int | None = None
+
+    def request_fields(self, source: str) -> dict[str, Any]:
+        """Return the fields of a request for a source; what is left out leaves what the server has."""
+        request: dict[str, Any] = {"source_uri": source, "chunking": self.chunking}
+        if self.source_version is not None:
+            request["source_version"] = self.source_version
+        fields = merged_fields(self.of_all, self.by_source.get(source, DocumentFields()), self.assigned)
+        return request | {"fields": fields} if fields.ListFields() else request
+
+    def unused(self, sources: AbstractSet[str]) -> list[str]:
+        """Return the sources that have fields of their own and are not among those of the run."""
+        return sorted(self.by_source.keys() - sources)
+
+
+def read_file_options(chunking: ChunkingPolicy | None, path: Path | None, assignments: Sequence[str]) -> FileOptions:
+    """Return the options of a run from a metadata file and from what `--set` was given.
+
+    Raises:
+        InvalidRequestError: naming the file, or each name whose value its field cannot have.
+    """
+    assigned = DocumentFields()
+    if assignments:
+        assign(assigned, assignments, (), ALIASES)
+    if path is None:
+        return FileOptions(chunking, assigned=assigned)
+    of_all, by_source = read_metadata_file(path)
+    return FileOptions(chunking, of_all, by_source, assigned)
+
+
+# The run
+
+
+class StoppedRun(Exception):  # noqa: N818 - not always an error
+    """A run over files that ended before its end: interrupted, or left by the server, as `__cause__` says.
+
+    `done` are the outcomes of the files that were finished, in their order.
+    """
+
+    def __init__(self, done: Sequence[FileOutcome], total: int) -> None:
+        super().__init__(f"{len(done)} of {total} done; run again to continue")
+        self.done = done
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRun:
+    """What is to be ingested, and how.
+
+    Documents of `roots` whose files are gone are deleted; without roots nothing is. `as_json` prints the report as JSON
+    and nothing else; `verbose` names all that is left out.
+    """
+
+    client: GroundwireClient
+    collection: str
+    sources: SourceFiles
+    roots: Sequence[Path]
+    options: FileOptions
+    jobs: int
+    as_json: bool
+    may_delete: bool
+    verbose: bool
+
+    def ingest(self, profile: str | None) -> bool:
+        """Ingest, delete what is missing, and print what was done; return whether all of it was.
+
+        A refused file does not stop the others. A collection that does not exist is created; a profile that is given
+        must be the one it has.
+
+        Raises:
+            AlreadyExistsError: the collection exists with another profile.
+            StoppedRun: it ended before its end; what was done until then is printed.
+        """
+        if profile is None:
+            try:
+                self.client.get_collection(collection=self.collection)
+            except CollectionNotFoundError:
+                profile = PROFILES[0]
+        if profile is not None:
+            kind = collection_pb2.Profile.Value(f"PROFILE_{profile.upper()}")
+            self.client.create_collection(collection=self.collection, profile=kind)
+        try:
+            outcomes = self._for_each(self.sources.files, self._ingest_file)
+        except StoppedRun as stopped:
+            self._report(stopped.done, [])
+            raise
+        missing = self._missing()
+        if not missing:
+            return self._report(outcomes, [])
+        if not self._may_delete(missing):
+            self._report(outcomes, [])
+            return False
+        for document in missing:
+            try:
+                # By source, so that a document with other sources stays with those. It can be restored.
+                reference = DocumentReference(source_uri=document["source"])
+                self.client.delete_document(collection=self.collection, reference=reference)
+            except DocumentNotFoundError:
+                continue
+        return self._report(self._with_new_homes(outcomes, missing), missing)
+
+    def plan(self) -> bool:
+        """Print what an ingest would do, and change nothing; return whether all of it could be done.
+
+        Raises:
+            CollectionNotFoundError: no such collection; there is nothing to compare with.
+            StoppedRun: it ended before its end; nothing is printed.
+        """
+        self.client.get_collection(collection=self.collection)
+        plans = self._for_each(self.sources.files, self._plan_file)
+        missing = self._missing()
+        plans = rehomed(plans, {document["document_id"] for document in missing})
+        plans += [FileOutcome(each.source, "failed", error=each.error) for each in self.sources.unusable]
+        report = plan_json(plans, self.sources.skipped, missing)
+        if self.as_json:
+            print_json(report)
+        else:
+            show_skipped(self.sources.skipped, verbose=self.verbose)
+            show_plan(report)
+        return not any(file["error"] for file in report["files"])
+
+    def _report(self, outcomes: Sequence[FileOutcome], deleted: Sequence[MissingDocument]) -> bool:
+        """Print what was done; return whether no file failed."""
+        failed = [FileOutcome(each.source, "failed", error=each.error) for each in self.sources.unusable]
+        report = ingest_json([*outcomes, *failed], self.sources.skipped, deleted)
+        if self.as_json:
+            print_json(report)
+        else:
+            show_skipped(self.sources.skipped, verbose=self.verbose)
+            show_ingest(report)
+        return not any(file["error"] for file in report["files"])
+
+    def _for_each(
+        self, files: Sequence[SourceFile], work: Callable[[SourceFile, FileProgress], FileOutcome]
+    ) -> list[FileOutcome]:
+        """Return what becomes of each file, in the order of the files; `jobs` are worked on at a time.
+
+        Raises:
+            StoppedRun: the run was interrupted or the server is gone. The calls under way are cancelled, for which the
+                client is closed; the server stops working on them.
+        """
+
+        def work_on(file: SourceFile) -> FileOutcome:
+            try:
+                outcome = work(file, progress)
+            except (UnavailableError, CallCancelledError):
+                raise  # concerns more than the file
+            except GroundwireError as error:
+                outcome = FileOutcome(file.source_uri, "failed", error=f"{error.reason}: {reason_of(error)}")
+            except OSError as error:
+                outcome = FileOutcome(file.source_uri, "failed", error=f"cannot read: {error.strerror}")
+            progress.finished(outcome)
+            return outcome
+
+        with FileProgress(len(files), quiet=self.as_json) as progress:
+            pool = ThreadPoolExecutor(self.jobs)
+            futures = [pool.submit(work_on, file) for file in files]
+            try:
+                for future in as_completed(futures):
+                    future.result()
+            except (KeyboardInterrupt, UnavailableError) as cause:
+                self.client.close()
+                pool.shutdown(cancel_futures=True)
+                ended = [future for future in futures if not future.cancelled() and future.exception() is None]
+                raise StoppedRun([future.result() for future in ended], len(files)) from cause
+            finally:
+                pool.shutdown(cancel_futures=True)
+            return [future.result() for future in futures]
+
+    def _ingest_file(self, file: SourceFile, progress: FileProgress) -> FileOutcome:
+        def on_progress(report: pb.UploadProgress) -> None:
+            state = report.progress
+            stage = shown_name(progress_pb2.ProgressStage.DESCRIPTOR, state.stage)
+            progress.note(f"{file.source_uri}: {stage} {state.done_count}/{state.total_count}")
+
+        fields = self.options.request_fields(file.source_uri)
+        if file.path.stat().st_size <= UNARY_BYTES:
+            content = file.path.read_bytes()
+            result = self.client.ingest_document(collection=self.collection, content=content, **fields).result
+        else:
+            header = pb.UploadHeader(collection=self.collection, **fields)
+            result = self.client.upload_document(file.path, header, on_progress)
+        return FileOutcome(
+            file.source_uri,
+            shown_name(ingest_result_pb2.IngestOutcome.DESCRIPTOR, result.outcome),
+            {"chunks": result.counts.chunk_count, "embedded": result.counts.embedded_count},
+            warnings=tuple(warning.message for warning in result.warnings),
+            document_id=result.document.document_id,
+        )
+
+    def _plan_file(self, file: SourceFile, _: FileProgress) -> FileOutcome:
+        fields = self.options.request_fields(file.source_uri)
+        if file.path.stat().st_size > PLANNED_BYTES:
+            return FileOutcome(file.source_uri, "failed", error="too large to be planned; it can be ingested")
+        plan = self.client.plan_ingest(collection=self.collection, content=file.path.read_bytes(), **fields)
+        return FileOutcome(
+            file.source_uri,
+            shown_name(ingest_result_pb2.IngestOutcome.DESCRIPTOR, plan.outcome),
+            {
+                "added": plan.added_count,
+                "kept": plan.kept_count,
+                "removed": plan.removed_count,
+                "embedded": plan.embedded_count,
+                "tokens": plan.embedded_token_count,
+            },
+            warnings=tuple(warning.message for warning in plan.warnings),
+            document_id=plan.current.document_id,
+        )
+
+    def _missing(self) -> list[MissingDocument]:
+        """Return the documents that came from below the roots and have no file there any more, by source."""
+        if not self.roots:
+            return []
+        known = {file.source_uri for file in self.sources.files}
+        return [
+            {"source": document.source, "document_id": document.document_id, "chunks": document.chunk_count}
+            for document in self.client.collection(self.collection).documents()
+            if document.source not in known and is_missing(document.source, self.roots)
+        ]
+
+    def _may_delete(self, missing: Sequence[MissingDocument]) -> bool:
+        """Return whether the documents may be deleted, which somebody at the terminal has to say."""
+        if self.may_delete:
+            return True
+        for document in missing[:_NAMED]:
+            print_line(f"missing {document['source']}", err=True)
+        if len(missing) > _NAMED:
+            print_line(f"and {len(missing) - _NAMED} more", err=True)
+        return confirm(f"Delete {len(missing)} documents of {self.collection!r}?")
+
+    def _with_new_homes(self, outcomes: Sequence[FileOutcome], deleted: Sequence[MissingDocument]) -> list[FileOutcome]:
+        """Ingest once more what was only another name of a deleted document, as after a renaming."""
+        gone = {document["document_id"] for document in deleted}
+        homeless = {outcome.source for outcome in outcomes if outcome.document_id in gone}
+        files = [file for file in self.sources.files if file.source_uri in homeless]
+        renewed = {outcome.source: outcome for outcome in (self._for_each(files, self._ingest_file) if files else [])}
+        return [renewed.get(outcome.source, outcome) for outcome in outcomes]
+
+
+def reason_of(error: GroundwireError) -> str:
+    """Return what is wrong with a file; which field of the request its content went into is left out."""
+    if not isinstance(error, InvalidRequestError):
+        return error.message
+    return "; ".join(
+        each.description if each.field in _CONTENT_FIELDS else f"{each.field}: {each.description}"
+        for each in error.violations
+    )
+
+
+def rehomed(plans: Sequence[FileOutcome], deleted: AbstractSet[str]) -> list[FileOutcome]:
+    """Return the plans with what is only another name of a deleted document, as after a renaming, made anew.
+
+    Its vectors go with the document, so all of its chunks are embedded; how many tokens they have is not known here.
+    """
+    return [
+        replace(
+            plan,
+            outcome="created",
+            counts={**plan.counts, "added": plan.counts["kept"], "kept": 0, "embedded": plan.counts["kept"]},
+        )
+        if plan.document_id in deleted and plan.outcome in UNCHANGED
+        else plan
+        for plan in plans
+    ]

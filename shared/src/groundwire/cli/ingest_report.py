@@ -1,16 +1,21 @@
-"""Shows the progress and the outcome of `groundwire ingest`."""
+"""What `groundwire ingest` shows: its progress, what became of each file or would, and what was left out."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, TypeAlias
 
-from groundwire.cli.output import counted, print_line
+from groundwire.cli.output import counted, print_line, print_table
 from groundwire.cli.progress import ProgressBar
 from groundwire.cli.source_files import SkippedFile, SkipReason
 
+INGEST_COUNTS = ("chunks", "embedded")
+"""What an ingest counts for each file: the chunks of its live generation, and the texts embedded for it."""
+PLAN_COUNTS = ("added", "kept", "removed", "embedded", "tokens")
+"""What a plan counts for each file: chunks, and the tokens that would be embedded."""
+UNCHANGED = frozenset({"unchanged", "reused"})
+_OUTCOMES = ("created", "replaced", "unchanged", "reused", "failed")
 _LIST_THEM = "--verbose lists them"
 _HINTS = {
     SkipReason.UNSUPPORTED: _LIST_THEM,
@@ -20,105 +25,113 @@ _HINTS = {
 }
 _NAMED_ENDINGS = 6
 
+MissingDocument: TypeAlias = dict[str, Any]
+"""A document whose file is gone, as `--json` prints it: `source`, `document_id` and `chunks`."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """What became of one file: `outcome` is created, replaced, unchanged, reused or failed.
+    """What became of one file, or would: `outcome` is created, replaced, unchanged, reused, or failed with the `error`.
 
-    `chunks` is the size of the live generation and `embedded` the number of texts that were embedded for it.
-    `document_id` is empty for a failed one.
+    `counts` has a number for each name of INGEST_COUNTS or PLAN_COUNTS and is empty for a failed file, as is
+    `document_id`.
     """
 
     source: str
     outcome: str
-    chunks: int = 0
-    embedded: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     error: str | None = None
     document_id: str = ""
 
 
-class Display:
-    """Shows how far a run over files is; used from several threads. `quiet` shows nothing."""
+class FileProgress(ProgressBar):
+    """How many files of a run are done, and how many chunks they have; used from several threads."""
 
     def __init__(self, file_count: int, *, quiet: bool) -> None:
-        self._bar = ProgressBar("files", file_count, quiet=quiet)
+        super().__init__("files", file_count, quiet=quiet)
         self._chunks = 0
-
-    def __enter__(self) -> Self:
-        self._bar.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.__exit__(kind, error, trace)
 
     def finished(self, outcome: FileOutcome) -> None:
         """Count a file that is done."""
-        self._chunks += outcome.chunks
-        self._bar.advance(f"{self._chunks} chunks · {outcome.source}")
-
-    def advance(self, source: str) -> None:
-        """Count a file that was looked at."""
-        self._bar.advance(source)
-
-    def stage(self, source: str, stage: str, done: int, total: int) -> None:
-        """Show how far a large file is."""
-        self._bar.note(f"{source}: {stage} {done}/{total}")
+        self._chunks += outcome.counts.get("chunks", 0)
+        self.advance(f"{self._chunks} chunks · {outcome.source}" if self._chunks else outcome.source)
 
 
-def as_dict(
-    outcomes: Sequence[FileOutcome], skipped: Sequence[SkippedFile], deleted: Sequence[dict[str, Any]] = ()
+def ingest_json(
+    outcomes: Sequence[FileOutcome], skipped: Sequence[SkippedFile], deleted: Sequence[MissingDocument] = ()
 ) -> dict[str, Any]:
-    """Return the report as `--json` prints it; `deleted` are the documents whose files were gone."""
+    """Return what an ingest did as `--json` prints it; `deleted` are the documents whose files were gone."""
     counts = Counter(outcome.outcome for outcome in outcomes)
-    files = [
+    by_outcome = {name: counts[name] for name in _OUTCOMES}
+    return _report(outcomes, INGEST_COUNTS, by_outcome, skipped, deleted)
+
+
+def plan_json(
+    outcomes: Sequence[FileOutcome], skipped: Sequence[SkippedFile], missing: Sequence[MissingDocument] = ()
+) -> dict[str, Any]:
+    """Return what an ingest would do as `--json` prints it; `missing` are the documents that would be deleted."""
+    return _report(outcomes, PLAN_COUNTS, {}, skipped, missing)
+
+
+def _report(
+    outcomes: Sequence[FileOutcome],
+    count_names: Sequence[str],
+    by_outcome: dict[str, int],
+    skipped: Sequence[SkippedFile],
+    deleted: Sequence[MissingDocument],
+) -> dict[str, Any]:
+    files: list[dict[str, Any]] = [
         {
             "source": outcome.source,
             "outcome": outcome.outcome,
-            "chunks": outcome.chunks,
-            "embedded": outcome.embedded,
+            **{name: outcome.counts.get(name, 0) for name in count_names},
             "warnings": list(outcome.warnings),
             "error": outcome.error,
         }
         for outcome in outcomes
     ]
-    totals = {name: counts[name] for name in ("created", "replaced", "unchanged", "reused", "failed")}
-    sums = {
-        "files": len(outcomes),
-        "chunks": sum(outcome.chunks for outcome in outcomes),
-        "embedded": sum(outcome.embedded for outcome in outcomes),
-    }
+    totals = {"files": len(files)} | {name: sum(file[name] for file in files) for name in count_names}
     return {
         "files": files,
-        "skipped": skipped_list(skipped),
+        "skipped": [{"source": each.source, "reason": each.reason.value} for each in skipped],
         "deleted": list(deleted),
-        "totals": sums | totals | {"skipped": len(skipped), "deleted": len(deleted)},
+        "totals": totals | by_outcome | {"skipped": len(skipped), "deleted": len(deleted)},
     }
 
 
-def skipped_list(skipped: Sequence[SkippedFile]) -> list[dict[str, str]]:
-    """Return what is left out of a run as `--json` prints it."""
-    return [{"source": each.source, "reason": each.reason.value} for each in skipped]
-
-
-def show(report: dict[str, Any]) -> None:
+def show_ingest(report: dict[str, Any]) -> None:
     """Print the totals, and each failed file with its reason to the error stream."""
-    for warning, sources in _by_warning(report).items():
+    # One line for a warning of many files, so that failures stay in sight.
+    sources_of: dict[str, list[str]] = {}
+    for file in report["files"]:
+        for warning in file["warnings"]:
+            sources_of.setdefault(warning, []).append(file["source"])
+    for warning, sources in sources_of.items():
         where = sources[0] if len(sources) == 1 else f"{len(sources)} files, {sources[0]} the first"
         print_line(("warning", "yellow"), f" {warning} ({where})", err=True)
     for file in report["files"]:
         if file["error"] is not None:
             print_line(("failed", "bold red"), f" {file['source']}: {file['error']}", err=True)
     totals = report["totals"]
-    outcomes = ", ".join(
-        f"{totals[name]} {name}"
-        for name in ("created", "replaced", "unchanged", "reused", "failed", "deleted")
-        if totals[name]
-    )
+    outcomes = ", ".join(f"{totals[name]} {name}" for name in (*_OUTCOMES, "deleted") if totals[name])
     chunks = f"{counted(totals['chunks'], 'chunk')}, {totals['embedded']:,} embedded"
     print_line(f"{counted(totals['files'], 'file')}: {outcomes or 'nothing to do'} · {chunks}")
+
+
+def show_plan(report: dict[str, Any]) -> None:
+    """Print a table with a line for each file that would change, and the sums."""
+    rows: list[tuple[str | int, ...]] = [
+        (file["source"], *(file[name] for name in PLAN_COUNTS), file["error"] or file["outcome"])
+        for file in report["files"]
+        if file["outcome"] not in UNCHANGED
+    ]
+    rows += [(document["source"], 0, 0, document["chunks"], 0, 0, "deleted") for document in report["deleted"]]
+    totals = dict(report["totals"])
+    totals["removed"] += sum(document["chunks"] for document in report["deleted"])
+    unchanged = sum(file["outcome"] in UNCHANGED for file in report["files"])
+    rows.append((counted(totals["files"], "file"), *(totals[name] for name in PLAN_COUNTS), f"{unchanged} as they are"))
+    print_table(("file", *PLAN_COUNTS, "outcome"), rows, "no files")
 
 
 def show_skipped(skipped: Sequence[SkippedFile], *, verbose: bool) -> None:
@@ -133,16 +146,7 @@ def show_skipped(skipped: Sequence[SkippedFile], *, verbose: bool) -> None:
             endings = Counter(PurePosixPath(source).suffix.lower() or "without an ending" for source in sources)
             named = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_NAMED_ENDINGS))
             named += f" and {len(endings) - _NAMED_ENDINGS} other endings" if len(endings) > _NAMED_ENDINGS else ""
-            said = f" {counted(len(sources), 'file')} of types that are not read: {named}; {hint}"
-            print_line(("skipped", "yellow"), said, err=True)
+            summary = f" {counted(len(sources), 'file')} of types that are not read: {named}; {hint}"
+            print_line(("skipped", "yellow"), summary, err=True)
         elif sources:
             print_line(("skipped", "yellow"), f" {counted(len(sources), reason)}; {hint}", err=True)
-
-
-def _by_warning(report: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the sources of each warning: one line for many files, so that failures stay in sight."""
-    found: dict[str, list[str]] = {}
-    for file in report["files"]:
-        for warning in file["warnings"]:
-            found.setdefault(warning, []).append(file["source"])
-    return found

@@ -1,23 +1,25 @@
 """Turns messages of the contract into the plain JSON that the command line prints."""
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+
+from groundwire.api.answer.v1 import answer_pb2, citation_pb2
+from groundwire.api.common.v1 import degraded_stage_pb2, hit_pb2, search_mode_pb2
+from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
+from groundwire.api.retrieve.v1 import retrieve_service_pb2
+from groundwire.client.values import enum_name, plain_metadata, plain_value
 from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
-
-if TYPE_CHECKING:
-    from google.protobuf.descriptor import EnumDescriptor
-    from google.protobuf.duration_pb2 import Duration
-    from google.protobuf.message import Message
-
-    from groundwire.api.answer.v1 import answer_pb2, citation_pb2
-    from groundwire.api.common.v1 import filter_pb2, hit_pb2
-    from groundwire.api.retrieve.v1 import retrieve_service_pb2
+from groundwire.kernel.filter_json import filter_to_json
+from groundwire.rpc.filter_messages import parse_filter_message
 
 _DECIMALS = 6
 
 
-def search_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, Any]:
+def search_json(response: retrieve_service_pb2.RetrieveResponse) -> dict[str, Any]:
     """Return a search response with the keys that docs/reference/command-line.md names."""
     report = response.report
     timings = {
@@ -28,31 +30,23 @@ def search_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, 
     return {"results": [_hit(hit) for hit in response.results], "timings_ms": timings}
 
 
-def applied_json(response: "retrieve_service_pb2.RetrieveResponse") -> dict[str, Any]:
+def applied_json(response: retrieve_service_pb2.RetrieveResponse) -> dict[str, Any]:
     """Return what a search applied beside its query, with the keys that docs/reference/command-line.md names."""
-    from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2  # noqa: PLC0415 - --help stays fast
-
-    report = response.report
+    report, applied_filter = response.report, None
+    if report.HasField("applied_filter"):
+        applied_filter = _with_times(filter_to_json(parse_filter_message(report.applied_filter)))
     return {
-        "filter": _filter_json(report.applied_filter) if report.HasField("applied_filter") else None,
-        "query_type": enum_name(search_mode_pb2.QueryType.DESCRIPTOR, report.query_type),
-        "applied_query_type": enum_name(search_mode_pb2.QueryType.DESCRIPTOR, report.applied_query_type),
+        "filter": applied_filter,
+        "query_type": shown_name(search_mode_pb2.QueryType.DESCRIPTOR, report.query_type),
+        "applied_query_type": shown_name(search_mode_pb2.QueryType.DESCRIPTOR, report.applied_query_type),
         "degraded": [
-            enum_name(degraded_stage_pb2.DegradedStage.DESCRIPTOR, stage) for stage in response.degraded_stages
+            shown_name(degraded_stage_pb2.DegradedStage.DESCRIPTOR, stage) for stage in response.degraded_stages
         ],
         "sections": [
             {"document_id": section.document_id, "path": list(section.hierarchy_path), "score": section.score}
             for section in report.chosen_sections
         ],
     }
-
-
-def _filter_json(message: "filter_pb2.Filter") -> Any:
-    """Return the JSON form of a filter, with times as people write them."""
-    from groundwire.kernel.filter_json import filter_to_json  # noqa: PLC0415 - --help stays fast
-    from groundwire.rpc.filter_messages import parse_filter_message  # noqa: PLC0415 - the same
-
-    return _with_times(filter_to_json(parse_filter_message(message)))
 
 
 def _with_times(condition: Any, *, is_time: bool = False) -> Any:
@@ -71,10 +65,8 @@ def _is_time(field: str) -> bool:
     return BUILT_IN_FIELDS.get(ALIASES.get(field, field)) is FieldKind.TIME
 
 
-def answer_json(answer: "answer_pb2.Answer", question_id: str) -> dict[str, Any]:
+def answer_json(answer: answer_pb2.Answer, question_id: str) -> dict[str, Any]:
     """Return an answer with the keys that docs/reference/command-line.md names, derived ones included."""
-    from groundwire.api.answer.v1 import answer_pb2  # noqa: PLC0415 - --help stays fast
-
     times = answer.timings
     timings = {
         "retrieval": milliseconds(times.retrieval_time),
@@ -86,7 +78,7 @@ def answer_json(answer: "answer_pb2.Answer", question_id: str) -> dict[str, Any]
         "answer": answer.content,
         "grounded": answer.grounded,
         "is_from_book": answer.refusal_reason == answer_pb2.REFUSAL_REASON_UNSPECIFIED,
-        "refusal_reason": enum_name(answer_pb2.RefusalReason.DESCRIPTOR, answer.refusal_reason) or None,
+        "refusal_reason": shown_name(answer_pb2.RefusalReason.DESCRIPTOR, answer.refusal_reason) or None,
         "confidence": round(answer.confidence, _DECIMALS),
         "citations": [_citation(citation) for citation in answer.citations],
         "session_id": answer.session_id or None,
@@ -97,60 +89,51 @@ def answer_json(answer: "answer_pb2.Answer", question_id: str) -> dict[str, Any]
     }
 
 
-def message_json(message: "Message", *, short_names: bool = False) -> dict[str, Any]:
+def message_json(message: Message, *, short_names: bool = False) -> dict[str, Any]:
     """Return any message with the field names of the protos, fields without a value included.
 
     Numbers are numbers, times ISO 8601 texts, metadata plain values, and enum values their names in the contract, or
     with `short_names` as people write them, such as `section-based`.
     """
-    found: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     for field in message.DESCRIPTOR.fields:
         if field.has_presence and not message.HasField(field.name):
             continue
         held = getattr(message, field.name)
         if field.message_type and field.message_type.GetOptions().map_entry:
             value = field.message_type.fields_by_name["value"]
-            found[field.name] = {key: _plain(value, held[key], short_names) for key in sorted(held)}
+            shown[field.name] = {key: _plain(value, held[key], short_names) for key in sorted(held)}
         elif field.is_repeated:
-            found[field.name] = [_plain(field, item, short_names) for item in held]
+            shown[field.name] = [_plain(field, item, short_names) for item in held]
         else:
-            found[field.name] = _plain(field, held, short_names)
-    return found
+            shown[field.name] = _plain(field, held, short_names)
+    return shown
 
 
 def _plain(field: Any, value: Any, short_names: bool) -> Any:
-    from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue  # noqa: PLC0415 - --help stays fast
-    from groundwire.client.values import plain_value  # noqa: PLC0415 - the same
-
     if field.message_type:
         if isinstance(value, MetadataValue):
             return plain_value(value)
         return value.ToJsonString() if hasattr(value, "ToJsonString") else message_json(value, short_names=short_names)
     if field.enum_type:
-        return enum_name(field.enum_type, value) if short_names else _contract_name(field.enum_type, value)
+        if short_names:
+            return shown_name(field.enum_type, value)
+        known = field.enum_type.values_by_number.get(value)  # a later version of the server may have more
+        return str(value) if known is None else known.name
     return value
 
 
-def enum_name(kind: "EnumDescriptor", value: int) -> str:
+def shown_name(kind: EnumDescriptor, value: int) -> str:
     """Return the name of an enum value as people write it, such as `section-based`; empty for the one not given."""
-    prefix = kind.values[0].name.removesuffix("UNSPECIFIED")
-    name: str = _contract_name(kind, value).removeprefix(prefix)
-    return name.lower().replace("_", "-") if value else ""
+    return enum_name(kind, value).replace("_", "-")
 
 
-def _contract_name(kind: "EnumDescriptor", value: int) -> str:
-    known = kind.values_by_number.get(value)
-    return str(value) if known is None else known.name
-
-
-def milliseconds(duration: "Duration") -> float:
+def milliseconds(duration: Duration) -> float:
     """Return a duration in milliseconds, rounded to a microsecond."""
     return round(duration.seconds * 1000 + duration.nanos / 1_000_000, 3)
 
 
-def _hit(hit: "hit_pb2.Hit") -> dict[str, Any]:
-    from groundwire.client.values import plain_value  # noqa: PLC0415 - --help stays fast
-
+def _hit(hit: hit_pb2.Hit) -> dict[str, Any]:
     chunk = hit.chunk
     return {
         "rank": hit.rank,
@@ -165,11 +148,11 @@ def _hit(hit: "hit_pb2.Hit") -> dict[str, Any]:
         "section": chunk.section or None,
         "chapter": chunk.chapter,
         "page_numbers": list(chunk.page_numbers),
-        "metadata": {key: plain_value(value) for key, value in sorted(chunk.metadata.items())},
+        "metadata": plain_metadata(chunk.metadata),
     }
 
 
-def _citation(citation: "citation_pb2.Citation") -> dict[str, Any]:
+def _citation(citation: citation_pb2.Citation) -> dict[str, Any]:
     return {
         "marker": citation.marker,
         "document_id": citation.document_id,
@@ -185,4 +168,16 @@ def _citation(citation: "citation_pb2.Citation") -> dict[str, Any]:
         "chapter": citation.chapter,
         "page_numbers": list(citation.page_numbers),
         "score": round(citation.relevance_score, _DECIMALS),
+    }
+
+
+def passage_json(passage: retrieve_service_pb2.ExpandedPassage) -> dict[str, Any]:
+    """Return a passage with the keys that docs/reference/command-line.md names."""
+    return {
+        "document_id": passage.document_id,
+        "chunk_ids": list(passage.requested_chunk_ids),
+        "start": passage.span.start,
+        "end": passage.span.end,
+        "content": passage.content,
+        "truncated": passage.truncated,
     }

@@ -1,47 +1,43 @@
-"""`groundwire operations`: look at long work and stop it, and how other commands wait for theirs."""
+"""`groundwire operations`: look at long work and stop it; and how other commands wait for theirs."""
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
+from google.longrunning import operations_pb2
+from google.protobuf.message import Message
 
-from groundwire.cli.options import address_option, connect, json_option
+from groundwire.cli.connection import all_items, connect
+from groundwire.cli.messages import message_json
+from groundwire.cli.options import server_options
 from groundwire.cli.output import print_fields, print_json, print_line, print_table
-from groundwire.cli.paging import PAGE_SIZE, all_items
+from groundwire.cli.progress import ProgressBar
+from groundwire.client import GroundwireClient
+from groundwire.client.long_running import metadata_of, wait_for
 from groundwire.kernel.errors import GroundwireError
+from groundwire.rpc.error_status import from_status
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from google.longrunning import operations_pb2
-    from google.protobuf.message import Message
-
-    from groundwire.client import GroundwireClient
-
-    ResponseT = TypeVar("ResponseT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
 
 app = click.Group("operations", help="List, show and cancel long work.")
-COLUMNS = ("operation", "call", "collection", "state", "since")
+_COLUMNS = ("operation", "call", "collection", "state", "since")
 
 name_argument = click.argument("name", metavar="NAME", help="Name of the operation.")
 no_wait_option = click.option("--no-wait", is_flag=True, help="Print the name of the operation and leave it alone.")
 
 
 def finished(
-    client: "GroundwireClient",
-    operation: "operations_pb2.Operation",
-    kind: "type[ResponseT]",
+    client: GroundwireClient,
+    operation: operations_pb2.Operation,
+    kind: type[ResponseT],
     *,
     no_wait: bool,
     as_json: bool,
-) -> "ResponseT | None":
+) -> ResponseT | None:
     """Return the response of an operation at its end, showing how far it is; None with `no_wait`.
 
     Who interrupts the command cancels the operation. One whose command loses its server goes on.
     """
-    from groundwire.cli.progress import ProgressBar  # noqa: PLC0415 - --help stays fast
-    from groundwire.client.long_running import wait_for  # noqa: PLC0415 - the same
-
     if no_wait:
         if as_json:
             print_json({"name": operation.name})
@@ -60,17 +56,12 @@ def finished(
 
 
 @app.command("list")
-@address_option
-@json_option
+@server_options
 def list_operations(address: str, as_json: bool) -> None:
     """List operations, newest first."""
     with connect(address) as client:
-
-        def fetch(token: str) -> "tuple[Sequence[operations_pb2.Operation], str]":
-            page = client.list_operations(name="operations", page_size=PAGE_SIZE, page_token=token)
-            return page.operations, page.next_page_token
-
-        operations = [_as_dict(operation) for operation in all_items(fetch)]
+        pages = all_items(client.list_operations, "operations", name="operations")
+        operations = [_operation_json(operation) for operation in pages]
     if as_json:
         print_json(operations)
         return
@@ -78,17 +69,16 @@ def list_operations(address: str, as_json: bool) -> None:
         (each["name"], each["method"], each["collection"] or "all", each["state"], each["create_time"])
         for each in operations
     ]
-    print_table(COLUMNS, rows, "no operations")
+    print_table(_COLUMNS, rows, "no operations")
 
 
 @app.command("get")
 @name_argument
-@address_option
-@json_option
+@server_options
 def get_operation(name: str, address: str, as_json: bool) -> None:
     """Show an operation."""
     with connect(address) as client:
-        operation = _as_dict(client.get_operation(name=name))
+        operation = _operation_json(client.get_operation(name=name))
     if as_json:
         print_json(operation)
     else:
@@ -97,8 +87,7 @@ def get_operation(name: str, address: str, as_json: bool) -> None:
 
 @app.command("cancel")
 @name_argument
-@address_option
-@json_option
+@server_options
 def cancel_operation(name: str, address: str, as_json: bool) -> None:
     """Tell an operation to stop; one that has ended stays as it is."""
     with connect(address) as client:
@@ -109,12 +98,8 @@ def cancel_operation(name: str, address: str, as_json: bool) -> None:
         print_line(f"{name} was told to stop")
 
 
-def _as_dict(operation: "operations_pb2.Operation") -> dict[str, Any]:
+def _operation_json(operation: operations_pb2.Operation) -> dict[str, Any]:
     """Return an operation with `state`: `running`, `done` or the reason why it failed."""
-    from groundwire.cli.messages import message_json  # noqa: PLC0415 - --help stays fast
-    from groundwire.client.long_running import metadata_of  # noqa: PLC0415 - the same
-    from groundwire.rpc.error_status import from_status  # noqa: PLC0415 - the same
-
     state = "done" if operation.done else "running"
     if operation.HasField("error"):
         error = from_status(operation.error)

@@ -1,66 +1,48 @@
-"""Options that several commands share, and the connection they open."""
+"""Options and arguments that several commands share, and what stands behind some of them; imports nothing heavy."""
 
 import json
 import sys
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import click
 
-from groundwire.kernel.errors import DeadlineError, InvalidRequestError, MissingExtraError, UnavailableError
+from groundwire.kernel.errors import InvalidRequestError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
-    from groundwire.client import GroundwireClient
+PROFILES = ("documents", "conversations", "memory", "web", "book")
 
-_PROBE_S = 1.0
-
-etag_option = click.option("--etag", default="", help="Only if it still has this etag.")
 address_option = click.option(
     "--address", default="127.0.0.1:50051", envvar="GROUNDWIRE_ADDRESS", help="Server to talk to."
 )
-collection_option = click.option("--collection", "-c", required=True, help="Collection to use.")
-document_argument = click.argument("document", metavar="DOCUMENT", help="Id or source of the document.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+collection_option = click.option("--collection", "-c", required=True, help="Collection to use.")
+etag_option = click.option("--etag", default="", help="Only if it still has this etag.")
+filter_option = click.option(
+    "--filter", "filter_json", help='Filter as JSON, such as {"chapter": "Traits"}; see docs/reference/filters.md.'
+)
+yes_option = click.option("--yes", "-y", is_flag=True, help="Delete without asking.")
+set_option = click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="New value of a field; may be given several times.",
+)
+unset_option = click.option(
+    "--unset", "cleared", multiple=True, metavar="NAME", help="Field to clear; may be given several times."
+)
+
+
+def server_options(command: CommandT) -> CommandT:
+    """Add what every command that talks to a server takes: `--address` and `--json`."""
+    return address_option(json_option(command))
 
 
 class Interrupted(Exception):  # noqa: N818 - it is what somebody wanted
     """Ctrl-C ended a command that can say how far it was."""
-
-
-@contextmanager
-def server_packages(command: str) -> "Iterator[None]":
-    """Import and run what only servers need.
-
-    Raises:
-        MissingExtraError: a package of the servers is not installed.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        message = f"`groundwire {command}` needs the packages of a server: pip install 'groundwire[standalone]'"
-        raise MissingExtraError(message, extra="standalone") from error
-
-
-@contextmanager
-def connect(address: str) -> "Iterator[GroundwireClient]":
-    """Open a client for the time of a command.
-
-    Raises:
-        UnavailableError: nothing answers at the address, said so that people know what to do.
-    """
-    from groundwire.client import GroundwireClient  # noqa: PLC0415 - gRPC costs time that --help should not pay
-
-    with GroundwireClient(address) as client:
-        try:
-            yield client
-        except UnavailableError as error:
-            if type(error) is UnavailableError and not answers(address):
-                said = f"no server answers at {address}; start one with `groundwire serve`, or name one with --address"
-                raise UnavailableError(said) from error
-            raise
 
 
 def check_consent(option: str, *, given: bool) -> None:
@@ -86,15 +68,3 @@ def read_json(path: Path) -> Any:
         raise InvalidRequestError.of(str(path), f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise InvalidRequestError.of(str(path), f"is no JSON: {error}") from error
-
-
-def answers(address: str) -> bool:
-    """Tell whether a server can be reached at all, which is one that says anything about its health."""
-    from groundwire.client import GroundwireClient  # noqa: PLC0415 - the same
-
-    with GroundwireClient(address, timeout_s=_PROBE_S) as client:
-        try:
-            client.health(service="liveness")
-        except (UnavailableError, DeadlineError):
-            return False
-    return True

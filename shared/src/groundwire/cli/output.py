@@ -33,14 +33,14 @@ _JOINERS = "\u200c\u200d"
 
 
 class _Escapes(dict[int, str | int]):
-    """Table for `str.translate`: what has no look of its own is escaped, except `kept`.
+    """Table for `str.translate`: what has no look of its own is escaped, except the `allowed`.
 
     That are control characters, marks that turn the direction of writing, zero-width and tag characters, private and
     unassigned code points, and lone surrogates, which stand for bytes of file names.
     """
 
-    def __init__(self, kept: str, escape: Callable[[str], str]) -> None:
-        super().__init__((ord(character), character) for character in kept + _JOINERS)
+    def __init__(self, allowed: str, escape: Callable[[str], str]) -> None:
+        super().__init__((ord(character), character) for character in allowed + _JOINERS)
         self._escape = escape
 
     def __missing__(self, code: int) -> str | int:
@@ -161,6 +161,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def excerpt(text: str, length: int) -> str:
+    """Return the beginning of a text on one line, with an ellipsis where something is missing."""
+    line = " ".join(text.split())
+    return line[:length] + ("…" if len(line) > length else "")
+
+
 def page_place(pages: Sequence[int]) -> str:
     """Return pages as part of a place, such as ` · page 3` or ` · pages 3–5`; empty for what has none."""
     if not pages:
@@ -268,10 +274,10 @@ def _cut(text: str, width: int) -> str:
     """Return what of the text fits, with an ellipsis where something is missing."""
     if _cells(text) <= width:
         return text
-    kept = text[: width - 1]
-    while _cells(kept) >= width:
-        kept = kept[:-1]
-    return f"{kept}…"
+    start = text[: width - 1]
+    while _cells(start) >= width:
+        start = start[:-1]
+    return f"{start}…"
 
 
 def _is_utf8(stream: TextIO) -> bool:

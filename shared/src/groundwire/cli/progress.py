@@ -3,22 +3,21 @@
 import sys
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import click
 
+from groundwire.api.ingest.v1 import progress_pb2
+from groundwire.cli.messages import shown_name
 from groundwire.cli.output import one_line
-
-if TYPE_CHECKING:
-    from groundwire.api.ingest.v1 import progress_pb2
 
 _NOTE_CHARS = 40
 _WORDS = {
-    "EMBEDDING": "embedding",
-    "WRITING": "writing vectors",
-    "INDEXING": "indexing",
-    "CHECKING": "comparing chunks",
-    "DELETING": "deleting documents",
+    "embedding": "embedding",
+    "writing": "writing vectors",
+    "indexing": "indexing",
+    "checking": "comparing chunks",
+    "deleting": "deleting documents",
 }
 
 
@@ -63,13 +62,11 @@ class ProgressBar:
             self._note = _short(note)
             self._bar.render_progress()
 
-    def show(self, progress: "progress_pb2.Progress") -> None:
+    def show(self, progress: progress_pb2.Progress) -> None:
         """Show what the server reports of one long operation."""
-        from groundwire.api.ingest.v1 import progress_pb2  # noqa: PLC0415 - --help stays fast
-
-        name = progress_pb2.ProgressStage.Name(progress.stage).removeprefix("PROGRESS_STAGE_")
+        name = shown_name(progress_pb2.ProgressStage.DESCRIPTOR, progress.stage) or "unspecified"
         with self._lock:
-            self._bar.label = _WORDS.get(name, name.lower())
+            self._bar.label = _WORDS.get(name, name)
             self._bar.length = progress.total_count or 1
             self._bar.pos = min(progress.done_count, self._bar.length)
             self._bar.render_progress()

@@ -1,25 +1,29 @@
-"""`groundwire schema`: show which metadata each kind of record takes."""
+"""`groundwire schema` and `groundwire validate`: which metadata each kind of record takes."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
 
-from groundwire.cli.options import address_option, connect, json_option
-from groundwire.cli.output import print_json, print_line, print_table
+from groundwire.cli.connection import connect
+from groundwire.cli.options import read_json, server_options
+from groundwire.cli.output import print_fields, print_json, print_line, print_table
+from groundwire.client.values import plain_metadata, value_message
+from groundwire.kernel.errors import InvalidRequestError
 
-KINDS = "persona, faq, memory, turn, summary, document or chunk"
+_KINDS = "persona, faq, memory, turn, summary, document or chunk"
+_METADATA = "metadata"
 
 
 @click.command()
-@click.argument("kind", default="", help=f"Kind of metadata: {KINDS}; all in short if not given.")
-@address_option
-@json_option
+@click.argument("kind", default="", help=f"Kind of metadata: {_KINDS}; all in short if not given.")
+@server_options
 def schema(kind: str, address: str, as_json: bool) -> None:
     """Show the schema of a kind of metadata; `--json` prints it as JSON Schema."""
     with connect(address) as client:
         entries = client.schema(document_type=kind).schemas
-    found = [
+    schemas = [
         {
             "document_type": entry.document_type,
             "fields": list(entry.fields),
@@ -30,26 +34,22 @@ def schema(kind: str, address: str, as_json: bool) -> None:
         for entry in entries
     ]
     if as_json:
-        print_json(found)
+        print_json(schemas)
     elif kind:
-        for entry in found:
+        for entry in schemas:
             _show(entry)
     else:
-        rows = [(entry["document_type"], ", ".join(entry["fields"])) for entry in found]
+        rows = [(entry["document_type"], ", ".join(entry["fields"])) for entry in schemas]
         print_table(("kind", "fields"), rows, "no schemas")
 
 
 def _show(entry: dict[str, Any]) -> None:
     whole = entry["schema"]
-    properties = {name: whole.get("properties", {}).get(name, {}) for name in entry["fields"]}
-    rows = [
-        (
-            name,
-            "required" if name in entry["required_fields"] else "",
-            f"{_type_of(field, whole)} · {field.get('description', '')}",
-        )
-        for name, field in properties.items()
-    ]
+    rows = []
+    for name in entry["fields"]:
+        field = whole.get("properties", {}).get(name, {})
+        required = "required" if name in entry["required_fields"] else ""
+        rows.append((name, required, f"{_type_of(field, whole)} · {field.get('description', '')}"))
     print_table(("field", "", "type and meaning"), rows, "no fields")
     print_line()
     print_line("example")
@@ -69,3 +69,39 @@ def _type_of(field: dict[str, Any], whole: dict[str, Any]) -> str:
     if field.get("type") == "array":
         return f"list of {_type_of(field.get('items', {}), whole)}"
     return " ".join(part for part in (field.get("type", "any"), field.get("format", "")) if part)
+
+
+@click.command()
+@click.argument("kind", help=f"Kind of metadata: {_KINDS}.")
+@click.argument(
+    "metadata", type=click.Path(path_type=Path, allow_dash=True), help="JSON object in a file; - reads standard input."
+)
+@server_options
+def validate(kind: str, metadata: Path, address: str, as_json: bool) -> None:
+    """Check metadata and show it with defaults filled in; nothing is stored.
+
+    Exits with 1 if it breaks a rule, naming every field that does.
+    """
+    document = read_json(metadata)
+    if not isinstance(document, dict):
+        raise InvalidRequestError.of(str(metadata), "is no JSON object")
+    with connect(address) as client:
+        try:
+            values = {key: value_message(value, f"{_METADATA}[{key!r}]") for key, value in document.items()}
+            complete = plain_metadata(client.validate_metadata(document_type=kind, metadata=values).metadata)
+        except InvalidRequestError as error:
+            # A violation elsewhere, such as an unknown kind, is a wrong command and no verdict on the metadata.
+            if not all(each.field.startswith(_METADATA) for each in error.violations):
+                raise
+            violations = [{"field": each.field, "description": each.description} for each in error.violations]
+            if as_json:
+                print_json({"valid": False, "metadata": None, "violations": violations})
+            else:
+                for each in violations:
+                    print_line(f"{each['field']}: {each['description']}", err=True)
+            raise click.exceptions.Exit(1) from None
+    if as_json:
+        print_json({"valid": True, "metadata": complete, "violations": []})
+    else:
+        print_line("valid")
+        print_fields(complete)

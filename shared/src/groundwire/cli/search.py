@@ -1,60 +1,99 @@
-"""`groundwire search`: show the best chunks for a text."""
+"""`groundwire search`, `ask` and `verify`: the best chunks for a text, an answer with citations, and its check."""
 
 import json
-from typing import TYPE_CHECKING, Any
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from groundwire.cli.expansion import expand, expand_option, passage_json, radius_option
-from groundwire.cli.explanation import (
-    diversity_option,
-    exact_option,
-    explain_option,
-    refine,
-    show_explanation,
-    snapshot_option,
-)
-from groundwire.cli.options import address_option, collection_option, connect, json_option
-from groundwire.cli.output import page_place, print_json, print_line, print_text
-from groundwire.cli.retrieval import (
-    ask_more,
-    filter_option,
-    min_relevance_option,
-    mode_option,
-    query_type_option,
-    retrieval_options,
-    self_query_option,
-    top_down_option,
-    top_k_option,
-)
+from groundwire.api.answer.v1 import answer_pb2, citation_pb2
+from groundwire.api.answer.v1 import answer_service_pb2 as answer_service_pb
+from groundwire.api.common.v1 import retrieval_options_pb2, search_mode_pb2, span_pb2
+from groundwire.api.common.v1.chunk_pb2 import ChunkReference
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.cli.connection import connect
+from groundwire.cli.explanation import show_explanation
+from groundwire.cli.messages import answer_json, applied_json, message_json, passage_json, search_json, shown_name
+from groundwire.cli.options import collection_option, filter_option, read_json, server_options
+from groundwire.cli.output import excerpt, page_place, print_json, print_line, print_text
+from groundwire.client import GroundwireClient
+from groundwire.client.values import enum_value, filter_message
+from groundwire.kernel.errors import DataLossError, InvalidRequestError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
-    from groundwire.api.common.v1 import retrieval_options_pb2
-    from groundwire.api.retrieve.v1 import retrieve_service_pb2
+_EXCERPT_CHARS = 400
+_HIERARCHY = "hierarchy"
+_NEW_SESSION = "new"
+_LINE_END = re.compile(r"(?<!\n)\n(?![\n\-*#>|]|\d+\.)")
+"""A line end inside a paragraph: sentences keep those of their source, which mean nothing on a terminal."""
+_VERIFIED_KEYS = ("document_id", "generation", "quote", "start", "end", "start_byte", "end_byte")
 
-EXCERPT_CHARS = 400
+
+def retrieval_options(command: CommandT) -> CommandT:
+    """Add the options of a retrieval; `_options` makes the message of what is given."""
+    for option in (
+        click.option("--min-relevance", type=float, help="Lowest score, 0 to 1; the collection's default."),
+        click.option(
+            "--mode",
+            type=click.Choice(["hybrid", "vector", "lexical"]),
+            help="What is searched; the collection's default.",
+        ),
+        filter_option,
+        click.option("-k", "--top-k", type=int, help="Number of chunks; the collection's default."),
+    ):
+        command = option(command)
+    return command
+
+
+def _options(
+    top_k: int | None, filter_json: str | None, mode: str | None, min_relevance: float | None
+) -> retrieval_options_pb2.RetrievalOptions:
+    """Return the options message; what is not given is left to the server.
+
+    Raises:
+        InvalidFilterError: the filter is no JSON or no filter.
+    """
+    return retrieval_options_pb2.RetrievalOptions(
+        top_k=top_k,
+        min_relevance=min_relevance,
+        mode=search_mode_pb2.SearchMode.Value(f"SEARCH_MODE_{(mode or 'unspecified').upper()}"),
+        filter=filter_message(filter_json),
+    )
 
 
 @click.command()
 @click.argument("text", help="What to search for.")
 @collection_option
-@top_k_option
-@filter_option
-@mode_option
-@min_relevance_option
-@query_type_option
-@self_query_option
-@top_down_option
-@expand_option
-@radius_option
-@exact_option
-@diversity_option
-@snapshot_option
-@explain_option
-@address_option
-@json_option
+@retrieval_options
+@click.option(
+    "--query-type",
+    "query_types",
+    type=click.Choice(["conceptual", "factual", "section-based"]),
+    multiple=True,
+    help="Type of query to prefer, most wanted first; may be given several times.",
+)
+@click.option("--self-query", is_flag=True, help="Derive a filter from the text first.")
+@click.option("--top-down", is_flag=True, help="Choose chapters and sections first.")
+@click.option(
+    "--expand",
+    "expand_mode",
+    type=click.Choice(["window", "neighbours", "parent", _HIERARCHY]),
+    help="Show the results with their surroundings.",
+)
+@click.option(
+    "--radius",
+    type=int,
+    help="With --expand: sentences or chunks on each side, or levels up the hierarchy; the server's default.",
+)
+@click.option("--exact", is_flag=True, help="Compare with every vector instead of an index.")
+@click.option("--diversity", type=float, help="How much results that resemble each other make way, 0 to 1.")
+@click.option("--snapshot", type=int, help="Read as of this position of the catalog.")
+@click.option("--explain", is_flag=True, help="Show how the ranking came about.")
+@server_options
 def search(
     text: str,
     collection: str,
@@ -75,48 +114,78 @@ def search(
     as_json: bool,
 ) -> None:
     """Show the chunks that match a text best, with their scores and places."""
-    options = retrieval_options(top_k, filter_json, mode, min_relevance)
-    ask_more(options, query_types, self_query=self_query, top_down=top_down)
-    options.include_report = True
-    refine(options, exact=exact, diversity=diversity, snapshot=snapshot, explain=explain)
+    options = _options(top_k, filter_json, mode, min_relevance)
+    options.MergeFrom(
+        retrieval_options_pb2.RetrievalOptions(
+            query_types=[enum_value(search_mode_pb2.QueryType.DESCRIPTOR, each) for each in query_types],
+            strategy=search_mode_pb2.RETRIEVAL_STRATEGY_TOP_DOWN
+            if top_down
+            else search_mode_pb2.RETRIEVAL_STRATEGY_UNSPECIFIED,
+            self_query=self_query,
+            include_report=True,
+            exact=exact,
+            diversity=diversity,
+            snapshot=snapshot,
+            explain=explain,
+        )
+    )
     with connect(address) as client:
         response = client.retrieve(collection=collection, query=text, options=options)
-        chunk_ids = [hit.chunk.chunk_id for hit in response.results]
-        passages = expand(client, collection, chunk_ids, expand_mode, radius) if expand_mode else None
+        passages = _expanded(client, collection, response, expand_mode, radius) if expand_mode else None
     if as_json:
-        print_json(_as_json(response, options, passages))
+        print_json(_search_json(response, options, passages))
         return
     _show_applied(response)
-    _show(response) if passages is None else _show_passages(passages)
+    if passages is None:
+        _show_hits(response)
+    else:
+        _show_passages(passages)
     if explain:
         show_explanation(response.explain_plan)
         print_line(f"read at position {response.snapshot}; --snapshot {response.snapshot} reads the same again")
 
 
-def _as_json(
-    response: "retrieve_service_pb2.RetrieveResponse",
-    options: "retrieval_options_pb2.RetrievalOptions",
-    passages: "Sequence[retrieve_service_pb2.ExpandedPassage] | None",
+def _expanded(
+    client: GroundwireClient, collection: str, response: pb.RetrieveResponse, mode: str, radius: int | None
+) -> Sequence[pb.ExpandedPassage]:
+    """Return the passages around the results, in the order of the results."""
+    chunk_ids: Sequence[str] = [hit.chunk.chunk_id for hit in response.results]
+    is_hierarchy = mode == _HIERARCHY
+    passages: list[pb.ExpandedPassage] = []
+    # A response holds as many passages as fit into a message and names the chunks it left out.
+    while chunk_ids:
+        part = client.expand(
+            collection=collection,
+            chunks=[ChunkReference(chunk_id=chunk_id) for chunk_id in chunk_ids],
+            mode=pb.ExpandMode.Value(f"EXPAND_MODE_{mode.upper()}"),
+            radius=None if is_hierarchy else radius,
+            levels_up=radius if is_hierarchy else None,
+        )
+        passages += part.passages
+        chunk_ids = part.omitted_chunk_ids
+    return passages
+
+
+def _search_json(
+    response: pb.RetrieveResponse,
+    options: retrieval_options_pb2.RetrievalOptions,
+    passages: Sequence[pb.ExpandedPassage] | None,
 ) -> dict[str, Any]:
     """Return what `--json` prints: more than results and times only where more was asked for."""
-    from groundwire.cli.messages import applied_json, message_json, search_json  # noqa: PLC0415 - --help stays fast
-
-    found = search_json(response)
+    shown = search_json(response)
     if options.self_query or options.strategy or options.query_types:
-        found["applied"] = applied_json(response)
+        shown["applied"] = applied_json(response)
     if options.explain:
-        found["explain"] = message_json(response.explain_plan)
+        shown["explain"] = message_json(response.explain_plan)
     if options.explain or options.HasField("snapshot"):
-        found["snapshot"] = response.snapshot
+        shown["snapshot"] = response.snapshot
     if passages is not None:
-        found["passages"] = [passage_json(passage) for passage in passages]
-    return found
+        shown["passages"] = [passage_json(passage) for passage in passages]
+    return shown
 
 
-def _show_applied(response: "retrieve_service_pb2.RetrieveResponse") -> None:
+def _show_applied(response: pb.RetrieveResponse) -> None:
     """Say on standard error what was applied beside the query."""
-    from groundwire.cli.messages import applied_json  # noqa: PLC0415 - --help stays fast
-
     applied = applied_json(response)
     if applied["degraded"]:
         print_line(f"left out: {', '.join(applied['degraded'])}", err=True)
@@ -126,7 +195,20 @@ def _show_applied(response: "retrieve_service_pb2.RetrieveResponse") -> None:
         print_line(f"searched in: {' › '.join(section['path'])}", err=True)
 
 
-def _show_passages(passages: "Sequence[retrieve_service_pb2.ExpandedPassage]") -> None:
+def _show_hits(response: pb.RetrieveResponse) -> None:
+    if not response.results:
+        print_line("nothing found")
+    for hit in response.results:
+        chunk = hit.chunk
+        place = " › ".join([chunk.source_uri, *chunk.hierarchy_path]) + page_place(chunk.page_numbers)
+        span = f"characters {chunk.span.start:,}–{chunk.span.end:,}"
+        score = f"{hit.relevance_score:.3f}"
+        print_line((str(hit.rank), "bold"), "  ", (score, "green"), "  ", (f"{place} · {span}", "bold"))
+        print_line(excerpt(chunk.content, _EXCERPT_CHARS))
+        print_line()
+
+
+def _show_passages(passages: Sequence[pb.ExpandedPassage]) -> None:
     if not passages:
         print_line("nothing found")
     for number, passage in enumerate(passages, start=1):
@@ -138,15 +220,121 @@ def _show_passages(passages: "Sequence[retrieve_service_pb2.ExpandedPassage]") -
         print_line()
 
 
-def _show(response: "retrieve_service_pb2.RetrieveResponse") -> None:
-    if not response.results:
-        print_line("nothing found")
-    for hit in response.results:
-        chunk = hit.chunk
-        place = " › ".join([chunk.source_uri, *chunk.hierarchy_path])
-        pages = page_place(chunk.page_numbers)
-        found_at = f"{place}{pages} · characters {chunk.span.start:,}–{chunk.span.end:,}"
-        print_line((str(hit.rank), "bold"), "  ", (f"{hit.relevance_score:.3f}", "green"), "  ", (found_at, "bold"))
-        excerpt = " ".join(chunk.content.split())
-        print_line(excerpt[:EXCERPT_CHARS] + ("…" if len(excerpt) > EXCERPT_CHARS else ""))
+@click.command()
+@click.argument("text", help="The question.")
+@collection_option
+@click.option("--session", help="Session to continue; `new` starts one and prints its id.")
+@click.option("--stream", is_flag=True, help="Show the answer as it is made.")
+@retrieval_options
+@server_options
+def ask(
+    text: str,
+    collection: str,
+    session: str | None,
+    stream: bool,
+    top_k: int | None,
+    filter_json: str | None,
+    mode: str | None,
+    min_relevance: float | None,
+    address: str,
+    as_json: bool,
+) -> None:
+    """Answer a question from a collection, every sentence with a citation that has been checked."""
+    request = answer_service_pb.AskRequest(
+        question=text,
+        collection=collection,
+        message_id=str(uuid.uuid4()),
+        options=_options(top_k, filter_json, mode, min_relevance),
+    )
+    with connect(address) as client:
+        if session == _NEW_SESSION:
+            session = client.create_session(collection=collection).session.session_id
+        request.session_id = session or ""
+        answer = _streamed(client, request, quiet=as_json) if stream else client.ask.send(request).answer
+    if as_json:
+        print_json(answer_json(answer, request.message_id))
+        return
+    if not stream:
+        print_text(_LINE_END.sub(" ", answer.content))
+    if answer.citations:
         print_line()
+    for citation in answer.citations:
+        place = " › ".join(part for part in (citation.source_uri, citation.section_heading or citation.chapter) if part)
+        span = f"characters {citation.span.start:,}–{citation.span.end:,}"
+        pages = page_place(citation.page_numbers)
+        print_line((f"  [{citation.marker}] {place}{pages} · {span} · generation {citation.generation}", "dim"))
+    if answer.session_id:
+        print_line()
+        print_line((f"session {answer.session_id}", "dim"))
+
+
+def _streamed(client: GroundwireClient, request: answer_service_pb.AskRequest, *, quiet: bool) -> answer_pb2.Answer:
+    """Print the text of an answer as it comes, unless `quiet`, and return the whole."""
+    for response in client.ask_stream.send(answer_service_pb.AskStreamRequest(ask=request)):
+        event = response.event
+        if event.HasField("final"):
+            if not quiet:
+                print_line()
+            return event.final.answer
+        if event.HasField("text_delta") and not quiet:
+            print_text(_LINE_END.sub(" ", event.text_delta.text), wrap=False, end="")
+    raise DataLossError("the stream ended without a final answer", what="answer stream")
+
+
+@click.command()
+@click.argument(
+    "answer",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="What `ask --json` printed; - reads standard input.",
+)
+@server_options
+def verify(answer: Path, address: str, as_json: bool) -> None:
+    """Compare each quote of an answer with the stored text, character for character.
+
+    Exits with 1 if a citation fails.
+    """
+    document = read_json(answer)
+    items = document.get("citations") if isinstance(document, dict) else None
+    if not isinstance(items, list):
+        raise InvalidRequestError.of(str(answer), "has no list `citations`")
+    citations = [_citation(item, index) for index, item in enumerate(items)]
+    with connect(address) as client:
+        response = client.verify_citations(citations=citations)
+    if as_json:
+        print_json(message_json(response))
+    else:
+        if not citations:
+            print_line("the answer cites nothing")
+        for citation, verification in zip(citations, response.verifications, strict=True):
+            _show_verification(citation, verification)
+    if not response.all_verified:
+        raise click.exceptions.Exit(1)
+
+
+def _citation(item: Any, index: int) -> citation_pb2.Citation:
+    """Return the message of a citation as `ask --json` prints it."""
+    missing = [key for key in _VERIFIED_KEYS if not isinstance(item, dict) or key not in item]
+    if missing:
+        raise InvalidRequestError.of(f"citations[{index}]", f"lacks {', '.join(missing)}")
+    try:
+        span = span_pb2.Span(**{key: item[key] for key in ("start", "end", "start_byte", "end_byte")})
+        return citation_pb2.Citation(
+            marker=item.get("marker", index + 1),
+            document_id=item["document_id"],
+            source_uri=item.get("source", ""),
+            generation=item["generation"],
+            chunk_id=item.get("chunk_id", ""),
+            quote=item["quote"],
+            span=span,
+        )
+    except (TypeError, ValueError) as error:
+        raise InvalidRequestError.of(f"citations[{index}]", f"has a value of the wrong type: {error}") from error
+
+
+def _show_verification(citation: citation_pb2.Citation, verification: citation_pb2.CitationVerification) -> None:
+    verdict = shown_name(citation_pb2.CitationVerdict.DESCRIPTOR, verification.verdict)
+    failure = shown_name(citation_pb2.VerificationFailure.DESCRIPTOR, verification.failure).replace("-", " ")
+    reason = f" ({failure})" if failure else ""
+    span = f"{citation.source_uri} characters {citation.span.start:,}–{citation.span.end:,}"
+    note = "" if verification.generation_live else " · the document has changed since or is gone"
+    print_line(f"[{citation.marker}] {verdict}{reason}  {span}, generation {citation.generation}{note}")

@@ -1,4 +1,4 @@
-"""Finds the files that `groundwire ingest` takes, and the source each is stored under."""
+"""The files that `groundwire ingest` takes from this machine, the source each is stored under, and which are gone."""
 
 import os
 import re
@@ -60,43 +60,35 @@ class UnusableFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """What was found: each file once, in the order of their sources, and what is left out."""
+    """What is at the paths of a run: each file once, in the order of their sources, and what is left out."""
 
     files: list[SourceFile] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
     unusable: list[UnusableFile] = field(default_factory=list)
 
+    def selected(self, include: Sequence[str], exclude: Sequence[str]) -> "SourceFiles":
+        """Return what matches one of `include`, if there are any, and none of `exclude`.
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which files of a run are taken: those that match one of `include`, if there are any, and none of `exclude`.
-
-    A pattern of the shell without a slash is compared with the name of the file and of each folder above it, one with
-    a slash with the whole source, of which `*` may stand for several parts.
-    """
-
-    include: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-
-    def of(self, found: SourceFiles) -> SourceFiles:
-        """Return what is selected of what was found.
+        A pattern of the shell without a slash is compared with the name of the file and of each folder above it, one
+        with a slash with the whole source, of which `*` may stand for several parts.
 
         Raises:
             InvalidRequestError: there are files, and none of them is selected.
         """
-        files = [each for each in found.files if self._takes(each.source_uri)]
-        if found.files and not files:
-            said = f"select none of {len(found.files)} files, such as {found.files[0].source_uri}"
-            raise InvalidRequestError.of("--include and --exclude", said)
-        return SourceFiles(
-            files,
-            [each for each in found.skipped if self._takes(each.source)],
-            [each for each in found.unusable if self._takes(each.source)],
-        )
 
-    def _takes(self, source: str) -> bool:
-        is_included = not self.include or any(_matches(source, pattern) for pattern in self.include)
-        return is_included and not any(_matches(source, pattern) for pattern in self.exclude)
+        def takes(source: str) -> bool:
+            is_included = not include or any(_matches(source, pattern) for pattern in include)
+            return is_included and not any(_matches(source, pattern) for pattern in exclude)
+
+        selected = SourceFiles(
+            [each for each in self.files if takes(each.source_uri)],
+            [each for each in self.skipped if takes(each.source)],
+            [each for each in self.unusable if takes(each.source)],
+        )
+        if self.files and not selected.files:
+            description = f"select none of {len(self.files)} files, such as {self.files[0].source_uri}"
+            raise InvalidRequestError.of("--include and --exclude", description)
+        return selected
 
 
 def _matches(source: str, pattern: str) -> bool:
@@ -118,7 +110,7 @@ def check_sources(paths: Sequence[str]) -> list[Path]:
 
 
 def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> SourceFiles:
-    """Return what is found at all paths.
+    """Return what is at all paths.
 
     In folders files with one of `SUFFIXES` are taken, and others that look like something the server reads; hidden
     files and folders are left out without mention. A link in a folder is taken where its target is a file of the same
@@ -128,7 +120,7 @@ def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> S
     Raises:
         InvalidRequestError: a path is no file and no folder, or two files would be stored under one source.
     """
-    found: dict[str, Path] = {}
+    path_of: dict[str, Path] = {}
     result = SourceFiles()
     violations: list[FieldViolation] = []
     for path in paths:
@@ -150,14 +142,14 @@ def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> S
                 case UnusableFile():
                     result.unusable.append(item)
                 case SourceFile(file, source):
-                    known = found.setdefault(source, file)
+                    known = path_of.setdefault(source, file)
                     if known.resolve() != file.resolve():
                         violations.append(
                             FieldViolation(shown_path(file), f"has the same source as {shown_path(known)}")
                         )
     if violations:
         raise InvalidRequestError(violations)
-    result.files.extend(SourceFile(path, source) for source, path in sorted(found.items()))
+    result.files.extend(SourceFile(path, source) for source, path in sorted(path_of.items()))
     return result
 
 
@@ -232,3 +224,45 @@ def _looks_readable(path: Path) -> bool:
         # The last character of the head may go on behind it.
         return 0 not in head and error.start > 0 and error.start > len(head) - _LONGEST_CHARACTER
     return 0 not in head
+
+
+def check_roots(paths: Sequence[Path]) -> list[Path]:
+    """Return the folders among the paths, below which files may be missing.
+
+    Raises:
+        InvalidRequestError: there is none, or one of them has no file: more likely a wrong path or an empty mount than
+            the wish to delete everything.
+    """
+    roots = [path for path in paths if path.is_dir()]
+    if not roots:
+        raise InvalidRequestError.of("--delete-missing", "needs a folder to compare the collection with")
+    empty = [
+        FieldViolation(shown_path(root), "has no files to ingest")
+        for root in roots
+        if not find_source_files([root]).files
+    ]
+    if empty:
+        raise InvalidRequestError(empty)
+    return roots
+
+
+def is_missing(source: str, roots: Sequence[Path]) -> bool:
+    """Tell whether a source looks like the path of a file below one of the folders, and no folder has such a file.
+
+    Sources are paths below a folder, so that any relative path may be one of them. What has a scheme or is absolute
+    came from somewhere else.
+    """
+    first = source.split("/", 1)[0]
+    is_relative = first not in {"", "~"} and ":" not in first and "\\" not in source
+    return is_relative and all(_is_gone(root / source) for root in roots)
+
+
+def _is_gone(path: Path) -> bool:
+    """Tell whether nothing is at a path; a folder that cannot be read may hold anything."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False

@@ -42,7 +42,7 @@ from groundwire.client.results import (
 )
 from groundwire.client.transport import AsyncCaller, Caller, SyncCaller, Transport
 from groundwire.client.upload import put_chunks, upload
-from groundwire.client.values import Fields, FilterJson, fields_message, filter_message, purge_filter
+from groundwire.client.values import Fields, FilterJson, enum_value, fields_message, filter_message, purge_filter
 from groundwire.kernel.errors import (
     DataLossError,
     DocumentNotFoundError,
@@ -707,9 +707,7 @@ def _enum(place: str, kind: Any, name: str) -> Any:
     Raises:
         InvalidRequestError: naming `place`, there is none.
     """
-    prefix = kind.DESCRIPTOR.values[0].name.removesuffix("UNSPECIFIED")
-    found = kind.DESCRIPTOR.values_by_name.get(f"{prefix}{name.upper()}")
-    if found is None or found.number == 0:
-        names = [value.name.removeprefix(prefix).lower() for value in kind.DESCRIPTOR.values[1:]]
-        raise InvalidRequestError.of(place, f"must be one of {', '.join(names)}, not {name!r}")
-    return found.number
+    try:
+        return enum_value(kind.DESCRIPTOR, name)
+    except ValueError as error:
+        raise InvalidRequestError.of(place, str(error)) from error

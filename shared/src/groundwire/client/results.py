@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, overload
+from typing import TypeAlias, overload
 
 from google.longrunning import operations_pb2
 from google.protobuf.message import Message
@@ -19,7 +19,7 @@ from groundwire.api.ingest.v1 import (
     progress_pb2,
 )
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
-from groundwire.client.values import MetadataValue, plain_metadata
+from groundwire.client.values import MetadataValue, enum_name, plain_metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class Answer:
             citations=tuple(map(Citation.of, message.citations)),
             grounded=message.grounded,
             confidence=message.confidence,
-            refusal=short_name(answer_pb2.RefusalReason, message.refusal_reason),
+            refusal=enum_name(answer_pb2.RefusalReason.DESCRIPTOR, message.refusal_reason),
             session_id=message.session_id,
             message_id=message.message_id,
             message=message,
@@ -267,7 +267,7 @@ class Verification:
             CheckedCitation(
                 citation,
                 verified=each.verdict == citation_pb2.CITATION_VERDICT_EXACT,
-                failure=short_name(citation_pb2.VerificationFailure, each.failure),
+                failure=enum_name(citation_pb2.VerificationFailure.DESCRIPTOR, each.failure),
                 is_current=each.generation_live,
                 message=each,
             )
@@ -324,7 +324,7 @@ class Progress:
     @classmethod
     def of(cls, message: progress_pb2.Progress) -> "Progress":
         """Return the progress of a message."""
-        stage = short_name(progress_pb2.ProgressStage, message.stage)
+        stage = enum_name(progress_pb2.ProgressStage.DESCRIPTOR, message.stage)
         return cls(stage, message.done_count, message.total_count, message)
 
 
@@ -346,7 +346,7 @@ class IngestResult:
     def of(cls, message: ingest_result_pb2.IngestResult) -> "IngestResult":
         """Return the result of a message."""
         return cls(
-            outcome=short_name(ingest_result_pb2.IngestOutcome, message.outcome),
+            outcome=enum_name(ingest_result_pb2.IngestOutcome.DESCRIPTOR, message.outcome),
             document=Document.of(message.document),
             chunk_count=message.counts.chunk_count,
             embedded_count=message.counts.embedded_count,
@@ -413,7 +413,7 @@ class CollectionInfo:
         """Return the facts of a message."""
         return cls(
             name=message.name,
-            profile=short_name(collection_pb2.Profile, message.profile),
+            profile=enum_name(collection_pb2.Profile.DESCRIPTOR, message.profile),
             document_count=message.document_count,
             chunk_count=message.chunk_count,
             embedding_model=message.embedding.model_name,
@@ -433,15 +433,6 @@ class Session:
     def of(cls, message: session_pb2.Session) -> "Session":
         """Return the session of a message."""
         return cls(message.session_id, message.collection, message)
-
-
-def short_name(kind: Any, value: int) -> str:
-    """Return the name of an enum value without its prefix, such as `no_results`; empty for the one not given."""
-    if value == 0:
-        return ""
-    known = kind.DESCRIPTOR.values_by_number.get(value)  # a later version of the server may have more
-    prefix = kind.DESCRIPTOR.values[0].name.removesuffix("UNSPECIFIED")
-    return str(value) if known is None else str(known.name.removeprefix(prefix).lower())
 
 
 def _time(message: Message, name: str) -> datetime | None:

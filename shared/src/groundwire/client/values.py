@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any, TypeAlias, TypedDict
 
+from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from groundwire.api.common.v1 import filter_pb2
@@ -109,6 +110,32 @@ def value_message(value: Any, place: str) -> pb.MetadataValue:
     except ValueError as error:
         raise InvalidRequestError.of(place, f"cannot be stored: {error}") from error
     raise InvalidRequestError.of(place, "must be a text, a number, true, false, or a list of one kind of these")
+
+
+def enum_value(kind: EnumDescriptor, name: str) -> Any:
+    """Return the number of the enum value that people call `name`, such as `section-based`; `_` may stand for `-`.
+
+    Raises:
+        ValueError: there is none; says which there are.
+    """
+    prefix = _prefix(kind)
+    value = kind.values_by_name.get(prefix + name.upper().replace("-", "_"))
+    if value is None or value.number == 0:
+        names = [each.name.removeprefix(prefix).lower().replace("_", "-") for each in kind.values[1:]]
+        raise ValueError(f"must be one of {', '.join(names)}, not {name!r}")
+    return value.number
+
+
+def enum_name(kind: EnumDescriptor, value: int) -> str:
+    """Return what people call an enum value, such as `no_results`; empty for the one that stands for nothing."""
+    if value == 0:
+        return ""
+    known = kind.values_by_number.get(value)  # a later version of the server may have more
+    return str(value) if known is None else str(known.name.removeprefix(_prefix(kind)).lower())
+
+
+def _prefix(kind: EnumDescriptor) -> str:
+    return str(kind.values[0].name.removesuffix("UNSPECIFIED"))
 
 
 def plain_metadata(metadata: Mapping[str, pb.MetadataValue]) -> dict[str, MetadataValue]:

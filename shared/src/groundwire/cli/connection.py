@@ -1,0 +1,70 @@
+"""How commands reach the server: the connection, all pages of a list, documents by id or source."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from groundwire.api.common.v1.document_pb2 import DocumentReference
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, InvalidRequestError, UnavailableError
+
+ResultT = TypeVar("ResultT")
+
+_PROBE_S = 1.0
+_PAGE_SIZE = 200
+
+
+@contextmanager
+def connect(address: str) -> Iterator[GroundwireClient]:
+    """Open a client for the time of a command.
+
+    Raises:
+        UnavailableError: nothing answers at the address, with what people can do about it.
+    """
+    with GroundwireClient(address) as client:
+        try:
+            yield client
+        except UnavailableError as error:
+            # A subclass comes from a server that is there and lacks something else.
+            if type(error) is UnavailableError and not answers(address):
+                advice = (
+                    f"no server answers at {address}; start one with `groundwire serve`, or name one with --address"
+                )
+                raise UnavailableError(advice) from error
+            raise
+
+
+def answers(address: str) -> bool:
+    """Tell whether a server can be reached at all, which is one that says anything about its health."""
+    with GroundwireClient(address, timeout_s=_PROBE_S) as client:
+        try:
+            client.health(service="liveness")
+        except (UnavailableError, DeadlineError):
+            return False
+    return True
+
+
+def all_items(call: Callable[..., Any], field: str, page_size: int = _PAGE_SIZE, **request: Any) -> Iterator[Any]:
+    """Yield what the pages of a list call have in `field`; a page is fetched when it is needed."""
+    token = ""
+    while True:
+        page = call(**request, page_size=page_size, page_token=token)
+        yield from getattr(page, field)
+        token = page.next_page_token
+        if not token:
+            return
+
+
+def by_id_or_source(document: str, call: Callable[[DocumentReference], ResultT]) -> ResultT:
+    """Return what `call` does with the document of this id, else with that of this source or alias.
+
+    Raises:
+        DocumentNotFoundError: there is neither; it names what was asked for.
+    """
+    try:
+        return call(DocumentReference(document_id=document))
+    except DocumentNotFoundError as error:
+        try:
+            return call(DocumentReference(source_uri=document))
+        except (DocumentNotFoundError, InvalidRequestError):
+            raise error from None

@@ -1,0 +1,221 @@
+"""`groundwire health`, `pipeline`, `logs` and `stats`: how a server is, how fast it searches, and what it stores."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import islice
+
+import click
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+from grpc_health.v1.health_pb2 import HealthCheckResponse
+
+from groundwire.api.ingest.v1 import maintenance_service_pb2
+from groundwire.api.retrieve.v1 import library_service_pb2, query_log_pb2, stats_pb2
+from groundwire.cli.connection import all_items, connect
+from groundwire.cli.messages import message_json, milliseconds
+from groundwire.cli.options import server_options
+from groundwire.cli.output import counted, print_fields, print_json, print_line, print_table
+from groundwire.client import GroundwireClient
+from groundwire.kernel.errors import GroundwireError, NotFoundError, UnavailableError
+
+_PAGE_SIZE = 200
+_SERVICES = (
+    "groundwire.api.ingest.v1.IngestService",
+    "groundwire.api.ingest.v1.CollectionService",
+    "groundwire.api.ingest.v1.MaintenanceService",
+    "groundwire.api.retrieve.v1.RetrieveService",
+    "groundwire.api.retrieve.v1.LibraryService",
+    "groundwire.api.answer.v1.AnswerService",
+    "liveness",
+)
+_STATS_COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", "overlap", "per document")
+
+
+@click.command()
+@click.option("--service", help="Ask for one service only.")
+@server_options
+def health(service: str | None, address: str, as_json: bool) -> None:
+    """Print the state of each service and what fails behind the calls; exits with 1 unless all are serving."""
+    with connect(address) as client:
+        states = {name: _state(client, name) for name in ([service] if service else _SERVICES)}
+        housekeeping = None if service else _housekeeping(client)
+    if as_json:
+        failing: dict[str, object] = {}
+        if housekeeping is not None and housekeeping.failures:
+            failing["housekeeping"] = [message_json(each) for each in housekeeping.failures]
+        if housekeeping is not None and housekeeping.incomplete_deletions:
+            failing["incomplete_deletions"] = [message_json(each) for each in housekeeping.incomplete_deletions]
+        print_json(states | failing)
+    else:
+        for name, state in states.items():
+            print_line(f"{state:<12} {name}")
+        show_housekeeping(housekeeping)
+    if set(states.values()) != {"SERVING"}:
+        raise click.exceptions.Exit(1)
+
+
+def _state(client: GroundwireClient, service: str) -> str:
+    try:
+        state: str = HealthCheckResponse.ServingStatus.Name(client.health(service=service).status)
+    except NotFoundError:
+        return "UNKNOWN"
+    except UnavailableError:
+        return "UNREACHABLE"
+    return state
+
+
+def _housekeeping(client: GroundwireClient) -> maintenance_service_pb2.GetHousekeepingResponse | None:
+    """Return what goes on behind the calls; None when the server cannot say."""
+    try:
+        return client.housekeeping()
+    except GroundwireError:
+        return None
+
+
+def show_housekeeping(housekeeping: maintenance_service_pb2.GetHousekeepingResponse | None) -> None:
+    """Print a line for each failure and one for deletions that are not complete; nothing when all is done."""
+    if housekeeping is None:
+        return
+    for each in housekeeping.failures:
+        where = f" of {each.collection}" if each.collection else ""
+        since = _shown_time(each.start_time)
+        print_line(f"FAILING      {each.job}{where}, {each.failure_count} times since {since} UTC: {each.message}")
+    if housekeeping.incomplete_deletions:
+        since = _shown_time(housekeeping.incomplete_deletions[0].hide_time)
+        count = counted(len(housekeeping.incomplete_deletions), "deletion")
+        print_line(f"CLEANING     traces of {count} since {since} UTC, which nothing finds any more")
+
+
+@click.command()
+@click.option("--collection", "-c", default="", help="Only searches in this collection.")
+@click.option("--window", type=float, help="Only searches of the last so many seconds, at most 3600.")
+@server_options
+def pipeline(collection: str, window: float | None, address: str, as_json: bool) -> None:
+    """Show the figures of the server's searches since it started, or of a recent window."""
+    duration = None
+    if window is not None:
+        duration = Duration()
+        duration.FromNanoseconds(int(window * 1e9))
+    with connect(address) as client:
+        stats = client.pipeline_stats(collection=collection, window=duration)
+        housekeeping = None if as_json else _housekeeping(client)
+    if as_json:
+        print_json(message_json(stats))
+    else:
+        _show_pipeline(stats)
+        show_housekeeping(housekeeping)
+
+
+def _show_pipeline(stats: library_service_pb2.GetPipelineStatsResponse) -> None:
+    since = _shown_time(stats.start_time)
+    print_line(f"since {since} UTC: {stats.request_count} searches on {stats.vector_engine}")
+    withheld = f"withheld candidates {stats.rejected_count}, mean relevance {stats.average_relevance:.3f}"
+    print_line(f"failed {stats.error_count}, without a result {stats.empty_count}, {withheld}")
+    print_line(f"{'ms':<10}{'count':>8}{'mean':>10}{'p50':>10}{'p95':>10}{'p99':>10}{'max':>10}")
+    parts = (
+        ("total", stats.total_latency),
+        ("embedding", stats.embedding_latency),
+        ("search", stats.search_latency),
+        ("engine", stats.engine_latency),
+    )
+    for name, latency in parts:
+        durations = (latency.mean, latency.p50, latency.p95, latency.p99, latency.maximum)
+        figures = "".join(f"{milliseconds(each):>10.1f}" for each in durations)
+        print_line(f"{name:<10}{latency.count:>8}{figures}")
+
+
+@click.command()
+@click.option("--collection", "-c", default="", help="Only queries of this collection.")
+@click.option("-n", "--count", type=click.IntRange(min=1), default=20, help="Most entries to show.")
+@click.option("--since", type=click.DateTime(), help="Only queries from this time on; UTC.")
+@click.option("--until", type=click.DateTime(), help="Only queries before this time; UTC.")
+@server_options
+def logs(
+    collection: str, count: int, since: datetime | None, until: datetime | None, address: str, as_json: bool
+) -> None:
+    """Show the queries that were asked, newest first."""
+    with connect(address) as client:
+        pages = all_items(
+            client.list_query_logs,
+            "logs",
+            page_size=min(count, _PAGE_SIZE),
+            collection=collection,
+            start_time=_timestamp(since),
+            end_time=_timestamp(until),
+        )
+        entries = list(islice(pages, count))
+    if as_json:
+        print_json([message_json(entry) for entry in entries])
+        return
+    for entry in entries:
+        print_line(_log_line(entry))
+
+
+def _log_line(entry: query_log_pb2.QueryLog) -> str:
+    time = _shown_time(entry.log_time)
+    outcome = entry.error_reason or f"{entry.result_count} results, {entry.average_relevance:.3f}"
+    query = " ".join(entry.query.split()) or "(text not logged)"
+    return f"{time}  {milliseconds(entry.processing_time):8.1f} ms  {outcome:<24}  {entry.collection}  {query}"
+
+
+def _timestamp(moment: datetime | None) -> Timestamp | None:
+    if moment is None:
+        return None
+    message = Timestamp()
+    message.FromDatetime(moment)
+    return message
+
+
+def _shown_time(message: Timestamp) -> str:
+    return message.ToDatetime().isoformat(sep=" ", timespec="seconds")
+
+
+@click.command()
+@click.option("--collection", "-c", default="", help="Collection to show in detail; all in short if not given.")
+@server_options
+def stats(collection: str, address: str, as_json: bool) -> None:
+    """Show the figures of what is live, counted in the catalog."""
+    with connect(address) as client:
+        listed = list(all_items(client.list_stats, "stats", collection=collection))
+    if as_json:
+        print_json([message_json(each) for each in listed])
+    elif collection:
+        for each in listed:
+            _show_stats(each)
+    else:
+        print_table(_STATS_COLUMNS, [_stats_row(each) for each in listed], "no collections")
+
+
+def _stats_row(each: stats_pb2.CollectionStats) -> Sequence[str | int | float]:
+    return (
+        each.collection,
+        each.document_count,
+        each.chunk_count,
+        each.vector_count,
+        each.total_chars,
+        f"{each.overlap_share:.1%}",
+        round(each.average_vectors_per_document, 1),
+    )
+
+
+def _show_stats(each: stats_pb2.CollectionStats) -> None:
+    print_fields(
+        {
+            "collection": each.collection,
+            "documents": f"{each.document_count:,}",
+            "chunks": f"{each.chunk_count:,}",
+            "vectors": f"{each.vector_count:,}",
+            "characters": f"{each.total_chars:,}",
+            "overlap": f"{each.overlap_share:.1%} of the characters",
+            "vectors per document": round(each.average_vectors_per_document, 1),
+            "model": f"{each.embedding.model_name}, {each.embedding.dimensions} dimensions",
+            "by format": _counts(each.by_format),
+            "projects": f"{each.project_count:,}",
+            "by project": _counts(each.by_project),
+            "by embedding model": _counts(each.by_embedding_model),
+        }
+    )
+
+
+def _counts(counts: Iterable[stats_pb2.KeyCount]) -> str:
+    return ", ".join(f"{count.key or '(none)'} {count.count:,}" for count in counts)

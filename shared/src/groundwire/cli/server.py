@@ -1,0 +1,100 @@
+"""`groundwire serve` and `groundwire config show`, which need the packages of a server.
+
+Imports neither the client nor the contract: what this process serves loads them in its own order.
+"""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from groundwire.cli.options import json_option
+from groundwire.cli.output import is_terminal, print_json, print_line
+from groundwire.kernel.errors import MissingExtraError
+
+config = click.Group("config", help="Show the configuration.")
+
+
+@click.command()
+@click.argument(
+    "service",
+    type=click.Choice(["all", "ingest", "retrieve", "answer"]),
+    default="all",
+    help="Which services this process runs.",
+)
+@click.option("--listen", help="HOST:PORT to listen on; port 0 picks a free one.")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder for all data.")
+@click.option("--vectors", help="Vector store: qdrant-edge:DIR, chroma:DIR, memory: or a server.")
+@click.option("--catalog", help="Catalog: sqlite:FILE.")
+@click.option("--embedder", help="Embedder: sentence-transformers:NAME_OR_DIR.")
+@click.option("--generator", help="Generator: extractive:.")
+def serve(
+    service: str,
+    listen: str | None,
+    data: Path | None,
+    vectors: str | None,
+    catalog: str | None,
+    embedder: str | None,
+    generator: str | None,
+) -> None:
+    """Run the services until SIGTERM or Ctrl-C.
+
+    Prints "listening on HOST:PORT" once it can serve, and on a terminal what it waits for until then. Each option has
+    a variable GROUNDWIRE_<OPTION>.
+    """
+    # Nothing that is made until the process serves is garbage; `run` enables it then.
+    gc.disable()
+    with _server_packages("serve"):
+        from groundwire.standalone.process import run  # noqa: PLC0415 - may not be installed
+        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - the same
+
+        settings = load_settings(
+            listen=listen, data=data, vectors=vectors, catalog=catalog, embedder=embedder, generator=generator
+        )
+        run(service, settings, _announce)
+
+
+def _announce(what: str) -> None:
+    if is_terminal(err=True):
+        print_line((f"{what} …", "dim"), err=True)
+
+
+@config.command("show")
+@json_option
+def show_config(as_json: bool) -> None:
+    """Print every setting with its value, as variables or with their types as JSON; secrets are blanked."""
+    with _server_packages("config show"):
+        from groundwire.standalone.settings import load_settings  # noqa: PLC0415 - may not be installed
+
+        shown = load_settings().shown()
+    if as_json:
+        print_json(shown)
+        return
+    for name, value in shown.items():
+        print_line(f"{name}={as_variable(value)}")
+
+
+def as_variable(value: Any) -> str:
+    """Return a value as the variable takes it; empty for one that is not set."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@contextmanager
+def _server_packages(command: str) -> Iterator[None]:
+    """Import and run what only servers need.
+
+    Raises:
+        MissingExtraError: a package of the servers is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        message = f"`groundwire {command}` needs the packages of a server: pip install 'groundwire[standalone]'"
+        raise MissingExtraError(message, extra="standalone") from error
