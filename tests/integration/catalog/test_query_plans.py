@@ -76,6 +76,7 @@ def test_words_are_looked_up_in_the_segments_of_the_collection(filled: Catalog, 
     ("statement", "given", "index"),
     [
         (operations._ENDED_BEFORE, {"oldest": 7}, "operations_end_steady (end_steady<?)"),
+        (operations._UNFINISHED, {}, "operations_end_steady (end_steady=?)"),
         (operations._NEWEST_FIRST, {"tenant": TENANT}, "operations_tenant (tenant=?)"),
     ],
 )

@@ -1,21 +1,23 @@
-"""The tables in the file: what an operator finds there, and that statements and migrations agree."""
+"""The tables in the file: what an operator finds there, and that the catalogs of earlier versions get the same."""
 
 import re
+import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pysqlite3
 import pytest
-from sqlalchemy import Connection, create_engine
-from sqlalchemy.pool import StaticPool
+from sqlalchemy import Connection
 
+from groundwire.catalog import migrations
 from groundwire.catalog.index_words import IndexWords
 from groundwire.catalog.migrations import versions
-from groundwire.catalog.schema import metadata
+from groundwire.catalog.operations import Operations
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
-from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
+from tests.integration.catalog.drafts import TENANT, Catalog, make_draft, open_catalog
 
 
 @pytest.fixture
@@ -30,23 +32,61 @@ def _count(connection: Connection, table: str) -> int:
     return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())  # noqa: S608 - our names
 
 
-def _statements(connection: pysqlite3.Connection) -> dict[str, str]:
-    rows = connection.execute(
-        "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type IN ('table', 'index')"
-        " AND name NOT LIKE 'alembic%' AND name NOT LIKE 'sqlite%'"
+def _statements(path: Path) -> dict[str, str]:
+    """Return what a file says of its tables and indexes, by name."""
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%'"
+        ).fetchall()
+    connection.close()
+    return {name: re.sub(r"\s", "", sql) for name, sql in rows}
+
+
+@pytest.fixture
+def released(tmp_path: Path) -> Path:
+    """A catalog that 0.1.0 made: of `release_0_1_0.sql`, dumped from it."""
+    path = tmp_path / "released.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(Path(__file__).with_name("release_0_1_0.sql").read_text("utf-8"))
+    connection.close()
+    return path
+
+
+def test_a_catalog_of_0_1_0_opens_with_all_that_is_in_it(released: Path, catalog: Catalog) -> None:
+    opened = open_catalog(released)
+    docs = opened.collections.get(TENANT, "docs")
+    assert [document.document_id for document in opened.documents.page(TENANT, "docs", None, 10)] == ["doc-a", "doc-b"]
+    assert opened.documents.find_by_source(TENANT, "docs", "c.md") == opened.documents.get(TENANT, "docs", "doc-b")
+    assert opened.texts.slice(TENANT, "docs", "doc-a", 2, [(0, 15)]) == ["tide moon comet"]
+    assert len(opened.numbers_for(docs, "comet")) == 1
+    assert [message.message_id for message in opened.sessions.messages(TENANT, "s-1")] == ["m-1"]
+    assert [each.operation_id for each in Operations(opened.database, opened.clock).unfinished()] == ["op-1"]
+    opened.put(docs, make_draft("tide yeast", source="d.md"))
+    assert opened.integrity.problems() == []
+    opened.database.close()
+    # What a change to `schema.py` adds to new catalogs, a migration has to add to those that exist.
+    assert _statements(released) == _statements(catalog.database.path)
+
+
+def test_a_later_migration_changes_a_released_catalog_once(
+    released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts = tmp_path / "scripts"
+    shutil.copytree(migrations.SCRIPTS, scripts)
+    (scripts / "versions" / "v0002_notes.py").write_text(
+        "from alembic import op\n"
+        "revision, down_revision, branch_labels, depends_on = '0002_notes', '0001_first_schema', None, None\n"
+        "def upgrade():\n"
+        "    op.execute(\"ALTER TABLE documents ADD COLUMN note TEXT DEFAULT 'none' NOT NULL\")\n"
     )
-    return {name: re.sub(r"\s+", " ", sql) for name, sql in rows}
-
-
-def test_statements_and_migrations_name_the_same_schema(file: pysqlite3.Connection) -> None:
-    memory = create_engine("sqlite+pysqlite://", module=pysqlite3.dbapi2, poolclass=StaticPool)
-    metadata.create_all(memory)
-    expected = _statements(memory.raw_connection().driver_connection)
-    memory.dispose()
-    found = _statements(file)
-    assert set(found) == set(expected)
-    for name, statement in expected.items():
-        assert re.sub(r"\s", "", found[name]) == re.sub(r"\s", "", statement), name
+    monkeypatch.setattr(migrations, "SCRIPTS", str(scripts))
+    monkeypatch.setattr(migrations, "HEAD", "0002_notes")
+    for _ in range(2):
+        opened = open_catalog(released)
+        with opened.database.read() as connection:
+            notes = connection.exec_driver_sql("SELECT document_id, note FROM documents ORDER BY 1").all()
+        assert notes == [("doc-a", "none"), ("doc-b", "none")]
+        opened.database.close()
 
 
 @pytest.mark.requirement("S1-81")
@@ -181,6 +221,6 @@ def test_every_kind_of_damage_is_found(catalog: Catalog, docs: Collection, damag
     assert any(said in problem.message for problem in catalog.integrity.problems())
 
 
-def test_the_migration_scripts_are_packaged(tmp_path: Path) -> None:
+def test_the_migration_scripts_are_packaged() -> None:
     (folder,) = (Path(each) for each in versions.__path__)
-    assert (folder / "v0001_first_schema.sql").is_file()
+    assert [script.name for script in folder.glob("v*.py")] == ["v0001_first_schema.py"]

@@ -17,6 +17,8 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    PrimaryKeyConstraint,
+    String,
     Table,
     Text,
     UniqueConstraint,
@@ -27,7 +29,9 @@ from groundwire.catalog.sqlite import BinaryJson
 
 metadata = MetaData()
 
-# SQLite makes a row id only of a column declared INTEGER.
+# SQLite makes a row id only of a column declared INTEGER. Tables whose keys others remember (the engine, page tokens,
+# citations) have `sqlite_autoincrement`, so that the key of a deleted row is never given again. Tables that are little
+# more than their key go `sqlite_with_rowid=False`: the row is in the tree of the key, and not in a second one.
 NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 
 
@@ -36,20 +40,35 @@ def key(name: str) -> Column[int]:
     return Column(name, NUMBER, primary_key=True)
 
 
-def number(name: str, *, nullable: bool = False, default: int | None = None) -> Column[int]:
-    """Make a 64-bit column."""
-    return Column(name, NUMBER, nullable=nullable, server_default=None if default is None else text(str(default)))
+def number(
+    *names: str, nullable: bool = False, default: int | None = None, primary_key: bool = False
+) -> list[Column[int]]:
+    """Make 64-bit columns."""
+    server_default = None if default is None else text(str(default))
+    return [
+        Column(name, NUMBER, nullable=nullable, server_default=server_default, primary_key=primary_key)
+        for name in names
+    ]
 
 
-def words(name: str, *, nullable: bool = False, default: str | None = None, primary_key: bool = False) -> Column[str]:
-    """Make a text column."""
+def words(
+    *names: str, nullable: bool = False, default: str | None = None, primary_key: bool = False
+) -> list[Column[str]]:
+    """Make columns of text."""
     server_default = None if default is None else text(f"'{default}'")
-    return Column(name, Text, nullable=nullable, server_default=server_default, primary_key=primary_key)
+    return [
+        Column(name, Text, nullable=nullable, server_default=server_default, primary_key=primary_key) for name in names
+    ]
 
 
-def json_text(name: str) -> Column[Any]:
-    """Make a column of JSON text."""
-    return Column(name, JSON, nullable=False)
+def blob(*names: str, nullable: bool = False) -> list[Column[bytes]]:
+    """Make columns of bytes."""
+    return [Column(name, LargeBinary, nullable=nullable) for name in names]
+
+
+def json_text(*names: str) -> list[Column[Any]]:
+    """Make columns of JSON text."""
+    return [Column(name, JSON, nullable=False) for name in names]
 
 
 def belongs_to(column: str, *, primary_key: bool = False) -> Column[int]:
@@ -58,23 +77,21 @@ def belongs_to(column: str, *, primary_key: bool = False) -> Column[int]:
     return Column(name, NUMBER, ForeignKey(column, ondelete="CASCADE"), nullable=False, primary_key=primary_key)
 
 
+def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    """Make an index of some rows alone; a statement uses it when it repeats the condition word for word."""
+    return Index(name, *columns, unique=unique, sqlite_where=text(where))
+
+
 collections = Table(
     "collections",
     metadata,
     key("collection_key"),
-    words("uid"),
-    words("tenant"),
-    words("name"),
-    words("engine_name"),
-    words("profile"),
-    json_text("identity"),
-    words("identity_digest"),
-    json_text("settings"),
-    number("create_time"),
-    number("update_time"),
-    number("changed_position", default=0),
-    number("readable_from", default=0),
-    number("rewritten_position", default=0),
+    *words("uid", "tenant", "name", "engine_name", "profile"),
+    *json_text("identity"),
+    *words("identity_digest"),
+    *json_text("settings"),
+    *number("create_time", "update_time"),
+    *number("changed_position", "readable_from", "rewritten_position", default=0),
     UniqueConstraint("tenant", "name"),
     UniqueConstraint("engine_name"),
     sqlite_autoincrement=True,
@@ -84,37 +101,28 @@ documents = Table(
     "documents",
     metadata,
     key("document_key"),
-    words("document_id"),
-    words("tenant"),
+    *words("document_id", "tenant"),
     belongs_to("collections.collection_key"),
-    number("live_generation", default=0),
-    words("source_path"),
-    words("source_hash"),
-    words("title", nullable=True),
-    json_text("creator"),
-    json_text("subject"),
-    words("description", nullable=True),
-    number("date_created", nullable=True),
-    words("doc_type"),
-    words("language", default="en"),
-    words("category", nullable=True),
-    json_text("tags"),
-    words("project", nullable=True),
-    json_text("metadata"),
-    number("chunk_count"),
-    number("total_chars"),
-    number("total_bytes"),
-    words("embedding_model"),
-    words("rules_digest", default=""),
-    words("tokenizer", default=""),
-    words("encoding", default=""),
-    number("ingestion_date"),
-    number("last_modified"),
-    number("delete_time", nullable=True),
-    number("deleted_generation", default=0),
-    number("source_version", nullable=True),
-    number("alias_count", default=0),
-    number("alias_changes", default=0),
+    *number("live_generation", default=0),
+    *words("source_path", "source_hash"),
+    *words("title", nullable=True),
+    *json_text("creator", "subject"),
+    *words("description", nullable=True),
+    *number("date_created", nullable=True),
+    *words("doc_type"),
+    *words("language", default="en"),
+    *words("category", nullable=True),
+    *json_text("tags"),
+    *words("project", nullable=True),
+    *json_text("metadata"),
+    *number("chunk_count", "total_chars", "total_bytes"),
+    *words("embedding_model"),
+    *words("rules_digest", "tokenizer", "encoding", default=""),
+    *number("ingestion_date", "last_modified"),
+    *number("delete_time", nullable=True),
+    *number("deleted_generation", default=0),
+    *number("source_version", nullable=True),
+    *number("alias_count", "alias_changes", default=0),
     UniqueConstraint("tenant", "document_id"),
     CheckConstraint("live_generation >= 0 AND deleted_generation >= 0"),
     CheckConstraint("live_generation = 0 OR deleted_generation = 0"),
@@ -124,48 +132,38 @@ documents = Table(
     CheckConstraint("chunk_count >= 0"),
     CheckConstraint("total_chars >= 0"),
     CheckConstraint("total_bytes >= total_chars"),
+    partial_index("documents_source_path", "collection_key", "source_path", where="live_generation > 0", unique=True),
+    Index("documents_source_hash", "collection_key", "source_hash"),
+    Index("documents_date_created", "collection_key", "date_created"),
     sqlite_autoincrement=True,
 )
 """Documents. No reader sees a row with live_generation 0: it waits for its first generation, or it was deleted softly
 and deleted_generation is the one that a restoration makes live again."""
 
-Index(
-    "documents_source_path",
-    documents.c.collection_key,
-    documents.c.source_path,
-    unique=True,
-    sqlite_where=documents.c.live_generation > 0,
-)
-Index("documents_source_hash", documents.c.collection_key, documents.c.source_hash)
-Index("documents_date_created", documents.c.collection_key, documents.c.date_created)
-
 document_aliases = Table(
     "document_aliases",
     metadata,
     belongs_to("collections.collection_key", primary_key=True),
-    words("source_path", primary_key=True),
+    *words("source_path", primary_key=True),
     belongs_to("documents.document_key"),
+    Index("document_aliases_document", "document_key"),
     sqlite_with_rowid=False,
 )
-Index("document_aliases_document", document_aliases.c.document_key)
 
 document_tags = Table(
     "document_tags",
     metadata,
     belongs_to("documents.document_key", primary_key=True),
-    words("tag", primary_key=True),
+    *words("tag", primary_key=True),
+    Index("document_tags_tag", "tag", "document_key"),
     sqlite_with_rowid=False,
 )
-Index("document_tags_tag", document_tags.c.tag, document_tags.c.document_key)
 
 tombstones = Table(
     "tombstones",
     metadata,
-    words("tenant", primary_key=True),
-    words("document_id", primary_key=True),
-    number("last_generation"),
-    number("position"),
-    number("deleted_time"),
+    *words("tenant", "document_id", primary_key=True),
+    *number("last_generation", "position", "deleted_time"),
     sqlite_with_rowid=False,
 )
 """Deleted documents: a new document with the same id goes on counting generations, so old citations never match it."""
@@ -174,52 +172,36 @@ generations = Table(
     "generations",
     metadata,
     key("generation_key"),
-    words("tenant"),
+    *words("tenant"),
     belongs_to("collections.collection_key"),
     belongs_to("documents.document_key"),
-    number("generation"),
-    words("state"),
-    number("live_from", nullable=True),
-    number("live_to", nullable=True),
-    number("superseded_time", nullable=True),
-    words("source_path"),
-    words("source_hash"),
-    words("doc_type"),
-    json_text("fields"),
-    json_text("properties"),
-    words("text_hash"),
-    words("rules_digest", default=""),
-    words("tokenizer", default=""),
-    words("encoding", default=""),
-    number("chunk_count"),
-    number("total_chars"),
-    number("total_bytes"),
-    number("create_time"),
+    *number("generation"),
+    *words("state"),
+    *number("live_from", "live_to", "superseded_time", nullable=True),
+    *words("source_path", "source_hash", "doc_type"),
+    *json_text("fields", "properties"),
+    *words("text_hash"),
+    *words("rules_digest", "tokenizer", "encoding", default=""),
+    *number("chunk_count", "total_chars", "total_bytes", "create_time"),
     UniqueConstraint("document_key", "generation"),
     CheckConstraint("generation > 0"),
     CheckConstraint("state IN ('PENDING', 'LIVE', 'SUPERSEDED', 'DELETED')"),
     CheckConstraint("(state = 'PENDING') = (live_from IS NULL)"),
     CheckConstraint("(state IN ('SUPERSEDED', 'DELETED')) = (live_to IS NOT NULL)"),
+    partial_index("generations_live", "document_key", where="state = 'LIVE'", unique=True),
+    partial_index("generations_pending", "state", where="state = 'PENDING'"),
+    Index("generations_collection", "collection_key", "state", "live_from"),
+    partial_index("generations_superseded", "collection_key", "live_to", where="state = 'SUPERSEDED'"),
     sqlite_autoincrement=True,
-)
-Index("generations_live", generations.c.document_key, unique=True, sqlite_where=generations.c.state == text("'LIVE'"))
-Index("generations_pending", generations.c.state, sqlite_where=generations.c.state == text("'PENDING'"))
-Index("generations_collection", generations.c.collection_key, generations.c.state, generations.c.live_from)
-Index(
-    "generations_superseded",
-    generations.c.collection_key,
-    generations.c.live_to,
-    sqlite_where=generations.c.state == text("'SUPERSEDED'"),
 )
 
 text_segments = Table(
     "text_segments",
     metadata,
     belongs_to("generations.generation_key", primary_key=True),
-    Column("number", NUMBER, primary_key=True, nullable=False),
-    number("char_start"),
-    number("byte_start"),
-    words("content"),
+    *number("number", primary_key=True),
+    *number("char_start", "byte_start"),
+    *words("content"),
 )
 """Canonical texts, cut every `texts.SEGMENT_CHARS` code points so that a slice reads little."""
 
@@ -227,9 +209,8 @@ text_pages = Table(
     "text_pages",
     metadata,
     belongs_to("generations.generation_key", primary_key=True),
-    Column("page", NUMBER, primary_key=True, nullable=False),
-    number("char_start"),
-    number("char_end"),
+    *number("page", primary_key=True),
+    *number("char_start", "char_end"),
     CheckConstraint("page > 0"),
     CheckConstraint("char_start >= 0 AND char_end >= char_start"),
     sqlite_with_rowid=False,
@@ -240,40 +221,29 @@ chunks = Table(
     "chunks",
     metadata,
     key("chunk_number"),
-    words("tenant"),
+    *words("tenant"),
     belongs_to("documents.document_key"),
     belongs_to("generations.generation_key"),
-    words("chunk_id"),
-    number("sequence_num"),
-    number("char_start"),
-    number("char_end"),
-    number("byte_start"),
-    number("byte_end"),
-    words("content_hash"),
-    words("embedding_hash"),
-    number("token_count"),
-    json_text("page_numbers"),
-    words("chapter"),
-    words("section", nullable=True),
-    words("section_heading"),
-    json_text("hierarchy_path"),
-    number("level"),
-    number("overlap_prev_chars", default=0),
-    number("overlap_next_chars", default=0),
-    number("undersized", default=0),
-    number("sentence_index", nullable=True),
-    number("window_size", nullable=True),
-    number("parent", nullable=True),
-    number("grandparent", nullable=True),
-    number("upper", default=0),
-    number("indexed", default=1),
-    json_text("tags"),
-    json_text("metadata"),
-    words("embedding_model"),
-    number("embedding_timestamp"),
+    *words("chunk_id"),
+    *number("sequence_num", "char_start", "char_end", "byte_start", "byte_end"),
+    *words("content_hash", "embedding_hash"),
+    *number("token_count"),
+    *json_text("page_numbers"),
+    *words("chapter"),
+    *words("section", nullable=True),
+    *words("section_heading"),
+    *json_text("hierarchy_path"),
+    *number("level"),
+    *number("overlap_prev_chars", "overlap_next_chars", "undersized", default=0),
+    *number("sentence_index", "window_size", "parent", "grandparent", nullable=True),
+    *number("upper", default=0),
+    *number("indexed", default=1),
+    *json_text("tags", "metadata"),
+    *words("embedding_model"),
+    *number("embedding_timestamp"),
     Column("payload", BinaryJson, nullable=False),
     # Last, so that a scan over payloads does not read the pages that long contents overflow to.
-    words("content"),
+    *words("content"),
     UniqueConstraint("generation_key", "sequence_num"),
     UniqueConstraint("generation_key", "chunk_id"),
     CheckConstraint("sequence_num >= 0"),
@@ -283,26 +253,25 @@ chunks = Table(
     CheckConstraint("length(embedding_hash) = 64"),
     CheckConstraint("overlap_prev_chars >= 0 AND overlap_next_chars >= 0"),
     CheckConstraint("upper + indexed <= 1"),
+    Index("chunks_document", "document_key", "sequence_num"),
+    Index("chunks_content_hash", "content_hash"),
+    Index("chunks_embedding_hash", "embedding_hash"),
+    partial_index("chunks_not_indexed", "content_hash", where="indexed + upper = 0"),
+    Index("chunks_chunk_id", "tenant", "chunk_id"),
+    partial_index("chunks_own_metadata", "document_key", where="metadata <> '{}'"),
     sqlite_autoincrement=True,
 )
 """Chunks of generations; who changes which of them are searchable changes the full-text index with them."""
-
-Index("chunks_document", chunks.c.document_key, chunks.c.sequence_num)
-Index("chunks_content_hash", chunks.c.content_hash)
-Index("chunks_embedding_hash", chunks.c.embedding_hash)
-Index("chunks_not_indexed", chunks.c.content_hash, sqlite_where=text("indexed + upper = 0"))
-Index("chunks_chunk_id", chunks.c.tenant, chunks.c.chunk_id)
-Index("chunks_own_metadata", chunks.c.document_key, sqlite_where=chunks.c.metadata.op("<>")(text("'{}'")))
 
 chunk_pages = Table(
     "chunk_pages",
     metadata,
     belongs_to("chunks.chunk_number", primary_key=True),
-    Column("page", NUMBER, primary_key=True, nullable=False),
+    *number("page", primary_key=True),
     CheckConstraint("page > 0"),
+    Index("chunk_pages_page", "page"),
     sqlite_with_rowid=False,
 )
-Index("chunk_pages_page", chunk_pages.c.page)
 
 lexical_segments = Table(
     "lexical_segments",
@@ -310,153 +279,116 @@ lexical_segments = Table(
     key("segment_key"),
     belongs_to("collections.collection_key"),
     Column("generation_key", NUMBER, ForeignKey("generations.generation_key", ondelete="CASCADE")),
-    words("state"),
-    number("high"),
-    number("chunk_count"),
-    number("word_count"),
-    Column("members", LargeBinary, nullable=False),
+    *words("state"),
+    *number("high", "chunk_count", "word_count"),
+    *blob("members"),
     CheckConstraint("state IN ('PENDING', 'LIVE', 'SUPERSEDED')"),
     CheckConstraint("(state = 'PENDING') = (generation_key IS NOT NULL)"),
+    Index("lexical_segments_collection", "collection_key", "state"),
+    partial_index("lexical_segments_generation", "generation_key", where="generation_key IS NOT NULL"),
     sqlite_autoincrement=True,
 )
 """Parts of the full-text index: some chunks of a collection, as `lexical_index` describes them."""
-
-Index("lexical_segments_collection", lexical_segments.c.collection_key, lexical_segments.c.state)
-Index(
-    "lexical_segments_generation",
-    lexical_segments.c.generation_key,
-    sqlite_where=lexical_segments.c.generation_key.is_not(None),
-)
 
 lexical_postings = Table(
     "lexical_postings",
     metadata,
     belongs_to("lexical_segments.segment_key", primary_key=True),
-    words("word", primary_key=True),
-    Column("postings", LargeBinary, nullable=False),
+    *words("word", primary_key=True),
+    *blob("postings"),
     # Last, so that a search for words does not read the pages that long rows overflow to.
-    Column("positions", LargeBinary, nullable=False),
+    *blob("positions"),
     sqlite_with_rowid=False,
 )
 
 embeddings = Table(
     "embeddings",
     metadata,
-    words("identity_digest", primary_key=True),
-    words("embedding_hash", primary_key=True),
-    Column("vector", LargeBinary, nullable=False),
-    number("create_time"),
-    number("create_steady"),
+    *words("identity_digest", "embedding_hash", primary_key=True),
+    *blob("vector"),
+    *number("create_time", "create_steady"),
 )
 """Vectors as little-endian float32, by model and embedded text: a cache, and what indexes are rebuilt from."""
 
 requests = Table(
     "requests",
     metadata,
-    words("tenant", primary_key=True),
-    words("request_id", primary_key=True),
-    words("method"),
-    words("body_digest"),
-    Column("response", LargeBinary, nullable=False),
-    words("resource_id", default=""),
-    number("create_time"),
+    *words("tenant", "request_id", primary_key=True),
+    *words("method", "body_digest"),
+    *blob("response"),
+    *words("resource_id", default=""),
+    *number("create_time"),
+    Index("requests_resource", "tenant", "resource_id"),
+    Index("requests_create_time", "create_time"),
 )
 """Answers of calls; one that tells of a document or session is emptied when that is deleted for good."""
-Index("requests_resource", requests.c.tenant, requests.c.resource_id)
-Index("requests_create_time", requests.c.create_time)
 
 operations = Table(
     "operations",
     metadata,
     key("operation_key"),
-    words("tenant"),
-    words("operation_id"),
-    words("method"),
-    words("collection"),
-    Column("request", LargeBinary, nullable=False),
-    number("cancel_requested", default=0),
-    number("done_count", default=0),
-    Column("outcome", LargeBinary, nullable=True),
-    words("resource_id", default=""),
-    number("create_time"),
-    number("end_time", nullable=True),
-    number("end_steady", nullable=True),
+    *words("tenant", "operation_id", "method", "collection"),
+    *blob("request"),
+    *number("cancel_requested", "done_count", default=0),
+    *blob("outcome", nullable=True),
+    *words("resource_id", default=""),
+    *number("create_time"),
+    *number("end_time", "end_steady", nullable=True),
     UniqueConstraint("tenant", "operation_id"),
+    partial_index("operations_resource_id", "tenant", "resource_id", where="resource_id != ''"),
+    Index("operations_tenant", "tenant", "operation_key"),
+    Index("operations_end_steady", "end_steady"),
     sqlite_autoincrement=True,
 )
-Index(
-    "operations_resource_id", operations.c.tenant, operations.c.resource_id, sqlite_where=operations.c.resource_id != ""
-)
 """Long work: what was asked for, and its outcome once it has ended."""
-Index("operations_tenant", operations.c.tenant, operations.c.operation_key)
-Index("operations_end_steady", operations.c.end_steady)
 
 uploads = Table(
     "uploads",
     metadata,
-    words("tenant", primary_key=True),
-    words("upload_id", primary_key=True),
-    Column("header", LargeBinary, nullable=False),
-    number("total_bytes"),
-    number("durable_bytes", default=0),
-    words("source_hash", default=""),
-    number("create_time"),
-    number("update_time"),
+    *words("tenant", "upload_id", primary_key=True),
+    *blob("header"),
+    *number("total_bytes"),
+    *number("durable_bytes", default=0),
+    *words("source_hash", default=""),
+    *number("create_time", "update_time"),
     CheckConstraint("durable_bytes BETWEEN 0 AND total_bytes"),
+    Index("uploads_updated_time", "update_time"),
 )
-Index("uploads_updated_time", uploads.c.update_time)
 
 outbox = Table(
     "outbox",
     metadata,
     key("id"),
-    words("tenant"),
-    words("kind"),
-    words("engine_name"),
-    json_text("numbers"),
-    number("queued_steady"),
+    *words("tenant", "kind", "engine_name"),
+    *json_text("numbers"),
+    *number("queued_steady"),
     CheckConstraint("kind IN ('delete_points', 'drop_collection', 'match_points')"),
+    Index("outbox_engine_name", "engine_name", "id"),
     sqlite_autoincrement=True,
 )
-Index("outbox_engine_name", outbox.c.engine_name, outbox.c.id)
 
 deletions = Table(
     "deletions",
     metadata,
     key("id"),
-    words("deletion_id"),
-    words("tenant"),
-    words("collection"),
-    words("collection_uid"),
-    words("engine_name"),
-    number("permanent"),
-    number("documents"),
-    number("chunks"),
-    json_text("stores"),
-    Column("traces", LargeBinary, nullable=False),
-    number("last_task"),
-    number("hide_time"),
-    number("hidden_steady"),
-    number("complete_time", nullable=True),
+    *words("deletion_id", "tenant", "collection", "collection_uid", "engine_name"),
+    *number("permanent", "documents", "chunks"),
+    *json_text("stores"),
+    *blob("traces"),
+    *number("last_task", "hide_time", "hidden_steady"),
+    *number("complete_time", nullable=True),
     UniqueConstraint("tenant", "deletion_id"),
+    partial_index("deletions_waiting", "tenant", "id", where="complete_time IS NULL"),
     sqlite_autoincrement=True,
 )
 """Receipts of deletions; `traces` says what a final search looks for, and is emptied when nothing of it is left."""
-Index(
-    "deletions_waiting",
-    deletions.c.tenant,
-    deletions.c.id,
-    sqlite_where=deletions.c.complete_time.is_(None),
-)
 
 index_builds = Table(
     "index_builds",
     metadata,
-    words("engine_name", primary_key=True),
-    words("tenant"),
-    words("collection_uid"),
-    words("identity_digest"),
-    number("create_time"),
+    *words("engine_name", primary_key=True),
+    *words("tenant", "collection_uid", "identity_digest"),
+    *number("create_time"),
     sqlite_with_rowid=False,
 )
 """Engine collections that are being filled beside the serving ones; those of a dead process are dropped."""
@@ -465,55 +397,45 @@ audit = Table(
     "audit",
     metadata,
     key("id"),
-    words("tenant"),
-    number("time"),
-    words("action"),
-    words("resource"),
-    words("outcome"),
-    words("request_id"),
-    number("position"),
-    words("previous_hash"),
-    words("hash"),
-    number("steady_time", default=0),
+    *words("tenant"),
+    *number("time"),
+    *words("action", "resource", "outcome", "request_id"),
+    *number("position"),
+    *words("previous_hash", "hash"),
+    *number("steady_time", default=0),
+    Index("audit_tenant", "tenant", "id"),
     sqlite_autoincrement=True,
 )
-Index("audit_tenant", audit.c.tenant, audit.c.id)
 
 query_logs = Table(
     "query_logs",
     metadata,
     key("id"),
-    words("log_id"),
-    words("tenant"),
-    words("collection"),
-    words("collection_uid"),
-    words("query_text"),
-    words("query_type", nullable=True),
-    number("result_count"),
+    *words("log_id", "tenant", "collection", "collection_uid", "query_text"),
+    *words("query_type", nullable=True),
+    *number("result_count"),
     Column("average_relevance", Float, nullable=False),
-    number("processing_us"),
-    number("log_time"),
-    number("log_steady"),
-    words("user_agent"),
-    words("mode", nullable=True),
-    words("error_reason"),
+    *number("processing_us", "log_time", "log_steady"),
+    *words("user_agent"),
+    *words("mode", nullable=True),
+    *words("error_reason"),
     UniqueConstraint("log_id"),
     CheckConstraint("result_count >= 0"),
     CheckConstraint("average_relevance BETWEEN 0 AND 1"),
     CheckConstraint("processing_us >= 0"),
     CheckConstraint("query_type IN ('conceptual', 'factual', 'section-based')"),
+    Index("query_logs_collection", "collection_uid"),
+    Index("query_logs_time", "tenant", "log_time", "id"),
+    Index("query_logs_age", "log_steady"),
     sqlite_autoincrement=True,
 )
 """Queries that were served or failed; those of a collection, by its uid, go with it."""
-Index("query_logs_collection", query_logs.c.collection_uid)
-Index("query_logs_time", query_logs.c.tenant, query_logs.c.log_time, query_logs.c.id)
-Index("query_logs_age", query_logs.c.log_steady)
 
 counters = Table(
     "counters",
     metadata,
-    words("name", primary_key=True),
-    number("value"),
+    *words("name", primary_key=True),
+    *number("value"),
     sqlite_with_rowid=False,
 )
 
@@ -521,42 +443,35 @@ sessions = Table(
     "sessions",
     metadata,
     key("session_key"),
-    words("tenant"),
-    words("session_id"),
-    words("collection"),
-    words("user_id", default=""),
-    json_text("labels"),
-    number("idle_timeout"),
-    words("state"),
-    words("head", default=""),
-    number("message_count", default=0),
-    number("create_time"),
-    number("last_activity"),
-    number("active_steady"),
-    json_text("transitions"),
+    *words("tenant", "session_id", "collection"),
+    *words("user_id", default=""),
+    *json_text("labels"),
+    *number("idle_timeout"),
+    *words("state"),
+    *words("head", default=""),
+    *number("message_count", default=0),
+    *number("create_time", "last_activity", "active_steady"),
+    *json_text("transitions"),
     UniqueConstraint("tenant", "session_id"),
     CheckConstraint("state IN ('CREATED', 'ACTIVE', 'EXPIRED', 'ENDED')"),
     CheckConstraint("idle_timeout > 0"),
+    Index("sessions_last_activity", "tenant", "last_activity", "session_id"),
+    Index("sessions_user", "tenant", "user_id", "last_activity", "session_id"),
     sqlite_autoincrement=True,
 )
-Index("sessions_last_activity", sessions.c.tenant, sessions.c.last_activity, sessions.c.session_id)
-Index("sessions_user", sessions.c.tenant, sessions.c.user_id, sessions.c.last_activity, sessions.c.session_id)
 
 messages = Table(
     "messages",
     metadata,
     key("message_key"),
     belongs_to("sessions.session_key"),
-    words("tenant"),
-    number("sequence"),
-    words("message_id"),
-    words("related_message_id", default=""),
-    words("role"),
-    words("state"),
-    words("content"),
-    number("time"),
-    Column("answer", LargeBinary, nullable=True),
-    Column("found", LargeBinary, nullable=True),
+    *words("tenant"),
+    *number("sequence"),
+    *words("message_id"),
+    *words("related_message_id", default=""),
+    *words("role", "state", "content"),
+    *number("time"),
+    *blob("answer", "found", nullable=True),
     UniqueConstraint("session_key", "sequence"),
     UniqueConstraint("session_key", "message_id"),
     CheckConstraint("role IN ('user', 'assistant')"),
@@ -568,10 +483,18 @@ message_documents = Table(
     "message_documents",
     metadata,
     belongs_to("messages.message_key", primary_key=True),
-    words("document_id", primary_key=True),
-    words("tenant"),
-    number("cited"),
+    *words("document_id", primary_key=True),
+    *words("tenant"),
+    *number("cited"),
+    Index("message_documents_document", "tenant", "document_id"),
     sqlite_with_rowid=False,
 )
 """The documents whose text a message holds: in its content and answer (`cited`), or only in what was found for it."""
-Index("message_documents_document", message_documents.c.tenant, message_documents.c.document_id)
+
+alembic_version = Table(
+    "alembic_version",
+    metadata,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""Which migrations the file has seen; named and made as alembic does it."""

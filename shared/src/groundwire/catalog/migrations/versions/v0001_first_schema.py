@@ -1,16 +1,6 @@
-"""The first schema: collections, documents, texts, chunks, full-text index, bookkeeping, sessions."""
-
-from pathlib import Path
-
-from alembic import op
+"""The schema of 0.1.0, where the history begins: catalogs have had it since they were made, of `schema.py`."""
 
 revision = "0001_first_schema"
 down_revision = None
 branch_labels = None
 depends_on = None
-
-
-def upgrade() -> None:
-    """Run the statements of the file beside this one; an empty line ends each."""
-    for statement in Path(__file__).with_suffix(".sql").read_text("utf-8").split("\n\n"):
-        op.execute(statement)
