@@ -16,8 +16,9 @@ from tests.conformance.chroma_server import ChromaServer, chroma_server
 from tests.conformance.engine_limits import is_unsupported_by_chroma, orders_under_negation
 from tests.conformance.server_vector_store import ServerVectorStoreContract
 from tests.conformance.vector_store import DIMENSIONS, NAME, VectorStoreContract, batch, found, unit_vectors
+from tests.packages import requires
 
-pytest.importorskip("chromadb")
+pytestmark = requires("chromadb")
 
 
 @pytest.fixture(scope="module")

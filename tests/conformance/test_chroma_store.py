@@ -10,8 +10,9 @@ from groundwire.vectorstores.chroma.store import ChromaVectorStore
 from tests.conformance.durable_vector_store import DurableVectorStoreContract
 from tests.conformance.engine_limits import is_unsupported_by_chroma, orders_under_negation
 from tests.conformance.vector_store import VectorStoreContract
+from tests.packages import requires
 
-pytest.importorskip("chromadb")
+pytestmark = requires("chromadb")
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,8 @@
 """Texts and vectors that point nowhere are refused before they reach an engine, on each of them."""
 
-import pytest
-
-pytest.importorskip("qdrant_edge")
-pytest.importorskip("chromadb")
-
 from collections.abc import Iterator
+
+import pytest
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
@@ -15,6 +12,9 @@ from tests.integration.ingest.harness import DIMENSIONS
 from tests.integration.retrieve.conftest import ENGINES
 from tests.integration.retrieve.reading_room import ReadingRoom
 from tests.integration.retrieve.serving import refused, serving
+from tests.packages import requires
+
+pytestmark = requires("qdrant_edge", "chromadb")
 
 
 @pytest.fixture(scope="module", params=ENGINES)

@@ -12,8 +12,9 @@ from groundwire.kernel.errors import StoreMismatchError
 from groundwire.vectorstores.chroma.collections import Facts, open_client
 from groundwire.vectorstores.chroma.engine import Engine
 from groundwire.vectorstores.chroma.store import ChromaVectorStore
+from tests.packages import requires
 
-pytest.importorskip("chromadb")
+pytestmark = requires("chromadb")
 
 VECTORS = np.eye(4, dtype=np.float32)
 
