@@ -16,7 +16,7 @@ from groundwire.api.common.v1 import document_pb2, hit_pb2, metadata_value_pb2, 
 from groundwire.api.ingest.v1 import ingest_service_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.client import AsyncGroundwireClient
-from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 
 COLLECTION = "bench"

@@ -1,7 +1,19 @@
 """Which filters engines declare that they cannot evaluate themselves; the catalog resolves those."""
 
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
-from groundwire.kernel.filters import And, Comparator, Comparison, Containment, Exists, Filter, Like, Not, Or, Scalar
+from groundwire.kernel.filters import (
+    BUILT_IN_FIELDS,
+    And,
+    Comparator,
+    Comparison,
+    Containment,
+    Exists,
+    FieldKind,
+    Filter,
+    Like,
+    Not,
+    Or,
+    Scalar,
+)
 
 ORDERINGS = {Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE}
 

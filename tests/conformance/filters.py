@@ -2,13 +2,14 @@
 
 import random
 
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
 from groundwire.kernel.filters import (
+    BUILT_IN_FIELDS,
     And,
     Comparator,
     Comparison,
     Containment,
     Exists,
+    FieldKind,
     Filter,
     Like,
     Membership,

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
-from groundwire.kernel.filters import Filter
+from groundwire.kernel.filters import BUILT_IN_FIELDS, Filter
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.factory import open_vector_store
 from groundwire.vectorstores.qdrant_server.options import parse_options

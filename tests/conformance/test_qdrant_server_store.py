@@ -20,8 +20,7 @@ from qdrant_client import models
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, StoreMismatchError, StoreUnavailableError
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
-from groundwire.kernel.filters import Comparator, Comparison, Filter, Payload
+from groundwire.kernel.filters import BUILT_IN_FIELDS, Comparator, Comparison, Filter, Payload
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.vectorstores.factory import open_vector_store
 from groundwire.vectorstores.stored_fields import TERMS_FIELD

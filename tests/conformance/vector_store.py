@@ -22,8 +22,7 @@ from groundwire.kernel.errors import (
     StoreMismatchError,
     UnsupportedFilterError,
 )
-from groundwire.kernel.filter_evaluator import matches
-from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Payload
+from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Payload, matches
 from groundwire.kernel.payload import same_filter_keys
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 from tests.conformance.filters import clauses_of, random_filter, random_payload

@@ -13,7 +13,7 @@ from groundwire.api.common.v1 import chunk_pb2, document_format_pb2, document_pb
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.client import GroundwireClient
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.kernel.filter_json import parse_filter_text
+from groundwire.kernel.filter_parsing import parse_filter_text
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.e2e.server import ServerProcess, groundwire
 from tests.stubs import by_id, by_source

@@ -40,7 +40,7 @@ from groundwire.kernel.errors import (
     RequestIdReusedError,
     SessionExpiredError,
 )
-from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.memory_folder import memory_folder
 from tests.limits.product import MODELS, Product

@@ -27,7 +27,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     RetrieverUnavailableError,
 )
-from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.filters import Not
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.rpc.filter_messages import to_filter_message

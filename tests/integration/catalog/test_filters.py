@@ -16,14 +16,13 @@ from groundwire.catalog.sqlite import BinaryJson, writing_engine
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError
-from groundwire.kernel.filter_evaluator import matches
-from groundwire.kernel.filter_fields import FieldKind
 from groundwire.kernel.filters import (
     And,
     Comparator,
     Comparison,
     Containment,
     Exists,
+    FieldKind,
     Filter,
     Like,
     Membership,
@@ -32,6 +31,7 @@ from groundwire.kernel.filters import (
     Payload,
     Scalar,
     Value,
+    matches,
 )
 from tests.conformance.filters import random_filter, random_payload
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, matching

@@ -9,8 +9,7 @@ from sqlalchemy import Column, Connection, Integer, MetaData, Table, delete, ins
 
 from groundwire.catalog.filters import to_sql
 from groundwire.catalog.sqlite import BinaryJson, writing_engine
-from groundwire.kernel.filter_evaluator import matches
-from groundwire.kernel.filter_json import filter_to_json, parse_filter
+from groundwire.kernel.filter_parsing import filter_to_json, parse_filter
 from groundwire.kernel.filters import (
     MAX_DEPTH,
     And,
@@ -26,6 +25,7 @@ from groundwire.kernel.filters import (
     Payload,
     Scalar,
     Value,
+    matches,
 )
 
 PAYLOADS = Table("payloads", MetaData(), Column("id", Integer, primary_key=True), Column("payload", BinaryJson))

@@ -12,7 +12,7 @@ from groundwire.kernel.errors import (
     InvalidFilterError,
     InvalidPageTokenError,
 )
-from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.documents.store import Store, number, story, text
 from tests.stubs import by_id

@@ -11,10 +11,8 @@ from groundwire.api.common.v1 import filter_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import GroundwireError
-from groundwire.kernel.filter_evaluator import matches
-from groundwire.kernel.filter_json import JsonFilter, parse_filter
-from groundwire.kernel.filter_resolving import resolve_filter
-from groundwire.kernel.filters import Filter, Value
+from groundwire.kernel.filter_parsing import JsonFilter, parse_filter, resolve_filter
+from groundwire.kernel.filters import Filter, Value, matches
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.conformance.chroma_server import chroma_server
 from tests.conformance.filters import random_payload

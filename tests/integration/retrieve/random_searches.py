@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from groundwire.api.common.v1 import search_mode_pb2
-from groundwire.kernel.filter_json import JsonFilter
+from groundwire.kernel.filter_parsing import JsonFilter
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron".split()  # noqa: SIM905 - readable
 _MODES = (

@@ -14,7 +14,7 @@ from qdrant_client import grpc as qdrant_pb
 from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.retrieve.v1 import library_service_pb2 as ingest_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.kernel.filter_json import JsonFilter, parse_filter
+from groundwire.kernel.filter_parsing import JsonFilter, parse_filter
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.vectorstores.factory import open_vector_store
 from tests.conformance.qdrant_loopback import Backend, qdrant_loopback

@@ -9,9 +9,8 @@ import pytest
 
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.kernel.document import DocumentFields
-from groundwire.kernel.filter_evaluator import matches
-from groundwire.kernel.filter_json import JsonFilter, parse_filter
-from groundwire.kernel.filter_resolving import resolve_filter
+from groundwire.kernel.filter_parsing import JsonFilter, parse_filter, resolve_filter
+from groundwire.kernel.filters import matches
 from groundwire.kernel.payload import chunk_payload
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.conftest import ENGINES

@@ -5,7 +5,7 @@ import pytest
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import StoreUnavailableError
-from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import PointBatch
 from groundwire.retrieve.settings import RetrieveSettings

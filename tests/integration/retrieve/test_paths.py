@@ -10,7 +10,7 @@ import pytest
 from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.document import DocumentFields
-from groundwire.kernel.filter_json import JsonFilter, parse_filter
+from groundwire.kernel.filter_parsing import JsonFilter, parse_filter
 from groundwire.retrieve import vector_search
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore

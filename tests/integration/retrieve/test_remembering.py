@@ -15,7 +15,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
-from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.retrieve.search import QueryVectors
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc import request_context

@@ -20,7 +20,7 @@ from groundwire.kernel.errors import (
     EmbeddingMismatchError,
     InvalidFilterError,
 )
-from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.retrieve.search_types import SearchRequest
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.library import DIMENSIONS, IDENTITY, Library, contents

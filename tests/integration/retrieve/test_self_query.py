@@ -16,7 +16,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import CollectionLimits, FieldDescription, FieldType
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.kernel.filter_json import filter_to_json
+from groundwire.kernel.filter_parsing import filter_to_json
 from groundwire.retrieve.self_query.extractors import open_extractor
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.filter_messages import parse_filter_message

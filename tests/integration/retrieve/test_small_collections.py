@@ -12,7 +12,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.conftest import ENGINES

@@ -6,7 +6,7 @@ from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.api.ingest.v1.collection_pb2 import CHUNKER_SENTENCE, FIELD_TYPE_STRING, CollectionSettings
 from groundwire.cli.fields import assign, field_paths
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.kernel.filter_fields import ALIASES
+from groundwire.kernel.filters import ALIASES
 
 
 def test_texts_stay_as_they_are_and_lists_grow() -> None:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.kernel.filter_evaluator import matches
 from groundwire.kernel.filters import (
     And,
     Comparator,
@@ -20,6 +19,7 @@ from groundwire.kernel.filters import (
     Or,
     Payload,
     Scalar,
+    matches,
 )
 
 EMPTY: Payload = {}

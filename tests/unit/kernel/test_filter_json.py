@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.kernel.errors import InvalidFilterError
-from groundwire.kernel.filter_json import JsonFilter, filter_to_json, parse_filter, parse_filter_text
+from groundwire.kernel.filter_parsing import JsonFilter, filter_to_json, parse_filter, parse_filter_text
 from groundwire.kernel.filters import (
     And,
     Comparator,

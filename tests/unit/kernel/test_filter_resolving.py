@@ -3,9 +3,8 @@
 import pytest
 
 from groundwire.kernel.errors import InvalidFilterError
-from groundwire.kernel.filter_fields import FieldKind
-from groundwire.kernel.filter_json import parse_filter
-from groundwire.kernel.filter_resolving import resolve_filter
+from groundwire.kernel.filter_parsing import parse_filter, resolve_filter
+from groundwire.kernel.filters import FieldKind
 
 OWN = {"department": FieldKind.TEXT, "rating": FieldKind.NUMBER}
 MANY = {f"k{number}": FieldKind.TEXT for number in range(10)}

@@ -4,8 +4,7 @@ import pytest
 
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import DocumentFields, DocumentFormat
-from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
-from groundwire.kernel.filters import Payload, Value
+from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, Payload, Value
 from groundwire.kernel.payload import chunk_payload, same_filter_keys
 from groundwire.kernel.spans import Span
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind, contract_name
-from groundwire.kernel.filter_json import parse_filter_text
-from groundwire.kernel.filter_resolving import resolve_filter
+from groundwire.kernel.filter_parsing import parse_filter_text, resolve_filter
 from groundwire.kernel.filters import (
+    ALIASES,
+    BUILT_IN_FIELDS,
     MAX_DEPTH,
     MAX_JSON_CHARS,
     MAX_NAME_CHARS,
@@ -16,6 +16,8 @@ from groundwire.kernel.filters import (
     MAX_TERMS,
     MAX_TEXT_CHARS,
     MAX_VALUES,
+    FieldKind,
+    contract_name,
 )
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,10 +7,8 @@ import pytest
 from groundwire.api.common.v1 import filter_pb2 as pb
 from groundwire.api.common.v1 import metadata_value_pb2
 from groundwire.kernel.errors import InvalidFilterError
-from groundwire.kernel.filter_fields import FieldKind
-from groundwire.kernel.filter_json import parse_filter
-from groundwire.kernel.filter_resolving import resolve_filter
-from groundwire.kernel.filters import And, Comparator, Comparison, Exists, Filter, Not
+from groundwire.kernel.filter_parsing import parse_filter, resolve_filter
+from groundwire.kernel.filters import And, Comparator, Comparison, Exists, FieldKind, Filter, Not
 from groundwire.rpc.filter_messages import parse_filter_message, to_filter_message
 
 _EVERY_OPERATOR = {

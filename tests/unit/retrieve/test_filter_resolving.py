@@ -3,10 +3,21 @@
 import pytest
 
 from groundwire.kernel.errors import InvalidFilterError
-from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
-from groundwire.kernel.filter_json import JsonFilter, parse_filter
-from groundwire.kernel.filter_resolving import custom_fields, resolve_filter
-from groundwire.kernel.filters import And, Comparator, Comparison, Containment, Exists, Filter, Membership, Not, Or
+from groundwire.kernel.filter_parsing import JsonFilter, custom_fields, parse_filter, resolve_filter
+from groundwire.kernel.filters import (
+    ALIASES,
+    BUILT_IN_FIELDS,
+    And,
+    Comparator,
+    Comparison,
+    Containment,
+    Exists,
+    FieldKind,
+    Filter,
+    Membership,
+    Not,
+    Or,
+)
 
 _CUSTOM = {"department": FieldKind.TEXT, "importance": FieldKind.INTEGER}
 

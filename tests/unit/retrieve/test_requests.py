@@ -11,7 +11,7 @@ from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
-from groundwire.kernel.filter_json import parse_filter
+from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.retrieve.search_types import ResultOrder, SearchRequest
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request
 from groundwire.rpc.filter_messages import to_filter_message

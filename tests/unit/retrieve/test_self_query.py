@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.kernel.collection import FieldDescription, FieldType
-from groundwire.kernel.filter_json import filter_to_json
+from groundwire.kernel.filter_parsing import filter_to_json
 from groundwire.retrieve.self_query.dates import find_date_range
 from groundwire.retrieve.self_query.extractors import to_extraction
 from groundwire.retrieve.self_query.questions import BUILT_IN_REGISTRY, Extraction, Question, Vocabulary

@@ -3,13 +3,14 @@
 import pytest
 
 from groundwire.kernel.errors import UnsupportedFilterError
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
 from groundwire.kernel.filters import (
+    BUILT_IN_FIELDS,
     And,
     Comparator,
     Comparison,
     Containment,
     Exists,
+    FieldKind,
     Filter,
     Like,
     Membership,

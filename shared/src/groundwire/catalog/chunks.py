@@ -29,8 +29,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
-from groundwire.kernel.filter_fields import FieldKind
-from groundwire.kernel.filters import And, Filter
+from groundwire.kernel.filters import And, FieldKind, Filter
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
 

@@ -1,4 +1,4 @@
-"""Filters as SQL over the payload of a chunk, equal to `groundwire.kernel.filter_evaluator`."""
+"""Filters as SQL over the payload of a chunk, equal to `groundwire.kernel.filters`."""
 
 import json
 import math

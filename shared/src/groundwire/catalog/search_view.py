@@ -33,8 +33,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
-from groundwire.kernel.filter_fields import FieldKind
-from groundwire.kernel.filters import Filter
+from groundwire.kernel.filters import FieldKind, Filter
 from groundwire.kernel.hit import StoredChunk
 
 RememberedT = TypeVar("RememberedT")

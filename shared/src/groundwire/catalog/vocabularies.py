@@ -11,7 +11,7 @@ from groundwire.catalog.schema import chunks, collections, documents
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import CollectionNotFoundError
-from groundwire.kernel.filter_fields import FieldKind
+from groundwire.kernel.filters import FieldKind
 
 _KINDS = {
     "text": (FieldKind.TEXT, FieldKind.TEXT_LIST),

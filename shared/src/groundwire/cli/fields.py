@@ -21,7 +21,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.client.values import enum_value, value_message
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
-from groundwire.kernel.filter_fields import ALIASES
+from groundwire.kernel.filters import ALIASES
 
 FILES = "files"
 """Key of a metadata file under which files have fields of their own, by their sources."""

@@ -54,7 +54,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     UnavailableError,
 )
-from groundwire.kernel.filter_fields import ALIASES
+from groundwire.kernel.filters import ALIASES
 
 DEFAULT_JOBS = 8
 UNARY_BYTES = 1024 * 1024

@@ -12,8 +12,8 @@ from groundwire.api.common.v1 import degraded_stage_pb2, hit_pb2, search_mode_pb
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
 from groundwire.client.values import enum_name, plain_metadata, plain_value
-from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS, FieldKind
-from groundwire.kernel.filter_json import filter_to_json
+from groundwire.kernel.filter_parsing import filter_to_json
+from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, FieldKind
 from groundwire.rpc.filter_messages import parse_filter_message
 
 _DECIMALS = 6

@@ -12,7 +12,7 @@ from groundwire.api.common.v1 import filter_pb2
 from groundwire.api.common.v1 import metadata_value_pb2 as pb
 from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.kernel.filter_json import parse_filter, parse_filter_text
+from groundwire.kernel.filter_parsing import parse_filter, parse_filter_text
 
 MetadataValue: TypeAlias = str | int | float | bool | datetime | Sequence[str] | Sequence[int] | Sequence[float]
 """A value of metadata. Times come back as ISO 8601 texts, sequences as lists."""

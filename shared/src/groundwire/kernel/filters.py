@@ -1,14 +1,39 @@
-"""The filter tree: which chunks a search may return.
+"""Filters: which chunks a search may return, over which fields, and what each condition means.
 
-A filter looks at the *payload* of a chunk: a flat mapping of field names to values. What each node
-means is fixed by `groundwire.kernel.filter_evaluator`, the reference every engine is tested against.
+A filter looks at the *payload* of a chunk: a flat mapping of field names to values. `matches` is the reference
+meaning, plain Python over one payload, and every engine and catalog is tested against it. It fixes what they differ on:
+
+* A missing field satisfies `$ne`, `$nin`, `$not_contains` and nothing else, except `Exists(present=False)`.
+* On a list field a comparison, membership or pattern holds when any element satisfies it; `$ne` and
+  `$nin` are the exact negations of `$eq` and `$in`.
+* Types never mix: text, truth values and numbers are three kinds; values of different kinds are unequal and
+  unordered. Integers and floats are one kind and compare by value. Texts are ordered by code points, truth
+  values are not ordered.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias, assert_never
+
+MAX_DEPTH = 8
+"""Nesting levels of And, Or and Not that a request may have; an And at the top, to which services add, is none."""
+MAX_TERMS = 256
+"""Leaves, and values of one membership, that a request may have."""
+MAX_VALUES = 4096
+"""Values of all memberships together that a request may have."""
+MAX_TEXT_CHARS = 8192
+"""Longest text that a request may compare with, in code points: no stored value is longer."""
+MAX_PATTERN_CHARS = 256
+"""Longest pattern of `$like`, in code points."""
+MAX_NAME_CHARS = 64
+"""Longest name of a field, in code points: no stored name is longer."""
+MAX_JSON_CHARS = 262_144
+"""Longest JSON form of a filter that a request may have, in code points."""
 
 Scalar: TypeAlias = str | int | float | bool
 Value: TypeAlias = Scalar | tuple[str, ...] | tuple[int, ...] | tuple[float, ...] | tuple[bool, ...]
@@ -131,17 +156,184 @@ def leaves(condition: Filter) -> Iterator[Leaf]:
             yield condition
 
 
-MAX_DEPTH = 8
-"""Nesting levels of And, Or and Not that a request may have; an And at the top, to which services add, is none."""
-MAX_TERMS = 256
-"""Leaves, and values of one membership, that a request may have."""
-MAX_VALUES = 4096
-"""Values of all memberships together that a request may have."""
-MAX_TEXT_CHARS = 8192
-"""Longest text that a request may compare with, in code points: no stored value is longer."""
-MAX_PATTERN_CHARS = 256
-"""Longest pattern of `$like`, in code points."""
-MAX_NAME_CHARS = 64
-"""Longest name of a field, in code points: no stored name is longer."""
-MAX_JSON_CHARS = 262_144
-"""Longest JSON form of a filter that a request may have, in code points."""
+# The fields that every chunk has
+
+
+class FieldKind(StrEnum):
+    """What values a filter field holds."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    TIME = "time"
+    TEXT_LIST = "text_list"
+    INTEGER_LIST = "integer_list"
+    NUMBER_LIST = "number_list"
+    BOOLEAN_LIST = "boolean_list"
+
+
+BUILT_IN_FIELDS = {
+    "document_id": FieldKind.TEXT,
+    "chunk_id": FieldKind.TEXT,
+    "chunk_number": FieldKind.INTEGER,
+    "source": FieldKind.TEXT,
+    "format": FieldKind.TEXT,
+    "title": FieldKind.TEXT,
+    "creators": FieldKind.TEXT_LIST,
+    "subjects": FieldKind.TEXT_LIST,
+    "date_created": FieldKind.TIME,
+    "language": FieldKind.TEXT,
+    "category": FieldKind.TEXT,
+    "tags": FieldKind.TEXT_LIST,
+    "project": FieldKind.TEXT,
+    "chapter": FieldKind.TEXT,
+    "section": FieldKind.TEXT,
+    "section_title": FieldKind.TEXT,
+    "level": FieldKind.INTEGER,
+    "sequence_num": FieldKind.INTEGER,
+    "page_numbers": FieldKind.INTEGER_LIST,
+    "page_start": FieldKind.INTEGER,
+    "page_end": FieldKind.INTEGER,
+    "char_start": FieldKind.INTEGER,
+    "char_end": FieldKind.INTEGER,
+    "ingested_at": FieldKind.TIME,
+}
+
+ALIASES = {
+    "doc_id": "document_id",
+    "source_path": "source",
+    "source_uri": "source",
+    "source_url": "source",
+    "url": "source",
+    "doc_type": "format",
+    "doc_title": "title",
+    "author": "creators",
+    "creator": "creators",
+    "subject": "subjects",
+    "date": "date_created",
+    "section_heading": "section_title",
+    "chunk_index": "sequence_num",
+    "page": "page_numbers",
+    "pages": "page_numbers",
+    "timestamp": "ingested_at",
+    "created": "ingested_at",
+    "created_at": "ingested_at",
+    "create_time": "ingested_at",
+    "ingest_time": "ingested_at",
+    "ingestion_date": "ingested_at",
+    "ingestion_time": "ingested_at",
+}
+"""Names of the contract and of the source designs for built-in fields; a filter may use either."""
+
+_CONTRACT_NAMES = {"source": "source_uri", "section_title": "section_heading", "ingested_at": "ingest_time"}
+"""What responses call those built-in fields that the catalog and the engines call otherwise."""
+
+
+def contract_name(field: str) -> str:
+    """Return the name that responses have for a field."""
+    return _CONTRACT_NAMES.get(field, field)
+
+
+# What a filter means
+
+_ORDER: dict[Comparator, Callable[[Any, Any], bool]] = {
+    Comparator.GT: operator.gt,
+    Comparator.GTE: operator.ge,
+    Comparator.LT: operator.lt,
+    Comparator.LTE: operator.le,
+}
+
+
+def matches(condition: Filter, payload: Payload) -> bool:
+    """Tell whether a payload satisfies a filter."""
+    match condition:
+        case And(clauses):
+            return all(matches(clause, payload) for clause in clauses)
+        case Or(clauses):
+            return any(matches(clause, payload) for clause in clauses)
+        case Not(clause):
+            return not matches(clause, payload)
+        case Exists(field, present):
+            return (field in payload) is present
+        case Comparison(field, comparator, value):
+            return _compare(elements(payload, field), comparator, value)
+        case Membership(field, values, negated):
+            return _any_equal(elements(payload, field), values) is not negated
+        case Containment(field, value, negated):
+            return _contains(payload, field, value) is not negated
+        case Like(field, pattern):
+            regex = like_regex(pattern)
+            return any(isinstance(each, str) and regex.fullmatch(each) for each in elements(payload, field))
+        case _:
+            assert_never(condition)
+
+
+def elements(payload: Payload, field: str) -> tuple[Scalar, ...]:
+    """Return the values of a field as a tuple, empty when it is absent."""
+    value = payload.get(field, ())
+    return value if isinstance(value, tuple) else (value,)
+
+
+def kind_of(value: Scalar) -> type:
+    """Return the comparison kind of a value: bool, str or float (all numbers)."""
+    if isinstance(value, bool):
+        return bool
+    return str if isinstance(value, str) else float
+
+
+@lru_cache(maxsize=256)
+def like_regex(pattern: str) -> re.Pattern[str]:
+    """Translate an SQL LIKE pattern (backslash escapes) to a regular expression for `fullmatch`.
+
+    Between two `%` the leftmost match is as good as any other, so it is never given up again (an atomic group): the
+    time stays proportional to pattern times text, whatever the pattern.
+    """
+    parts = [_literal_regex(part) for part in _split_at_percent(pattern)]
+    first, *others = parts
+    if not others:
+        return re.compile(first, flags=re.DOTALL)
+    *middle, last = others
+    between = "".join(f"(?>.*?{part})" for part in middle if part)
+    return re.compile(f"{first}{between}.*{last}", flags=re.DOTALL)
+
+
+def _split_at_percent(pattern: str) -> list[str]:
+    """Return what stands between the unescaped `%`; one part more than there are of them."""
+    parts = [""]
+    for piece in re.findall(r"\\.|%|[^\\%]+|\\", pattern, flags=re.DOTALL):
+        if piece == "%":
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
+
+
+def _literal_regex(part: str) -> str:
+    regex = ""
+    for piece in re.findall(r"\\.|_|[^\\_]+|\\", part, flags=re.DOTALL):
+        # A backslash makes the next character literal; one at the end of a pattern stands for itself.
+        literal = piece[1:] if piece.startswith("\\") and len(piece) > 1 else piece
+        regex += "." if piece == "_" else re.escape(literal)
+    return regex
+
+
+def _any_equal(values: tuple[Scalar, ...], others: tuple[Scalar, ...]) -> bool:
+    return any(kind_of(value) is kind_of(other) and value == other for value in values for other in others)
+
+
+def _compare(values: tuple[Scalar, ...], comparator: Comparator, value: Scalar) -> bool:
+    if comparator is Comparator.EQ:
+        return _any_equal(values, (value,))
+    if comparator is Comparator.NE:
+        return not _any_equal(values, (value,))
+    holds = _ORDER[comparator]
+    kind = kind_of(value)
+    return kind is not bool and any(kind_of(element) is kind and holds(element, value) for element in values)
+
+
+def _contains(payload: Payload, field: str, value: Scalar) -> bool:
+    held = payload.get(field)
+    if isinstance(held, str):
+        return isinstance(value, str) and value in held
+    return isinstance(held, tuple) and _any_equal(held, (value,))

@@ -90,7 +90,7 @@ class VectorStore(Protocol):
             vector: float32, shape (dimensions,), not necessarily normalised.
             limit: at least 1.
             budget: of the call.
-            where: keeps only points whose payload matches (semantics: `groundwire.kernel.filter_evaluator`).
+            where: keeps only points whose payload matches (semantics: `groundwire.kernel.filters`).
             within: keeps only these numbers; empty means no result. Combined with `where` by AND.
 
         Raises:

@@ -8,9 +8,7 @@ from groundwire.api.common.v1 import filter_pb2 as pb
 from groundwire.api.common.v1 import metadata_value_pb2
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.errors import InvalidFilterError
-from groundwire.kernel.filter_evaluator import kind_of
-from groundwire.kernel.filter_fields import contract_name
-from groundwire.kernel.filter_json import parse_filter_text
+from groundwire.kernel.filter_parsing import parse_filter_text
 from groundwire.kernel.filters import (
     MAX_DEPTH,
     MAX_JSON_CHARS,
@@ -30,6 +28,8 @@ from groundwire.kernel.filters import (
     Or,
     Place,
     Scalar,
+    contract_name,
+    kind_of,
     leaves,
 )
 from groundwire.rpc.metadata_messages import to_value

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, StoreMismatchError
-from groundwire.kernel.filter_evaluator import matches
-from groundwire.kernel.filters import Filter, Payload
+from groundwire.kernel.filters import Filter, Payload, matches
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
 

@@ -13,20 +13,21 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from groundwire.kernel.errors import UnsupportedFilterError
-from groundwire.kernel.filter_evaluator import kind_of
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
 from groundwire.kernel.filters import (
+    BUILT_IN_FIELDS,
     And,
     Comparator,
     Comparison,
     Containment,
     Exists,
+    FieldKind,
     Filter,
     Like,
     Membership,
     Not,
     Or,
     Scalar,
+    kind_of,
 )
 from groundwire.vectorstores.stored_fields import TERMS_FIELD, presence_term, value_term
 

@@ -10,9 +10,7 @@ although nobody can know the fields beforehand.
 import json
 from typing import TypeAlias
 
-from groundwire.kernel.filter_evaluator import elements
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
-from groundwire.kernel.filters import Payload, Scalar, Value
+from groundwire.kernel.filters import BUILT_IN_FIELDS, Payload, Scalar, Value, elements
 
 TERMS_FIELD = "terms"
 """The list field that holds the terms."""

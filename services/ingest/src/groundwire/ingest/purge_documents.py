@@ -12,9 +12,8 @@ from groundwire.ingest.domain.operating import Purged
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import DocumentChangedError, DocumentNotFoundError
-from groundwire.kernel.filter_fields import FieldKind
-from groundwire.kernel.filter_resolving import resolve_filter
-from groundwire.kernel.filters import Filter, leaves
+from groundwire.kernel.filter_parsing import resolve_filter
+from groundwire.kernel.filters import FieldKind, Filter, leaves
 
 SAMPLE = 100
 """Documents that a count names."""

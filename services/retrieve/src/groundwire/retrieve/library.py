@@ -20,7 +20,7 @@ from groundwire.kernel.errors import (
     InvalidRequestError,
     PreconditionError,
 )
-from groundwire.kernel.filter_resolving import resolve_filter
+from groundwire.kernel.filter_parsing import resolve_filter
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like
 from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span

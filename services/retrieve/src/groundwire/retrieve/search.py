@@ -26,7 +26,7 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
     UnavailableError,
 )
-from groundwire.kernel.filter_resolving import custom_fields, resolve_filter
+from groundwire.kernel.filter_parsing import custom_fields, resolve_filter
 from groundwire.kernel.filters import And, Filter
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.candidates import (

@@ -11,20 +11,21 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias, assert_never
 
 from groundwire.kernel.errors import UnsupportedFilterError
-from groundwire.kernel.filter_evaluator import kind_of
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
 from groundwire.kernel.filters import (
+    BUILT_IN_FIELDS,
     And,
     Comparator,
     Comparison,
     Containment,
     Exists,
+    FieldKind,
     Filter,
     Like,
     Membership,
     Not,
     Or,
     Scalar,
+    kind_of,
 )
 from groundwire.vectorstores.stored_fields import TERMS_FIELD, value_term
 

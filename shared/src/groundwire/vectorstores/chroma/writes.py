@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS
+from groundwire.kernel.filters import BUILT_IN_FIELDS
 from groundwire.vectorstores.chroma.queries import existing
 from groundwire.vectorstores.slicing import batches
 from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored

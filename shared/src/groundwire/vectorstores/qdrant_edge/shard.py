@@ -16,7 +16,7 @@ import numpy as np
 
 from groundwire.kernel.durable_files import sync, sync_tree
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
+from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind
 from groundwire.vectorstores.clean_cut import best
 from groundwire.vectorstores.file_seal import Seal
 from groundwire.vectorstores.qdrant_conditions import Condition

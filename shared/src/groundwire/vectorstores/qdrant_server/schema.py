@@ -3,7 +3,7 @@
 from typing import Any
 
 from groundwire.kernel.errors import StoreMismatchError
-from groundwire.kernel.filter_fields import BUILT_IN_FIELDS, FieldKind
+from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind
 from groundwire.vectorstores.qdrant_conditions import Condition
 from groundwire.vectorstores.stored_fields import TERMS_FIELD
 

@@ -18,8 +18,7 @@ from groundwire.kernel.document import (
     DocumentFields,
 )
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
-from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
-from groundwire.kernel.filters import Scalar, Value
+from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, Scalar, Value
 from groundwire.kernel.languages import ISO_639_1
 from groundwire.rpc.times import parse_timestamp
 

@@ -8,8 +8,7 @@ from typing import Protocol
 from groundwire.catalog.vocabularies import Vocabularies
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import FieldDescription, FieldType
-from groundwire.kernel.filter_fields import ALIASES, BUILT_IN_FIELDS
-from groundwire.kernel.filters import Filter
+from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, Filter
 from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.query_terms import check_query_length
 from groundwire.retrieve.query_types import classify

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from groundwire.kernel.collection import FieldDescription, FieldType
-from groundwire.kernel.filter_fields import ALIASES
-from groundwire.kernel.filters import And, Comparator, Comparison, Containment, Filter, Membership
+from groundwire.kernel.filters import ALIASES, And, Comparator, Comparison, Containment, Filter, Membership
 from groundwire.retrieve.query_terms import STOP_WORDS
 from groundwire.retrieve.query_types import MAX_PHRASED_CHARS, find_section_reference
 from groundwire.retrieve.self_query.dates import find_date_range

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
-from groundwire.kernel.filter_fields import contract_name
+from groundwire.kernel.filters import contract_name
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.self_query.questions import ParsedQuestion
 from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, check_query

@@ -1,0 +1,430 @@
+"""How a filter is read: its JSON form, and the check against the fields of a collection.
+
+People write filters as JSON: `{"tags": "rust", "level": {"$gte": 2}}` (design D8). An object maps a field to a value
+(equality) or to an object of operators; `$and` and `$or` take a list of objects, `$not` takes one. Several keys of one
+object must all hold. `parse_filter` and `filter_to_json` are exact inverses for trees that came out of `parse_filter`.
+
+`resolve_filter` then puts a tree into canonical form: names of fields instead of aliases, and milliseconds since 1970
+instead of times in ISO 8601, where a plain date is the whole day in UTC.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from typing import Any, TypeAlias, assert_never
+
+from groundwire.kernel.clock import epoch_ms
+from groundwire.kernel.errors import FieldViolation, InvalidFilterError, InvalidRequestError
+from groundwire.kernel.filters import (
+    ALIASES,
+    BUILT_IN_FIELDS,
+    MAX_DEPTH,
+    MAX_TERMS,
+    MAX_VALUES,
+    And,
+    Comparator,
+    Comparison,
+    Containment,
+    Exists,
+    FieldKind,
+    Filter,
+    Leaf,
+    Like,
+    Membership,
+    Not,
+    Or,
+    Place,
+    Scalar,
+    kind_of,
+    leaves,
+)
+
+JsonFilter: TypeAlias = dict[str, Any]
+"""What `json.loads` makes of a filter object."""
+
+_INT64 = range(-(2**63), 2**63)
+_COMPARATORS = frozenset(comparator.value for comparator in Comparator)
+_OPERATORS = (
+    *(comparator.value for comparator in Comparator),
+    *("$in", "$nin", "$contains", "$not_contains", "$like", "$exists", "$and", "$or", "$not"),
+)
+
+
+_TEXTUAL = {FieldKind.TEXT, FieldKind.TEXT_LIST}
+_LISTS = {FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST}
+_NAMED_KEYS = 8
+"""Keys of a collection that an error names; a field of an error has room for 200 bytes."""
+_ORDERINGS = {Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE}
+_TIME = "a number or a time in ISO 8601 with an offset, like 2026-02-10T12:00:00Z, or a plain date, like 2026-02-10"
+_VALUES: dict[FieldKind, tuple[type, str]] = {
+    FieldKind.TEXT: (str, "a text"),
+    FieldKind.TEXT_LIST: (str, "a text"),
+    FieldKind.INTEGER: (float, "a number"),
+    FieldKind.INTEGER_LIST: (float, "a number"),
+    FieldKind.TIME: (float, _TIME),
+}
+"""What may be compared with a built-in field, as `kind_of` says it and as people read it."""
+_PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DAY_MS = timedelta(days=1) // timedelta(milliseconds=1)
+
+
+def parse_filter(document: object, path: str = "filter", depth: int = 0) -> Filter:
+    """Return the filter tree of a decoded JSON object; an empty object matches everything.
+
+    Field names and the kinds of values are not judged here: the server knows the fields of a collection.
+
+    Args:
+        document: what `json.loads` returned.
+        path: name of the whole filter in error messages.
+        depth: levels above it.
+
+    Raises:
+        InvalidFilterError: naming the place, as in `filter.$and[1].importance.$foo`.
+    """
+    is_and = isinstance(document, Mapping) and set(document) == {"$and"}
+    return _parse_object(document, path, depth - 1 if is_and else depth)
+
+
+def parse_filter_text(text: str, path: str = "filter", depth: int = 0) -> Filter:
+    """Return the filter tree of JSON text.
+
+    Raises:
+        InvalidFilterError: it is no JSON, an object names a key twice, or `parse_filter` refuses it.
+    """
+
+    def unique(pairs: list[tuple[str, object]]) -> JsonFilter:
+        document = dict(pairs)
+        if len(document) < len(pairs):
+            raise InvalidFilterError.of(path, "has an object that names a key twice; use $and")
+        return document
+
+    try:
+        document = json.loads(text, object_pairs_hook=unique)
+    except RecursionError:
+        raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError as error:
+        raise InvalidFilterError.of(path, f"is not JSON: {error}") from error
+    return parse_filter(document, path, depth)
+
+
+def filter_to_json(condition: Filter) -> JsonFilter:
+    """Return the JSON form of a filter tree, always with explicit operators."""
+    match condition:
+        case And(clauses):
+            return {"$and": [filter_to_json(clause) for clause in clauses]}
+        case Or(clauses):
+            return {"$or": [filter_to_json(clause) for clause in clauses]}
+        case Not(clause):
+            return {"$not": filter_to_json(clause)}
+        case Comparison(field, comparator, value):
+            return {field: {comparator.value: value}}
+        case Membership(field, values, negated):
+            return {field: {"$nin" if negated else "$in": list(values)}}
+        case Containment(field, value, negated):
+            return {field: {"$not_contains" if negated else "$contains": value}}
+        case Like(field, pattern):
+            return {field: {"$like": pattern}}
+        case Exists(field, present):
+            return {field: {"$exists": present}}
+        case _:
+            assert_never(condition)
+
+
+def _parse_object(document: object, path: str, depth: int) -> Filter:
+    if depth > MAX_DEPTH:
+        raise InvalidFilterError.of(path, f"is nested deeper than {MAX_DEPTH} levels")
+    if not isinstance(document, Mapping):
+        raise InvalidFilterError.of(path, "must be an object")
+    return _all_of([_parse_entry(str(key), value, path, depth) for key, value in document.items()])
+
+
+def _parse_entry(key: str, value: object, path: str, depth: int) -> Filter:
+    place = f"{path}.{key}"
+    match key:
+        case "$and":
+            return And(_parse_clauses(value, place, depth + 1))
+        case "$or":
+            return Or(_parse_clauses(value, place, depth + 1))
+        case "$not":
+            return Not(_parse_object(value, place, depth + 1))
+        case "":
+            raise InvalidFilterError.of(path, "has an empty field name")
+        case _ if key.startswith("$"):
+            raise _not_an_operator(key, place)
+        case _ if isinstance(value, Mapping):
+            if not value:
+                raise InvalidFilterError.of(place, "must name an operator")
+            field = _text(key, place)
+            return _all_of([_parse_operator(field, str(name), operand, place) for name, operand in value.items()])
+        case _:
+            return Comparison(_text(key, place), Comparator.EQ, _scalar(value, place), Place(place, place, place))
+
+
+def _parse_clauses(value: object, path: str, depth: int) -> tuple[Filter, ...]:
+    if not isinstance(value, list):
+        raise InvalidFilterError.of(path, "must be a list of objects")
+    return tuple(_parse_object(clause, f"{path}[{position}]", depth) for position, clause in enumerate(value))
+
+
+def _parse_operator(field: str, name: str, operand: object, path: str) -> Filter:
+    at = f"{path}.{name}"
+    place = Place(path, at, at)
+    match name:
+        case "$in" | "$nin":
+            if not isinstance(operand, list):
+                raise InvalidFilterError.of(at, "must be a list")
+            values = tuple(_scalar(value, f"{at}[{position}]") for position, value in enumerate(operand))
+            if len({kind_of(value) for value in values}) > 1:
+                raise InvalidFilterError.of(at, "must hold values of one kind")
+            return Membership(field, values, name == "$nin", place)
+        case "$contains" | "$not_contains":
+            return Containment(field, _scalar(operand, at), name == "$not_contains", place)
+        case "$like":
+            return Like(field, _text(operand, at), place)
+        case "$exists":
+            if not isinstance(operand, bool):
+                raise InvalidFilterError.of(at, "must be true or false")
+            return Exists(field, operand, place)
+        case _ if name in _COMPARATORS:
+            return Comparison(field, Comparator(name), _scalar(operand, at), place)
+        case _:
+            raise _not_an_operator(name, at)
+
+
+def _all_of(clauses: list[Filter]) -> Filter:
+    return clauses[0] if len(clauses) == 1 else And(tuple(clauses))
+
+
+def _not_an_operator(name: str, place: str) -> InvalidRequestError:
+    known = " ".join(_OPERATORS)
+    if name in _OPERATORS:
+        return InvalidFilterError.of(place, f"operator {name} does not belong here", operator=name)
+    return InvalidFilterError.of(place, f"unknown operator {name!r}; known are {known}", operator=name)
+
+
+def _text(value: object, place: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidFilterError.of(place, "must be a text")
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise InvalidFilterError.of(place, "must not contain lone surrogates")
+    return value
+
+
+def _scalar(value: object, place: str) -> Scalar:
+    match value:
+        case bool():
+            return value
+        case int() if value in _INT64:
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case str():
+            return _text(value, place)
+        case int() | float():
+            raise InvalidFilterError.of(place, "must be a finite number, integers within 64 bits")
+        case list():
+            raise InvalidFilterError.of(place, "must not be a list; use $in or $contains")
+        case _:
+            raise InvalidFilterError.of(place, "must be a text, a number, true or false; use $exists for absence")
+
+
+# Against the fields of a collection
+
+
+def custom_fields(condition: Filter) -> set[str]:
+    """Return the field names of a filter that are neither built in nor aliases."""
+    names = {leaf.field for leaf in leaves(condition)}
+    return names - BUILT_IN_FIELDS.keys() - ALIASES.keys()
+
+
+def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str = "filter") -> Filter:
+    """Return the filter with canonical field names and times as milliseconds since 1970.
+
+    Args:
+        condition: as the caller wrote it; what is compared with time fields is ISO 8601 with an offset, a plain
+            date, or already milliseconds.
+        custom: the collection's own metadata fields. They may hold values of any kind, so they can be compared
+            with any; values of another kind just do not match.
+        path: name of the whole filter in error messages, and of conditions that no caller wrote.
+
+    Raises:
+        InvalidFilterError: naming every unknown field and every value that cannot match its field.
+    """
+    _check_terms(condition, path)
+    resolver = _Resolver({**custom, **BUILT_IN_FIELDS}, path)
+    resolved = resolver.resolve(condition)
+    if resolver.violations:
+        raise InvalidFilterError(resolver.violations)
+    _check_terms(resolved, path)
+    return resolved
+
+
+def _check_terms(condition: Filter, path: str) -> None:
+    conditions = list(leaves(condition))
+    counts = [len(leaf.values) for leaf in conditions if isinstance(leaf, Membership)]
+    if len(conditions) > MAX_TERMS or max(counts, default=0) > MAX_TERMS:
+        raise InvalidFilterError.of(path, f"has more than {MAX_TERMS} terms or values in one list")
+    if sum(counts) > MAX_VALUES:
+        raise InvalidFilterError.of(path, f"has more than {MAX_VALUES} values in all lists together")
+
+
+class _Resolver:
+    """Walks one filter and collects what is wrong with it."""
+
+    def __init__(self, kinds: Mapping[str, FieldKind], path: str) -> None:
+        self._kinds = kinds
+        self._nowhere = Place(path, path, path)
+        self.violations: list[FieldViolation] = []
+
+    def resolve(self, condition: Filter) -> Filter:
+        match condition:
+            case And(clauses):
+                return And(tuple(map(self.resolve, clauses)))
+            case Or(clauses):
+                return Or(tuple(map(self.resolve, clauses)))
+            case Not(clause):
+                return Not(self.resolve(clause))
+            case _:
+                place = condition.place or self._nowhere
+                field = ALIASES.get(condition.field, condition.field)
+                if field in self._kinds:
+                    return self._leaf(condition, _numeric(field, condition), place)
+                self._refuse(place.field, f"unknown field {condition.field!r}{self._suggestion(condition.field)}")
+                return condition
+
+    def _suggestion(self, name: str) -> str:
+        """Return what a misspelt name was probably meant to be, else keys that there are; empty if there are none."""
+        near = get_close_matches(name.casefold(), [*self._kinds, *ALIASES], n=1)
+        if near:
+            return f"; did you mean {near[0]!r}?"
+        own = sorted(self._kinds.keys() - BUILT_IN_FIELDS.keys())
+        return f"; keys of the collection are {', '.join(own[:_NAMED_KEYS])}" if own else ""
+
+    def _leaf(self, leaf: Leaf, field: str, place: Place) -> Filter:
+        kind = self._kinds[field]
+        match leaf:
+            case Comparison(_, comparator, value):
+                return self._comparison(field, comparator, value, place)
+            case Membership(_, values, negated):
+                return self._membership(field, values, place.values, negated=negated)
+            case Containment(_, value, negated):
+                if field in BUILT_IN_FIELDS and kind not in _TEXTUAL | _LISTS:
+                    self._refuse(place.operator, "works on lists and texts only")
+                return Containment(field, self._value(field, value, place.values), negated)
+            case Like(_, pattern):
+                if field in BUILT_IN_FIELDS and kind not in _TEXTUAL:
+                    self._refuse(place.operator, "works on texts only")
+                return Like(field, pattern)
+            case Exists(_, present):
+                return Exists(field, present)
+            case _:
+                assert_never(leaf)
+
+    def _comparison(self, field: str, comparator: Comparator, value: Scalar, place: Place) -> Filter:
+        if BUILT_IN_FIELDS.get(field) is FieldKind.TIME:
+            return _compare_time(field, comparator, self._time(value, place.values))
+        if comparator in _ORDERINGS:
+            return self._ordering(field, comparator, value, place)
+        return Comparison(field, comparator, self._value(field, value, place.values))
+
+    def _ordering(self, field: str, comparator: Comparator, value: Scalar, place: Place) -> Filter:
+        if field in BUILT_IN_FIELDS:
+            if self._kinds[field] in _TEXTUAL:
+                self._refuse(place.operator, "compares numbers and times only")
+                return Comparison(field, comparator, value)
+            return Comparison(field, comparator, self._value(field, value, place.values))
+        if self._kinds[field] not in _TEXTUAL:  # metadata keep times as numbers
+            return _compare_time(field, comparator, self._time(value, place.values))
+        if not isinstance(value, str):
+            self._refuse(place.values, "must be a text: this collection has only texts in the field")
+        return Comparison(field, comparator, value)
+
+    def _membership(self, field: str, values: tuple[Scalar, ...], place: str, *, negated: bool) -> Filter:
+        if BUILT_IN_FIELDS.get(field) is FieldKind.TIME:
+            return _one_of_times(field, [self._time(value, place) for value in values], negated=negated)
+        return Membership(field, tuple(self._value(field, value, place) for value in values), negated)
+
+    def _time(self, value: Scalar, place: str) -> float | range:
+        time = _parse_time(value)
+        if time is None:
+            self._refuse(place, f"must be {_TIME}")
+            return 0
+        return time
+
+    def _value(self, field: str, value: Scalar, place: str) -> Scalar:
+        kind = BUILT_IN_FIELDS.get(field)
+        if kind is None:
+            return value
+        expected_kind, expected = _VALUES[kind]
+        if kind_of(value) is not expected_kind:
+            self._refuse(place, f"must be {expected}")
+        return value
+
+    def _refuse(self, place: str, description: str) -> None:
+        self.violations.append(FieldViolation(place, description))
+
+
+def _numeric(field: str, leaf: Leaf) -> str:
+    """Return the field that is meant: chunk ids that are whole numbers are the numbers of chunks (requirement C03)."""
+    match leaf:
+        case Comparison(_, _, value) if field == "chunk_id" and kind_of(value) is float:
+            return "chunk_number"
+        case Membership(_, values) if field == "chunk_id" and values and kind_of(values[0]) is float:
+            return "chunk_number"
+        case _:
+            return field
+
+
+# Times. Stored ones are whole milliseconds, so that the last one of a day is `stop - 1`.
+
+
+def _parse_time(value: Scalar) -> int | float | range | None:
+    """Return milliseconds since 1970: a number as it is, a moment as one, a plain date as the range of its day.
+
+    None for everything else, a time without an offset among it.
+    """
+    if not isinstance(value, str):
+        return value if kind_of(value) is float else None
+    try:
+        if _PLAIN_DATE.fullmatch(value):
+            start = epoch_ms(datetime.fromisoformat(value).replace(tzinfo=UTC))
+            return range(start, start + _DAY_MS)
+        return epoch_ms(datetime.fromisoformat(value))
+    except ValueError:
+        return None
+
+
+def _compare_time(field: str, comparator: Comparator, time: float | range) -> Filter:
+    """Return the comparison of a time field with a parsed time; after a day means after its end."""
+    if not isinstance(time, range):
+        return Comparison(field, comparator, time)
+    match comparator:
+        case Comparator.GTE:
+            return Comparison(field, Comparator.GTE, time.start)
+        case Comparator.GT:
+            return Comparison(field, Comparator.GTE, time.stop)
+        case Comparator.LT:
+            return Comparison(field, Comparator.LT, time.start)
+        case Comparator.LTE:
+            return Comparison(field, Comparator.LT, time.stop)
+        case Comparator.EQ:
+            return _during(field, time)
+        case _:
+            return Not(_during(field, time))
+
+
+def _one_of_times(field: str, times: Sequence[float | range], *, negated: bool) -> Filter:
+    """Return the membership of a time field in parsed times; a day has all of its moments."""
+    moments = tuple(time for time in times if not isinstance(time, range))
+    days = [_during(field, time) for time in times if isinstance(time, range)]
+    if not days:
+        return Membership(field, moments, negated)
+    member = Or((*([Membership(field, moments)] if moments else []), *days))
+    return Not(member) if negated else member
+
+
+def _during(field: str, day: range) -> Filter:
+    return And((Comparison(field, Comparator.GTE, day.start), Comparison(field, Comparator.LT, day.stop)))
