@@ -11,7 +11,7 @@ import numpy as np
 
 from groundwire.embedders.model import Engine, Frame, LanguageModel, pad, unit_rows
 from groundwire.embedders.schedule import HUNG_AFTER_S, Call, Item, Schedule
-from groundwire.embedders.tokenization import ModelTokenizer
+from groundwire.embedders.tokenization import ModelTokenizer, TokenIds
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
 from groundwire.kernel.errors import GroundwireError, UnavailableError
@@ -114,7 +114,7 @@ class BatchingEmbedder:
             for start in range(0, len(texts), SLICE_TEXTS):
                 budget.check()
                 self._refuse_if_hung(call, patience_s)
-                sequences = []
+                sequences: list[TokenIds] = []
                 for tokens in self._tokenizer.encode(texts[start : start + SLICE_TEXTS]):
                     # An empty text is a window too: it has a vector, that of its special tokens.
                     end = max(len(tokens), 1) if self._windows else 1
