@@ -6,11 +6,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import pytest
 from sqlalchemy import Connection
+from sqlalchemy.exc import NoResultFound
 
 from groundwire.catalog.database import Database, advance_position
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import DocumentNotFoundError
+from groundwire.kernel.errors import DocumentNotFoundError, StoreUnavailableError
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 GENERATIONS = 20
@@ -113,3 +115,22 @@ def test_writers_of_many_documents_do_not_disturb_one_another(catalog: Catalog, 
     for worker in range(6):
         assert len(catalog.numbers_for(docs, f"word{worker}")) == 5 * 2
     assert catalog.integrity.problems() == []
+
+
+def test_a_connection_reads_what_was_written_after_a_read_that_failed(catalog: Catalog, docs: Collection) -> None:
+    def read(statement: str) -> None:
+        with catalog.database.read() as connection:
+            Database.position(connection)
+            connection.exec_driver_sql(statement).one()
+
+    for statement, error in (("SELECT 1 WHERE 0", NoResultFound), ("SELECT * FROM no_such", StoreUnavailableError)):
+        with pytest.raises(error):
+            read(statement)
+        before = _position_of(catalog.database)
+        catalog.put(docs, make_draft("alpha", source=f"{error.__name__}.md"))
+        assert _position_of(catalog.database) > before
+
+
+def _position_of(database: Database) -> int:
+    with database.read() as connection:
+        return Database.position(connection)

@@ -1,10 +1,15 @@
 """Caches: an equal search gives the same bytes except for times, until its collection changes; never another's."""
 
 import contextvars
+import gc
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from groundwire.api.common.v1 import hit_pb2
 from groundwire.api.common.v1.retrieval_options_pb2 import RetrievalOptions
@@ -16,6 +21,7 @@ from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
+from groundwire.kernel.hit import StoredChunk
 from groundwire.retrieve.search import QueryVectors
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc import request_context
@@ -181,17 +187,32 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     library.close()
 
 
-def test_chunks_behind_a_response_of_ids_count_among_the_memory_of_responses(tmp_path: Path) -> None:
+def test_a_remembered_response_holds_no_chunks(tmp_path: Path) -> None:
     library = Library(tmp_path, settings=RetrieveSettings(result_cache_mib=1, chunk_cache_mib=0))
     library.put("a.txt", [f"alpha {number} " + "x" * 10_000 for number in range(20)])
     for number in range(30):
         request = _request(f"alpha {number}")
         request.options.view, request.options.top_k = hit_pb2.HIT_VIEW_IDS, 10
         library.service.servicer.search_calls.retrieve(request, time.perf_counter())
-    held = [each.result.hits for each, _ in library.service.servicer.search_calls.results._held._held.values()]
-    assert 30 > len(held) > 0
-    assert sum(len(hit.stored.chunk.content) for hits in held for hit in hits) <= 1 << 20
+    held = [each for each, _ in library.service.servicer.search_calls.results._held._held.values()]
+    assert len(held) == 30, "a response of ids is small"
+    assert not _reachable_chunks(held)
     library.close()
+
+
+def _reachable_chunks(held: list[Any]) -> list[StoredChunk]:
+    """Follow references of objects of ours; not those of modules and classes, from which everything can be reached."""
+    seen, waiting = set[int](), list(held)
+    chunks = []
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, (type, ModuleType)):
+            continue
+        seen.add(id(each))
+        if isinstance(each, StoredChunk):
+            chunks.append(each)
+        waiting += gc.get_referents(each)
+    return chunks
 
 
 class CountingEmbedder(WordBagEmbedder):
@@ -227,3 +248,27 @@ def test_the_memory_of_filters_does_not_keep_their_texts(library: Library) -> No
     keys = [key for cache in (sets.shares, sets.asked, sets.numbers, sets.vectors) for key in cache._held]
     assert len(keys) >= 40
     assert max(len(part) for key in keys for part in key if isinstance(part, str | bytes)) < 100
+
+
+def test_a_view_of_a_catalog_that_has_not_changed_is_opened_without_reading_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library(tmp_path)
+    library.put("a.txt", ["alpha"])
+    views = library.service.search.views
+    first = views.open("default", "docs")
+    reads, read = list[float](), library.database.read
+
+    def counted() -> AbstractContextManager[Connection]:
+        reads.append(time.monotonic())
+        return read()
+
+    monkeypatch.setattr(library.database, "read", counted)
+    again = views.open("default", "docs")
+    assert (again.position, again.changed_position, reads) == (first.position, first.changed_position, [])
+    library.put("b.txt", ["beta"])
+    reads.clear()
+    changed = views.open("default", "docs")
+    assert changed.changed_position > first.changed_position
+    assert len(reads) == 1
+    library.close()

@@ -8,14 +8,17 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+import pysqlite3
 from sqlalchemy import Connection, Engine, select, update
+from sqlalchemy.exc import DatabaseError
 
 from groundwire.catalog.migrations import migrate
-from groundwire.catalog.schema import chunks, collections, counters
+from groundwire.catalog.schema import collections, counters
 from groundwire.catalog.sqlite import (
     OwnerLock,
+    begin_snapshot,
     check_sqlite_version,
-    last_number,
+    end_snapshot,
     reading_engine,
     translated_failures,
     upsert,
@@ -118,7 +121,8 @@ class ChunkNumbers:
 
     def _start(self) -> int:
         with self._read() as connection:
-            return last_number(connection, chunks) + 1
+            found = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").scalar()
+            return int(found or 0) + 1
 
 
 T = TypeVar("T")
@@ -142,8 +146,7 @@ class Database:
         self.path = path
         self._lock = lock
         self._writing = writing
-        self._reading = reading
-        self._readers = _Readers(READ_CONNECTIONS)
+        self._readers = _Readers(reading, READ_CONNECTIONS)
         with reading.connect() as connection:
             self.steady = SteadyTime(connection, clock)
         self._writer = Writer(writing, self.position, self.steady.store)
@@ -164,7 +167,7 @@ class Database:
             DataLossError: the file is damaged.
         """
         path = _parse(url)
-        check_sqlite_version()
+        check_sqlite_version(pysqlite3.sqlite_version_info)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = OwnerLock(path)
         try:
@@ -191,8 +194,7 @@ class Database:
         """
         if self._closed:
             raise DrainingError("the catalog is closed")
-        reader = self._readers.one(current_budget())
-        with reader, translated_failures(), self._reading.connect() as connection, connection.begin():
+        with translated_failures(), self._readers.one(current_budget()) as connection:
             yield connection
 
     def write(self, work: Callable[[Connection], T], *, alone: bool = False) -> T:
@@ -247,40 +249,78 @@ class Database:
             with suppress(StoreUnavailableError):  # the rows age a little later
                 self._writer.run(lambda connection: self.steady.store(connection, at_once=True))
             self._writer.close()
-            self._reading.dispose()
+            self._readers.close()
             # The last connection to close folds the write-ahead log into the file.
             self._writing.dispose()
             self._lock.release()
 
 
 class _Readers:
-    """Hands out the right to read, to so many threads at a time and to each thread once."""
+    """Hands out connections to read, so many at a time and one to each thread.
 
-    def __init__(self, size: int) -> None:
+    They stay open, and only SQLite hears of the transactions on them: what SQLAlchemy does around each one, to take it
+    out of the pool, to begin and to put it back, costs several times as much as the statements of a search.
+    """
+
+    def __init__(self, engine: Engine, size: int) -> None:
+        self._engine = engine
         self._free = size
+        self._idle: list[Connection] = []
+        self._is_closed = False
         self._changed = threading.Condition()
         self._own = threading.local()
 
     @contextmanager
-    def one(self, budget: Budget) -> Iterator[None]:
+    def one(self, budget: Budget) -> Iterator[Connection]:
+        """Give a connection inside a transaction that sees one snapshot from its first statement on."""
         self.refuse_holder()
         with self._changed:
-            try:
-                is_free = budget.wait_for(self._changed, lambda: self._free > 0, READ_WAIT_S)
-            except BaseException:
-                self._changed.notify()  # what woke this thread may have been meant for another
-                raise
-            if not is_free:
-                raise StoreUnavailableError("all read connections of the catalog are in use", engine="catalog")
+            if self._free == 0:
+                self._wait_free(budget)
             self._free -= 1
+            connection = self._idle.pop() if self._idle else None
         self._own.reads = True
         try:
-            yield
+            if connection is None:
+                connection = self._engine.connect()
+            begin_snapshot(connection)
+            try:
+                yield connection
+            finally:
+                end_snapshot(connection)
+        except DatabaseError:
+            if connection is not None:
+                connection.close()  # whatever state it is in, nobody else gets it
+                connection = None
+            raise
         finally:
             self._own.reads = False
             with self._changed:
                 self._free += 1
                 self._changed.notify()
+                if connection is not None and not self._is_closed:
+                    self._idle.append(connection)
+                    connection = None
+            if connection is not None:
+                connection.close()
+
+    def _wait_free(self, budget: Budget) -> None:
+        try:
+            is_free = budget.wait_for(self._changed, lambda: self._free > 0, READ_WAIT_S)
+        except BaseException:
+            self._changed.notify()  # what woke this thread may have been meant for another
+            raise
+        if not is_free:
+            raise StoreUnavailableError("all read connections of the catalog are in use", engine="catalog")
+
+    def close(self) -> None:
+        """Close all connections; one that is in use when its reader is done."""
+        with self._changed:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+        self._engine.dispose()
 
     def refuse_holder(self) -> None:
         """Raise RuntimeError when this thread reads."""

@@ -1,5 +1,6 @@
 """What a search reads of a collection: many short reads that agree with one another."""
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, select, text, true
+from sqlalchemy import Connection, bindparam, func, select, text, true
 
 from groundwire.catalog.chunks import ChunkFacts, facts_now, facts_then, live_chunks
 from groundwire.catalog.database import Database
@@ -24,7 +25,7 @@ from groundwire.catalog.rows import (
     visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
-from groundwire.catalog.sqlite import among, array_of, read_array
+from groundwire.catalog.sqlite import driver_rows
 from groundwire.catalog.vectors import vectors_of
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
@@ -56,9 +57,20 @@ _STATE = "SELECT changed_position, readable_from, rewritten_position FROM collec
 
 
 @dataclass(frozen=True, slots=True)
+class _Opened:
+    """What a view begins with: a collection at a position of the catalog, where its engine had caught up."""
+
+    collection: Collection
+    key: int
+    position: int
+    changed: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Figures:
     """What is remembered of a collection until it changes."""
 
+    opened: BoundedCache[tuple[str, str], _Opened]
     chunk_count: BoundedCache[tuple[int, int], int]
     fields: BoundedCache[tuple[int, int], Mapping[str, FieldKind]]
     collections: BoundedCache[tuple[int, int], Collection]
@@ -96,6 +108,7 @@ class SearchViews:
         self._clock = clock or SystemClock()
         self._words = LexicalSearch()
         self._figures = _Figures(
+            opened=BoundedCache(_CACHED_FIGURES),
             chunk_count=BoundedCache(_CACHED_FIGURES),
             fields=BoundedCache(_CACHED_FIGURES),
             collections=BoundedCache(_CACHED_FIGURES),
@@ -112,6 +125,11 @@ class SearchViews:
             SnapshotExpiredError: what was visible at `snapshot` is not all kept any more.
             InvalidRequestError: `snapshot` is ahead of the catalog.
         """
+        known = None if snapshot is not None else self._figures.opened.get((tenant, name))
+        # Everything that a view begins with moves the position. A transaction that has just been committed and has not
+        # moved it here yet is not acknowledged either, and the first read of the view sees that something has changed.
+        if known is not None and known.position == self._database.latest_position:
+            return self._view(known, None, engine_is_behind=False)
         with self._database.read() as connection:
             row = connection.execute(_FIND, {"tenant": tenant, "name": name}).one_or_none()
             if row is None:
@@ -121,15 +139,21 @@ class SearchViews:
             if snapshot is not None:
                 oldest = oldest_snapshot(connection, key, readable_from, collection, self._database.steady.now_ms())
                 check_snapshot(snapshot, oldest, position)
+        opened = _Opened(collection, key, position, changed)
+        if not is_behind:  # an engine catches up without a word to the catalog's position
+            self._figures.opened.put((tenant, name), opened)
+        return self._view(opened, snapshot, engine_is_behind=bool(is_behind))
+
+    def _view(self, opened: _Opened, snapshot: int | None, *, engine_is_behind: bool) -> "SearchView":
         return SearchView(
             self._database,
-            collection,
-            key,
-            (position, changed),
+            opened.collection,
+            opened.key,
+            (opened.position, opened.changed),
             snapshot,
             self._words,
             self._figures,
-            engine_is_behind=bool(is_behind),
+            engine_is_behind=engine_is_behind,
         )
 
     def _collection(self, connection: Connection, key: int, changed: int) -> Collection:
@@ -205,10 +229,10 @@ class SearchView:
             yield shared
             return
         with self._database.read() as connection:
-            row = connection.exec_driver_sql(_STATE, (self._key,)).one_or_none()
-            if row is None:
+            rows = driver_rows(connection, _STATE, (self._key,))
+            if not rows:
                 raise CollectionNotFoundError(self.collection.name)
-            changed, readable_from, rewritten = row
+            ((changed, readable_from, rewritten),) = rows
             as_of = self.snapshot
             if changed != self.changed_position:
                 if self._asked_for_past:
@@ -335,7 +359,8 @@ class SearchView:
                 known |= live
                 return {number: known[number] for number in wanted if number in known}
             visible = sorted(self._among(read, None, numbers))
-            rows = read.connection.execute(select_chunks_then(among(chunks.c.chunk_number, visible))).all()
+            given = func.json_each(json.dumps(visible)).table_valued("value").c.value
+            rows = read.connection.execute(select_chunks_then(chunks.c.chunk_number.in_(select(given)))).all()
         seen: dict[int, Document] = {}
         known |= {row[0]: to_stored_chunk(row, seen) for row in rows}
         return {number: known[number] for number in wanted if number in known}
@@ -388,8 +413,9 @@ def matching_numbers(
     """Return the numbers of the visible chunks of a collection that match, ascending."""
     keys = visible_generation_keys(collection_key, snapshot)
     condition = chunks.c.generation_key.in_(keys) if where is None else chunks_matching(keys, where)
-    statement = select(array_of(chunks.c.chunk_number)).where(IS_INDEXED, condition)
-    return np.sort(np.array(read_array(connection, statement), dtype=np.int64))
+    # One row instead of many thousand: the interpreter lock is taken once.
+    statement = select(func.json_group_array(chunks.c.chunk_number)).where(IS_INDEXED, condition)
+    return _sorted(connection.execute(statement).scalar_one())
 
 
 def superseded_numbers(
@@ -398,26 +424,28 @@ def superseded_numbers(
     """Return the numbers of the chunks that match, were visible at a position and are superseded now, ascending."""
     keys = visible_generation_keys(collection_key, snapshot).where(generations.c.state == "SUPERSEDED")
     condition = chunks.c.generation_key.in_(keys) if where is None else chunks_matching(keys, where)
-    statement = select(array_of(chunks.c.chunk_number)).where(IS_INDEXED, condition)
-    return np.sort(np.array(read_array(connection, statement), dtype=np.int64))
+    statement = select(func.json_group_array(chunks.c.chunk_number)).where(IS_INDEXED, condition)
+    return _sorted(connection.execute(statement).scalar_one())
 
 
 def matching_among(
     connection: Connection, collection_key: int, where: Filter | None, snapshot: int | None, numbers: Sequence[int]
 ) -> set[int]:
     """Return those of the chunks that are visible in the collection and match."""
+    given = func.json_each(bindparam("numbers")).table_valued("value").c.value
     statement = (
-        select(array_of(chunks.c.chunk_number))
+        select(func.json_group_array(chunks.c.chunk_number))
         .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
         .where(
-            among(chunks.c.chunk_number, map(int, numbers)),
+            chunks.c.chunk_number.in_(select(given)),
             IS_INDEXED,
             generations.c.collection_key == collection_key,
             visible_at(snapshot),
             true() if where is None else to_sql(where, chunks.c.payload),
         )
     )
-    return set(read_array(connection, statement))
+    found = connection.execute(statement, {"numbers": json.dumps([int(number) for number in numbers])})
+    return set(json.loads(found.scalar_one()))
 
 
 def estimated_share(connection: Connection, collection_key: int, where: Filter) -> float:
@@ -426,5 +454,10 @@ def estimated_share(connection: Connection, collection_key: int, where: Filter) 
     if not len(live):
         return 0.0
     sampled = live[np.unique(np.linspace(0, len(live) - 1, SAMPLE).astype(np.int64))].tolist()
-    statement = select(func.count()).where(among(chunks.c.chunk_number, sampled), to_sql(where, chunks.c.payload))
+    numbers = func.json_each(json.dumps(sampled)).table_valued("value").c.value
+    statement = select(func.count()).where(chunks.c.chunk_number.in_(select(numbers)), to_sql(where, chunks.c.payload))
     return int(connection.execute(statement).scalar_one()) / len(sampled)
+
+
+def _sorted(stored: str) -> NDArray[np.int64]:
+    return np.sort(np.array(json.loads(stored), dtype=np.int64))

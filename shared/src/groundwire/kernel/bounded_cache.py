@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
 
 class BoundedCache(Generic[KeyT, ValueT]):
     """Keeps values up to a total weight, such as entries or bytes; thread-safe, never waits.
@@ -63,8 +65,12 @@ def bytes_of(*values: Any) -> int:
     size = 0
     for value in values:
         size += sys.getsizeof(value)
-        if isinstance(value, Mapping):
-            size += bytes_of(*value, *value.values())
-        elif isinstance(value, (tuple, list)):
+        # Whether something is a mapping takes longer to find out than everything else here: plain values go first.
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        if kind is tuple or kind is list:
             size += bytes_of(*value)
+        elif isinstance(value, Mapping):
+            size += bytes_of(*value, *value.values())
     return size

@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -37,7 +38,13 @@ class EmbeddingIdentity:
     @property
     def digest(self) -> str:
         """Return the SHA-256 (hex) of all fields: the key of cached vectors and a part of engine names."""
-        return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()
+        return _digest_of(self)
+
+
+@cache
+def _digest_of(identity: EmbeddingIdentity) -> str:
+    """Compute a digest once: a process has an identity or two, and every search asks for theirs several times."""
+    return hashlib.sha256(json.dumps(astuple(identity)).encode()).hexdigest()
 
 
 class TokenizerFormat(StrEnum):

@@ -25,13 +25,13 @@ from groundwire.retrieve.library import Library
 from groundwire.retrieve.pipeline import Pipeline
 from groundwire.retrieve.query_log import QueryRecorder, RecordSearch
 from groundwire.retrieve.reranker import open_reranker
+from groundwire.retrieve.result_cache import ResultCache
 from groundwire.retrieve.search import QueryVectors, Search, Tuning
 from groundwire.retrieve.self_query.extractors import EndpointExtractor, RuleExtractor, open_extractor
 from groundwire.retrieve.self_query.questions import ParseQuestion
 from groundwire.retrieve.servicer import LibraryServicer, RetrieveServicer
 from groundwire.retrieve.servicer.library_calls import LibraryCalls
 from groundwire.retrieve.servicer.log_calls import LogCalls
-from groundwire.retrieve.servicer.result_cache import ResultCache
 from groundwire.retrieve.servicer.search_calls import SearchCalls
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.retrieve.wire.requests import RequestLimits

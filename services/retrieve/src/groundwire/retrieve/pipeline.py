@@ -120,17 +120,28 @@ class PipelineFigures:
 
 
 class _Series:
-    """The figures since the start, and of each slice of the last hour."""
+    """The figures of each slice of the last hour, and of all before the latest slice.
+
+    A search is counted once, in the latest slice: many of them come in each second, and few ask for the sums.
+    """
 
     def __init__(self) -> None:
-        self.all = PipelineFigures()
+        self.before_latest = PipelineFigures()
         self.slices: deque[tuple[int, PipelineFigures]] = deque(maxlen=_SLICES)
 
-    def add(self, now: int, sample: SearchSample) -> None:
-        self.all.add(sample)
+    def latest(self, now: int) -> PipelineFigures:
+        """Return the figures of the slice that is now."""
         if not self.slices or self.slices[-1][0] != now:
+            if self.slices:
+                self.before_latest.merge(self.slices[-1][1])
             self.slices.append((now, PipelineFigures()))
-        self.slices[-1][1].add(sample)
+        return self.slices[-1][1]
+
+    def since(self, oldest: int | None) -> list[PipelineFigures]:
+        """Return the figures to add up, of the slices from one on, or of all times."""
+        if oldest is None:
+            return [self.before_latest, *(figures for _, figures in [*self.slices][-1:])]
+        return [figures for at, figures in self.slices if at >= oldest]
 
 
 class Pipeline:
@@ -141,20 +152,23 @@ class Pipeline:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._series: dict[tuple[str, str | None], _Series] = {}
+        self._series: dict[str, dict[str | None, _Series]] = {}
+        """By tenant and collection; None has what belongs to no collection that is told apart."""
+        self._count = 0
         self._lock = threading.Lock()
 
     def add(self, tenant: str, collection: str | None, sample: SearchSample) -> None:
         """Count a search; `collection` is None where no such collection exists."""
         now = int(self._monotonic() // SLICE_S)
         with self._lock:
-            for key in {(tenant, None), (tenant, collection)}:
-                series = self._series.get(key)
-                if series is None:
-                    if len(self._series) >= _MAX_SERIES and key[1] is not None:
-                        continue
-                    series = self._series[key] = _Series()
-                series.add(now, sample)
+            of_tenant = self._series.setdefault(tenant, {})
+            if collection not in of_tenant and self._count >= _MAX_SERIES:
+                collection = None
+            series = of_tenant.get(collection)
+            if series is None:
+                series = of_tenant[collection] = _Series()
+                self._count += 1
+            series.latest(now).add(sample)
 
     def read(self, tenant: str, collection: str | None, window_s: float | None) -> PipelineFigures:
         """Return a copy of the sums over all collections or over one.
@@ -168,9 +182,9 @@ class Pipeline:
         found = PipelineFigures()
         oldest = None if window_s is None else int((self._monotonic() - window_s) // SLICE_S)
         with self._lock:
-            series = self._series.get((tenant, collection))
-            if series is not None:
-                parts = [series.all] if oldest is None else [part for at, part in series.slices if at >= oldest]
-                for part in parts:
-                    found.merge(part)
+            of_tenant = self._series.get(tenant, {})
+            asked = of_tenant.values() if collection is None else filter(None, [of_tenant.get(collection)])
+            for series in asked:
+                for figures in series.since(oldest):
+                    found.merge(figures)
         return found

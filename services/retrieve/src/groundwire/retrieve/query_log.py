@@ -1,20 +1,20 @@
 """What became of searches: which of it is logged, and how it is written behind the calls and listed."""
 
+import os
 import threading
 import time
-import uuid
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.query_log import QueryLogs
-from groundwire.kernel.collection import Collection, ProfileName
+from groundwire.kernel.collection import Collection, ProfileName, SearchMode
 from groundwire.kernel.errors import GroundwireError
-from groundwire.kernel.query_log import LoggedQuery, QueryLogMode
+from groundwire.kernel.query_log import LoggedQuery, QueryLogMode, QueryType
 from groundwire.retrieve.pipeline import Pipeline, SearchSample
 from groundwire.retrieve.search_types import SearchResult
 
@@ -42,6 +42,37 @@ class ReceivedCall:
     user_agent: str
     received: datetime
     started: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSearch:
+    """What is recorded of a search that was served: little enough to be remembered with its response."""
+
+    collection: Collection
+    query_type: QueryType
+    mode: SearchMode
+    sample: SearchSample
+
+    @classmethod
+    def of(cls, result: SearchResult) -> "ServedSearch":
+        """Take what counts of a result."""
+        relevances = [hit.score.relevance for hit in result.hits]
+        sample = SearchSample(
+            failed=False,
+            total_s=result.times.total_s,
+            results=len(result.hits),
+            rejected=result.counts.rejected,
+            relevance=sum(relevances) / len(relevances) if relevances else None,
+            embedding_s=result.times.embedding_s or None,
+            search_s=result.times.search_s or None,
+            engine_s=result.times.engine_s,
+        )
+        return cls(result.plan.collection, result.plan.query_type, result.plan.mode, sample)
+
+    def again(self, total_s: float) -> "ServedSearch":
+        """Return it for a response that was remembered, which nothing was embedded or searched for."""
+        sample = replace(self.sample, total_s=total_s, embedding_s=None, search_s=None, engine_s=None)
+        return ServedSearch(self.collection, self.query_type, self.mode, sample)
 
 
 class QueryRecorder:
@@ -136,26 +167,28 @@ class RecordSearch:
     pipeline: Pipeline
     mode: QueryLogMode
 
-    def served(self, call: ReceivedCall, result: SearchResult) -> str | None:
+    def served(self, call: ReceivedCall, search: ServedSearch) -> str | None:
         """Record a search that was served; return its log id, empty when no log is kept, None when it could not be."""
-        sample = _sample_of(result)
+        sample = search.sample
         self.pipeline.add(call.tenant, call.collection, sample)
+        if self.mode is QueryLogMode.OFF:
+            return ""
         entry = LoggedQuery(
-            log_id=uuid.uuid4().hex,
+            log_id=os.urandom(16).hex(),
             tenant=call.tenant,
             collection=call.collection,
-            collection_uid=result.plan.collection.uid,
-            query=self._text(call, result.plan.collection),
-            query_type=result.plan.query_type,
-            result_count=len(result.hits),
+            collection_uid=search.collection.uid,
+            query=self._text(call, search.collection),
+            query_type=search.query_type,
+            result_count=sample.results,
             average_relevance=min(1.0, sample.relevance or 0.0),
-            processing_s=result.times.total_s,
+            processing_s=sample.total_s,
             log_time=call.received,
             user_agent=call.user_agent[:_MAX_AGENT_CHARS],
-            mode=result.plan.mode,
+            mode=search.mode,
             error_reason="",
         )
-        return self._record(entry)
+        return entry.log_id if self.recorder.record(entry) else None
 
     def failed(self, call: ReceivedCall, reason: str) -> None:
         """Record a search that failed for a reason of the contract."""
@@ -166,7 +199,7 @@ class RecordSearch:
         sample = SearchSample(failed=True, total_s=elapsed_s)
         self.pipeline.add(call.tenant, None if collection is None else collection.name, sample)
         entry = LoggedQuery(
-            log_id=uuid.uuid4().hex,
+            log_id=os.urandom(16).hex(),
             tenant=call.tenant,
             collection=call.collection[:_MAX_NAME_CHARS],
             collection_uid="" if collection is None else collection.uid,
@@ -180,12 +213,8 @@ class RecordSearch:
             mode=None,
             error_reason=reason,
         )
-        self._record(entry)
-
-    def _record(self, entry: LoggedQuery) -> str | None:
-        if self.mode is QueryLogMode.OFF:
-            return ""
-        return entry.log_id if self.recorder.record(entry) else None
+        if self.mode is not QueryLogMode.OFF:
+            self.recorder.record(entry)
 
     def _text(self, call: ReceivedCall, collection: Collection | None) -> str:
         """Return what the log may say: the book profile keeps no question on disk (requirement S4-44)."""
@@ -193,17 +222,3 @@ class RecordSearch:
         if self.mode is QueryLogMode.FACTS or (self.mode is QueryLogMode.AUTO and is_private):
             return ""
         return call.query[:MAX_QUERY_CHARS]
-
-
-def _sample_of(result: SearchResult) -> SearchSample:
-    relevances = [hit.score.relevance for hit in result.hits]
-    return SearchSample(
-        failed=False,
-        total_s=result.times.total_s,
-        results=len(result.hits),
-        rejected=result.counts.rejected,
-        relevance=sum(relevances) / len(relevances) if relevances else None,
-        embedding_s=result.times.embedding_s or None,
-        search_s=result.times.search_s or None,
-        engine_s=result.times.engine_s,
-    )

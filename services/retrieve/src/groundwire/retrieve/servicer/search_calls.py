@@ -10,10 +10,10 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, GroundwireError, InvalidRequestError
-from groundwire.retrieve.query_log import ReceivedCall, RecordSearch
+from groundwire.retrieve.query_log import ReceivedCall, RecordSearch, ServedSearch
+from groundwire.retrieve.result_cache import RememberedResponse, ResultCache
 from groundwire.retrieve.search import Search
 from groundwire.retrieve.search_types import PreparedVector, SearchRequest
-from groundwire.retrieve.servicer.result_cache import CachedResult, ResultCache, answer_from
 from groundwire.retrieve.wire.requests import RequestLimits, parse_retrieve_request, query_time_violations
 from groundwire.retrieve.wire.responses import add_log_id, cut_to_size, to_retrieve_response
 from groundwire.rpc import request_context
@@ -55,10 +55,10 @@ class SearchCalls:
                 return self._answer(cached, request, started)
         return cut_to_size(self._serve(call, request, lambda: self._interpret(call, request)), MAX_PAGE_BYTES)
 
-    def _answer(self, cached: CachedResult, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
+    def _answer(self, cached: RememberedResponse, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
         call = self._received(request, started)
-        response, result = answer_from(cached, request, call.received, started)
-        add_log_id(response, self.record.served(call, result))
+        response, search = cached.again(request, call.received, started)
+        add_log_id(response, self.record.served(call, search))
         return cut_to_size(response, MAX_PAGE_BYTES)
 
     def batch_retrieve(self, request: pb.BatchRetrieveRequest, started: float) -> pb.BatchRetrieveResponse:
@@ -124,8 +124,9 @@ class SearchCalls:
         except Exception as error:
             self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
             raise
-        add_log_id(response, self.record.served(call, result))
-        self.results.keep(call.tenant, request, response, result)
+        served = ServedSearch.of(result)
+        add_log_id(response, self.record.served(call, served))
+        self.results.put(call.tenant, request, response, result, served)
         return response
 
     def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:

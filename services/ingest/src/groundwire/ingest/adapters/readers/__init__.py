@@ -1,0 +1,1 @@
+"""One reader for each format: bytes in, canonical text and outline out."""

@@ -1,0 +1,129 @@
+"""Responses that were given before and would be given again: as long as nothing in their collection has changed."""
+
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.catalog.database import Database
+from groundwire.catalog.search_view import SearchViews
+from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.retrieve.consistency import WaitForPosition
+from groundwire.retrieve.query_log import ServedSearch
+from groundwire.retrieve.search_types import SearchResult, SearchState, SearchTimes
+from groundwire.retrieve.wire.responses import set_times
+
+_OVERHEAD_BYTES = 2000
+"""What an entry weighs beside its messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedResponse:
+    """A response without times and log id, and what is recorded of its search; valid at `position`.
+
+    `changed_position` is the position at which the collection had last changed.
+    """
+
+    response: pb.RetrieveResponse
+    search: ServedSearch
+    position: int
+    changed_position: int
+
+    def again(
+        self, request: pb.RetrieveRequest, received: datetime, started: float
+    ) -> tuple[pb.RetrieveResponse, ServedSearch]:
+        """Return both with the times of this call; `started` is a reading of `time.perf_counter`.
+
+        Such a call goes through two states only: nothing is embedded, searched or ranked.
+        """
+        total_s = time.perf_counter() - started
+        response = pb.RetrieveResponse()
+        response.CopyFrom(self.response)
+        if response.HasField("report"):
+            completed = received + timedelta(seconds=total_s)
+            states = ((SearchState.RECEIVED, received), (SearchState.COMPLETED, completed))
+            set_times(response, request, SearchTimes(0.0, 0.0, total_s, states))
+            response.report.from_cache = True
+        return response, self.search.again(total_s)
+
+
+class ResultCache:
+    """Remembers responses of one process by tenant and whole request, up to a number of bytes.
+
+    Args:
+        max_bytes: of requests and responses; 0 switches the cache off.
+        catalog: tells its position without being read.
+        views: to see whether a collection has changed.
+        tokens: issues the token of a position.
+    """
+
+    def __init__(self, max_bytes: int, catalog: Database, views: SearchViews, tokens: WaitForPosition) -> None:
+        self._catalog = catalog
+        self._views = views
+        self._tokens = tokens
+        self._held: BoundedCache[tuple[str, bytes], RememberedResponse] = BoundedCache(max_bytes)
+
+    def current(self, tenant: str, request: pb.RetrieveRequest) -> RememberedResponse | None:
+        """Return what is certainly valid; never waits."""
+        held = self._held.get(_key(tenant, request))
+        return held if held is not None and held.position == self._catalog.latest_position else None
+
+    def renewed(self, tenant: str, request: pb.RetrieveRequest) -> RememberedResponse | None:
+        """Return what is valid after a look at the collection.
+
+        Raises:
+            CollectionNotFoundError: the tenant has no such collection any more.
+        """
+        key = _key(tenant, request)
+        held = self._held.get(key)
+        if held is None:
+            return None
+        view = self._views.open(tenant, request.collection)
+        uid = view.collection.uid
+        if uid != held.search.collection.uid or view.changed_position != held.changed_position:
+            return None
+        response = pb.RetrieveResponse()
+        response.CopyFrom(held.response)
+        response.snapshot = view.position
+        response.consistency_token = self._tokens.token_of(view.position, tenant, uid)
+        renewed = replace(held, response=response, position=view.position)
+        self._put(key, renewed)
+        return renewed
+
+    def put(
+        self,
+        tenant: str,
+        request: pb.RetrieveRequest,
+        response: pb.RetrieveResponse,
+        result: SearchResult,
+        search: ServedSearch,
+    ) -> None:
+        """Remember a response, unless another time would give another one."""
+        if not _is_repeatable(request) or response.degraded_stages:
+            return
+        remembered = pb.RetrieveResponse()
+        remembered.CopyFrom(response)
+        remembered.log_id = ""
+        held = RememberedResponse(remembered, search, result.position, result.changed_position)
+        self._put(_key(tenant, request), held)
+
+    def _put(self, key: tuple[str, bytes], held: RememberedResponse) -> None:
+        self._held.put(key, held, held.response.ByteSize() + len(key[1]) + _OVERHEAD_BYTES)
+
+
+def _key(tenant: str, request: pb.RetrieveRequest) -> tuple[str, bytes]:
+    if not request.HasField("query_time"):
+        return tenant, request.SerializeToString(deterministic=True)
+    timeless = pb.RetrieveRequest()
+    timeless.CopyFrom(request)
+    timeless.ClearField("query_time")
+    return tenant, timeless.SerializeToString(deterministic=True)
+
+
+def _is_repeatable(request: pb.RetrieveRequest) -> bool:
+    """Tell whether only changes of the collection can change the response.
+
+    Derived filters mean days of the calendar, snapshots expire, explanations tell times, and tokens are waited for.
+    """
+    options = request.options
+    return not (options.self_query or options.HasField("snapshot") or options.explain or options.consistency_token)
