@@ -23,7 +23,7 @@ from groundwire.kernel.errors import (
     UnsupportedFilterError,
 )
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membership, Payload, matches
-from groundwire.kernel.payload import same_filter_keys
+from groundwire.kernel.stored_chunk import same_filter_keys
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 from tests.conformance.filters import clauses_of, random_filter, random_payload
 

@@ -27,7 +27,7 @@ from groundwire.kernel.errors import (
     SessionHeadMovedError,
     SessionNotFoundError,
 )
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey
 from tests.integration.answer.rig import SettableClock
 
 TENANT = "default"

@@ -23,11 +23,10 @@ from groundwire.catalog.search_view import SearchViews
 from groundwire.catalog.sessions import Sessions
 from groundwire.catalog.texts import Texts
 from groundwire.catalog.vectors import VectorCache
-from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.chunk import Chunk, embedding_text
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import EmbeddingIdentity
-from groundwire.kernel.embedding_text import embedding_text
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.spans import OffsetMap
 from tests.catalogs import open_database

@@ -9,7 +9,7 @@ from groundwire.catalog.texts import Sources
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import DocumentNotFoundError
-from groundwire.kernel.pages import PageSpan
+from groundwire.kernel.spans import PageSpan
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 PAGES = (PageSpan(1, 0, 3), PageSpan(2, 4, 4), PageSpan(3, 4, 7))

@@ -11,7 +11,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.filter_parsing import JsonFilter, parse_filter, resolve_filter
 from groundwire.kernel.filters import matches
-from groundwire.kernel.payload import chunk_payload
+from groundwire.kernel.stored_chunk import chunk_payload
 from groundwire.rpc.filter_messages import to_filter_message
 from tests.integration.retrieve.conftest import ENGINES
 from tests.integration.retrieve.library import DIMENSIONS, Library, contents

@@ -21,7 +21,7 @@ from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter
-from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.search import QueryVectors
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc import request_context

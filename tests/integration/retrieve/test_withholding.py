@@ -11,7 +11,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
-from groundwire.kernel.approved_sources import is_approved
+from groundwire.kernel.identifiers import is_approved
 from groundwire.retrieve.settings import RetrieveSettings
 from tests.integration.retrieve.library import Library, contents
 from tests.integration.retrieve.serving import refused, serving

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from groundwire.ingest.adapters.markdown_outline import markdown_outline
 from groundwire.ingest.domain.outline import Outline, runs_of, sections_of
 from groundwire.ingest.domain.placement import Place, place_of
-from groundwire.kernel.heading_text import MAX_HEADING_CHARS, heading_text
+from groundwire.kernel.sentences import MAX_HEADING_CHARS, heading_text
 
 TEXT = """Preamble.
 

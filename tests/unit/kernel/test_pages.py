@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.kernel.pages import PageSpan, pages_between
+from groundwire.kernel.spans import PageSpan, pages_between
 
 PAGES = (PageSpan(1, 0, 10), PageSpan(2, 12, 12), PageSpan(3, 14, 20), PageSpan(4, 22, 30), PageSpan(5, 32, 32))
 

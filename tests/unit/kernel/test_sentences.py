@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.kernel.heading_text import heading_text
-from groundwire.kernel.sentences import split_sentences
-from groundwire.kernel.text_blocks import BlockKind, code_spans, split_blocks
+from groundwire.kernel.sentences import BlockKind, code_spans, heading_text, split_blocks, split_sentences
 from tests.growth import LINEAR, growth
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.kernel.chunk_place import ChunkPlace
+from groundwire.kernel.chunk import ChunkPlace
 from groundwire.kernel.spans import Span
 from groundwire.retrieve.expansion import DocumentMap, ExpandMode, Expansion, Extent, Place
 

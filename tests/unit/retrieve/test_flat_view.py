@@ -7,8 +7,8 @@ import pytest
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
-from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.flat_view import flat_view
 
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)

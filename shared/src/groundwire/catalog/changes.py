@@ -30,7 +30,7 @@ from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.document import Document, DocumentFields, file_name
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentChangedError
 from groundwire.kernel.filters import Payload
-from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.stored_chunk import StoredChunk
 
 T = TypeVar("T")
 

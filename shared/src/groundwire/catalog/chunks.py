@@ -24,14 +24,14 @@ from groundwire.catalog.rows import (
 from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
 from groundwire.catalog.texts import slice_of_generation
 from groundwire.catalog.vocabularies import metadata_fields
-from groundwire.kernel.chunk_place import ChunkPlace
+from groundwire.kernel.chunk import ChunkPlace
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.filters import And, FieldKind, Filter
-from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
+from groundwire.kernel.stored_chunk import StoredChunk
 
 # A page is cut to size as a message; this keeps the contents of a thousand of the longest chunks out of memory.
 _PAGE_CHARS = 4 << 20

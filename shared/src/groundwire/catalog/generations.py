@@ -59,8 +59,8 @@ from groundwire.kernel.errors import (
     StaleSourceVersionError,
 )
 from groundwire.kernel.filters import Payload
-from groundwire.kernel.pages import PageSpan
-from groundwire.kernel.payload import chunk_payload
+from groundwire.kernel.spans import PageSpan
+from groundwire.kernel.stored_chunk import chunk_payload
 
 T = TypeVar("T")
 

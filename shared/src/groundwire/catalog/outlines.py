@@ -13,10 +13,10 @@ from groundwire.catalog.rows import live_generation_keys, to_collection
 from groundwire.catalog.schema import chunks, collections, documents
 from groundwire.catalog.vectors import vectors_of
 from groundwire.kernel.bounded_cache import BoundedCache
+from groundwire.kernel.chunk import OutlineChunk, Section, sections_of
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
-from groundwire.kernel.outline import OutlineChunk, Section, sections_of
 
 _BYTES_PER_SECTION = 600
 _CACHED_BYTES = 64 << 20

@@ -46,8 +46,8 @@ from groundwire.kernel.document import ALIASES_SHOWN, Document, DocumentFields, 
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import CollectionNotFoundError, DocumentChangedError, DocumentNotFoundError
 from groundwire.kernel.filters import Payload, Value
-from groundwire.kernel.hit import ChunkLinks, StoredChunk
 from groundwire.kernel.spans import Span
+from groundwire.kernel.stored_chunk import ChunkLinks, StoredChunk
 
 
 class GenerationState(StrEnum):

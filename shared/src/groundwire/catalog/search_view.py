@@ -35,7 +35,7 @@ from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import FieldKind, Filter
-from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.stored_chunk import StoredChunk
 
 RememberedT = TypeVar("RememberedT")
 

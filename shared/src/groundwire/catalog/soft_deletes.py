@@ -36,7 +36,7 @@ from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import AlreadyExistsError, DocumentNotFoundError
-from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.stored_chunk import StoredChunk
 
 
 @dataclass(frozen=True, slots=True)

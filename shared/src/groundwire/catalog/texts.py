@@ -14,7 +14,7 @@ from groundwire.catalog.schema import collections, documents, generations, text_
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError
-from groundwire.kernel.pages import PageSpan
+from groundwire.kernel.spans import PageSpan
 
 SEGMENT_CHARS = 65_536
 """Code points of a stored segment: decoded in well under a millisecond, and few rows for a large text."""

@@ -1,10 +1,10 @@
-"""A chunk: a range of one generation's canonical text, with where it stands in the document."""
+"""A chunk: a range of one generation's canonical text, with where it stands in the document, and runs of chunks."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
-from groundwire.kernel.embedding_text import embedding_text
 from groundwire.kernel.filters import Value
 from groundwire.kernel.spans import Span
 
@@ -79,3 +79,94 @@ class Chunk:
     def headings(self) -> tuple[str, ...]:
         """Return the headings above the chunk, outermost first; of an upper chunk its own is the last."""
         return self.hierarchy_path if self.upper or self.parent is None else self.hierarchy_path[:-1]
+
+
+def embedding_text(hierarchy_path: Sequence[str], content: str) -> str:
+    """Return the text whose vector stands for a chunk: the headings above it, one on each line, and its content.
+
+    A chunk in the middle of a section does not say what it is about; its headings do. They are repeated also where
+    the content begins with one of them, so that neighbours of a section are embedded alike.
+
+    Args:
+        hierarchy_path: headings above the chunk, outermost first; empty leaves the content as it is.
+        content: the chunk's part of the canonical text.
+    """
+    return "\n".join((*hierarchy_path, "", content)) if hierarchy_path else content
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlace:
+    """One chunk without its text; fields as in `Chunk`.
+
+    `upper` chunks stand for a whole document, chapter or section; `parent` is the sequence number of the one above.
+    """
+
+    sequence_num: int
+    span: Span
+    hierarchy_path: tuple[str, ...]
+    level: int
+    upper: bool = False
+    parent: int | None = None
+    sentence_index: int | None = None
+    window_size: int | None = None
+
+
+# Chapters and sections as runs of chunks
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineChunk:
+    """A chunk as the outline sees it. `upper` chunks stand for a document (level 0), chapter (1) or section (2)."""
+
+    document_id: str
+    number: int
+    sequence_num: int
+    start: int
+    end: int
+    chapter: str
+    section: str | None
+    level: int
+    upper: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The chunks `first` to `last` of a document, by sequence number, which stand below `path`.
+
+    A path of one part is a chapter, of two a section in it. `lead` is the number of the chunk whose vector stands for
+    it: its own where it has one, else its first.
+    """
+
+    document_id: str
+    path: tuple[str, ...]
+    lead: int
+    first: int
+    last: int
+
+
+def sections_of(chunks: Sequence[OutlineChunk]) -> list[Section]:
+    """Return the chapters and sections, each chapter before its sections.
+
+    Args:
+        chunks: of whole documents, each document's by rising sequence number.
+    """
+    sections: list[Section] = []
+    for _, of_document in groupby(chunks, key=lambda chunk: chunk.document_id):
+        members = list(of_document)
+        uppers = [chunk for chunk in members if chunk.upper]
+        for chapter, in_chapter in groupby((each for each in members if not each.upper), key=lambda leaf: leaf.chapter):
+            leaves = list(in_chapter)
+            sections.append(_section((chapter,), leaves, uppers))
+            for name, in_section in groupby(leaves, key=lambda leaf: leaf.section):
+                if name is not None:
+                    sections.append(_section((chapter, name), list(in_section), uppers))
+    return sections
+
+
+def _section(path: tuple[str, ...], leaves: Sequence[OutlineChunk], uppers: Sequence[OutlineChunk]) -> Section:
+    first, last = leaves[0], leaves[-1]
+    own = (
+        upper for upper in uppers if upper.level == len(path) and upper.start <= first.start and first.end <= upper.end
+    )
+    lead = next(own, first)
+    return Section(first.document_id, path, lead.number, first.sequence_num, last.sequence_num)

@@ -1,10 +1,12 @@
-"""Names and ids: what is allowed, and how new ones are made. Parse once, trust afterwards."""
+"""Names, ids and keys: what is allowed, and how new ones are made. Parse once, trust afterwards."""
 
 import hashlib
 import json
 import re
 import unicodedata
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from groundwire.kernel.errors import InvalidRequestError
@@ -79,6 +81,23 @@ def parse_source_uri(value: str, field: str = "source_uri") -> str:
     return value
 
 
+def is_approved(source_uri: str, prefixes: Sequence[str]) -> bool:
+    """Tell whether a source may be ingested and returned (requirements S3-34, C30): it begins with one of the prefixes.
+
+    Without prefixes every source is approved. A prefix that ends with the host of a URL means that host:
+    `https://docs.example` approves `https://docs.example/a` and not `https://docs.example.org`.
+    """
+    return not prefixes or any(_begins_with(source_uri, prefix) for prefix in prefixes)
+
+
+def _begins_with(source_uri: str, prefix: str) -> bool:
+    if not source_uri.startswith(prefix):
+        return False
+    authority = prefix.partition("://")[2]
+    rest = source_uri[len(prefix) :]
+    return not authority or not rest or "/" in authority or rest[0] in "/?#"
+
+
 def parse_scope(value: str, field: str = "scope") -> str:
     """Return a scope if it is `global` or `entity:<name>`, the name 1 to 128 characters (requirement S0-10).
 
@@ -113,3 +132,12 @@ def engine_collection_name(tenant: str, collection_uid: str, identity_digest: st
     """
     digest = hashlib.sha256(f"{tenant}\x00{collection_uid}\x00{identity_digest}".encode()).hexdigest()
     return f"gw-{digest[:32]}"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """What a repeated call is recognised by (design D3): id, method, and SHA-256 of its body without the id."""
+
+    request_id: str
+    method: str
+    body_digest: str

@@ -1,5 +1,7 @@
-"""Half-open ranges of a text in code points and UTF-8 bytes, and the conversion between the two."""
+"""Half-open ranges of a text in code points and UTF-8 bytes, the conversion between the two, and where pages lie."""
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,3 +62,32 @@ def _byte_offsets(text: str) -> NDArray[np.uint32]:
     # A byte starts a character unless it is a continuation byte 10xxxxxx (RFC 3629, section 3).
     starts = np.flatnonzero((utf8 & 0xC0) != _CONTINUATION).astype(np.uint32)
     return np.append(starts, np.uint32(utf8.size))
+
+
+@dataclass(frozen=True, slots=True)
+class PageSpan:
+    """Code points start..end of page `number`, counted from 1; start equals end when the page has no text."""
+
+    number: int
+    start: int
+    end: int
+
+
+def pages_between(pages: Sequence[PageSpan], start: int, end: int) -> tuple[int, ...]:
+    """Return the numbers of the pages that the code points start..end stand on, from the first to the last with text.
+
+    Pages without text in between are counted in, so that there is no gap (requirement C14). Empty when there are no
+    pages or the range lies between two of them.
+
+    Args:
+        pages: all pages of the text in order, without overlaps.
+        start: first code point.
+        end: code point after the last.
+    """
+    first = bisect_right(pages, start, key=lambda page: page.end)
+    last = bisect_left(pages, end, key=lambda page: page.start) - 1
+    while first <= last and pages[first].start == pages[first].end:
+        first += 1
+    while last >= first and pages[last].start == pages[last].end:
+        last -= 1
+    return tuple(page.number for page in pages[first : last + 1])

@@ -3,8 +3,8 @@
 from groundwire.api.common.v1 import chunk_pb2, span_pb2
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.rpc.metadata_messages import to_metadata
 from groundwire.rpc.times import to_timestamp
 

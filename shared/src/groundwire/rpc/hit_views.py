@@ -6,7 +6,7 @@ from groundwire.api.common.v1 import chunk_pb2, document_pb2
 from groundwire.api.common.v1.document_format_pb2 import DocumentFormat
 from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_FULL, HIT_VIEW_IDS, Hit, HitView
 from groundwire.kernel.document import Document
-from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.rpc.chunk_messages import to_chunk_message, to_span
 from groundwire.rpc.document_messages import to_document_message
 from groundwire.rpc.metadata_messages import to_metadata

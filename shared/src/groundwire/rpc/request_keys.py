@@ -4,8 +4,7 @@ import hashlib
 
 from google.protobuf.message import Message
 
-from groundwire.kernel.identifiers import parse_uuid
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey, parse_uuid
 
 
 def request_key(method: str, request: Message, content_hash: str = "") -> RequestKey | None:

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
+from groundwire.kernel.document import ISO_639_1
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS
 from groundwire.kernel.identifiers import parse_caller_id, parse_scope, parse_source_uri
-from groundwire.kernel.languages import ISO_639_1
 
 MAX_TITLE_CHARS = 1024
 MAX_TEXT_CHARS = 8192

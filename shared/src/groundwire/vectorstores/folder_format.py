@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from groundwire.kernel.durable_files import replace_file
 from groundwire.kernel.errors import StoreMismatchError
+from groundwire.vectorstores.durable_files import replace_file
 from groundwire.vectorstores.stored_fields import LAYOUT
 
 _FORMAT_FILE = "FORMAT"

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from groundwire.kernel.heading_text import heading_text
+from groundwire.kernel.sentences import BlockKind, heading_text, split_blocks
 from groundwire.kernel.spans import Span
-from groundwire.kernel.text_blocks import BlockKind, split_blocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from groundwire.answer.answers import Answer
 from groundwire.answer.ports import Library
 from groundwire.kernel.clock import whole_milliseconds
 from groundwire.kernel.errors import ConflictError
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey
 
 T = TypeVar("T")
 

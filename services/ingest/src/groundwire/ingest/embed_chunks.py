@@ -7,10 +7,9 @@ import numpy as np
 
 from groundwire.catalog.vectors import NewVectors, VectorCache
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.chunk import LEAD_CHARS, Chunk
+from groundwire.kernel.chunk import LEAD_CHARS, Chunk, embedding_text
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Embedder, Vectors
-from groundwire.kernel.embedding_text import embedding_text
 
 _LOOK_UP_BATCH = 1000
 

@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 from groundwire.catalog.idempotency import Ledger, Receipt
 from groundwire.ingest.domain.ingesting import IngestResult
 from groundwire.kernel.errors import ConflictError
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey
 
 T = TypeVar("T")
 MakeReceipt: TypeAlias = Callable[[T], Receipt]

@@ -9,7 +9,7 @@ from groundwire.catalog.idempotency import Receipt
 from groundwire.ingest.apply_outbox import ApplyOutbox
 from groundwire.ingest.domain.field_changes import ChunkChange
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.stored_chunk import StoredChunk
 
 
 @dataclass(frozen=True, slots=True)

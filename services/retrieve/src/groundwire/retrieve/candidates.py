@@ -19,7 +19,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import DeadlineError, UnavailableError
-from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.filters import FilterMatches
 from groundwire.retrieve.fusion import Floats, Numbers
 from groundwire.retrieve.query_terms import MAX_MATCHES, QueryTerms, parse_query, select_terms

@@ -7,10 +7,10 @@ from itertools import takewhile
 
 from groundwire.catalog.chunks import PassageReader, Passages
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.chunk_place import ChunkPlace
+from groundwire.kernel.chunk import ChunkPlace
 from groundwire.kernel.errors import ChunkNotFoundError, InvalidRequestError, PreconditionError
-from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.ranking import withheld_because
 
 DEFAULT_RADIUS = 2

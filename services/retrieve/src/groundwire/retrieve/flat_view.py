@@ -8,7 +8,7 @@ from datetime import datetime
 
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.filters import Value
-from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.stored_chunk import StoredChunk
 
 FlatView = dict[str, Value | None]
 

@@ -22,8 +22,8 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filter_parsing import resolve_filter
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Like
-from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.spans import Span
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.kernel.vector_store import VectorStore
 
 MAX_INLINE_TEXT_BYTES = 1 << 20

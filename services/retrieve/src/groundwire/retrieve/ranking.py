@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 
 from groundwire.catalog.chunks import ChunkFacts
-from groundwire.kernel.approved_sources import is_approved
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ProfileName, SearchMode
 from groundwire.kernel.embedder import Vectors
+from groundwire.kernel.identifiers import is_approved
 from groundwire.retrieve.fusion import Scores
 from groundwire.retrieve.query_types import QueryStrategy
 from groundwire.retrieve.search_types import ChapterRules, Fate, SearchPlan

@@ -8,8 +8,8 @@ from enum import StrEnum
 from groundwire.kernel.collection import Collection, SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter
-from groundwire.kernel.hit import StoredChunk
 from groundwire.kernel.query_log import QueryType
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.fusion import Score, Scores
 from groundwire.retrieve.query_terms import distinct_words
 from groundwire.retrieve.query_types import QueryStrategy

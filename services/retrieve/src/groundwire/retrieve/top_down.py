@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from groundwire.kernel.chunk import Section
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Or
-from groundwire.kernel.outline import Section
 from groundwire.retrieve.query_terms import STOP_WORDS, distinct_words
 
 CHAPTERS = 3

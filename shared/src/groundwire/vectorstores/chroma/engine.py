@@ -15,11 +15,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from groundwire.kernel.durable_files import sync_tree
 from groundwire.kernel.embedder import Vectors
 from groundwire.vectorstores.chroma.collections import Facts, facts_of, make_collection, open_client, set_complete
 from groundwire.vectorstores.chroma.queries import all_numbers, nearest, nearest_of, records
 from groundwire.vectorstores.chroma.writes import put, remove
+from groundwire.vectorstores.durable_files import sync_tree
 from groundwire.vectorstores.file_seal import Seal
 from groundwire.vectorstores.slicing import batches
 from groundwire.vectorstores.stored_fields import Stored

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.durable_files import sync_tree
 from groundwire.kernel.errors import (
     CallCancelledError,
     CollectionNotFoundError,
@@ -18,6 +17,7 @@ from groundwire.kernel.errors import (
     StoreUnavailableError,
 )
 from groundwire.kernel.vector_store import PointBatch
+from groundwire.vectorstores.durable_files import sync_tree
 from groundwire.vectorstores.engine_process import EngineProcess
 from groundwire.vectorstores.qdrant_edge.folders import new_copy, publish, remove_copy
 from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection

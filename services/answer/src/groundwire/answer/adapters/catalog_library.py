@@ -14,9 +14,8 @@ from groundwire.catalog.texts import Sources, Texts
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import DocumentNotFoundError, NotFoundError
-from groundwire.kernel.hit import StoredChunk
-from groundwire.kernel.pages import pages_between
-from groundwire.kernel.spans import Span
+from groundwire.kernel.spans import Span, pages_between
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 

@@ -24,7 +24,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.sessions import Sessions
 from groundwire.kernel.clock import Clock
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 

@@ -32,7 +32,7 @@ from groundwire.kernel.errors import (
     SessionHeadMovedError,
     SessionNotFoundError,
 )
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey
 
 KEPT = timedelta(hours=24)
 """How long a closed session can still be read, and an answer is given again; the catalog keeps them as long."""

@@ -12,7 +12,7 @@ from groundwire.answer.extractive.statements import Candidate, find_candidates
 from groundwire.answer.extractive.thresholds import MAX_CANDIDATES, MAX_SENTENCES, MIN_SUPPORT
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder, Vectors
-from groundwire.kernel.text_blocks import BlockKind
+from groundwire.kernel.sentences import BlockKind
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 

@@ -14,7 +14,7 @@ from groundwire.answer.extractive.statements import Candidate
 from groundwire.answer.extractive.thresholds import RANKING, SUPPORT
 from groundwire.answer.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.text_blocks import BlockKind
+from groundwire.kernel.sentences import BlockKind
 
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][^\W\d_]+")
 _NUMBER_WORDS = re.compile(

@@ -8,8 +8,7 @@ from groundwire.answer.evidence import Passage
 from groundwire.answer.extractive.question import Question
 from groundwire.answer.extractive.thresholds import MAX_CODE_CHARS, MAX_SENTENCE_CHARS, MIN_SENTENCE_WORDS
 from groundwire.answer.words import content_stems, words
-from groundwire.kernel.sentences import Sentence, split_sentences
-from groundwire.kernel.text_blocks import BlockKind
+from groundwire.kernel.sentences import BlockKind, Sentence, split_sentences
 
 
 @dataclass(frozen=True, slots=True)

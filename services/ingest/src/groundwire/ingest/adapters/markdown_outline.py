@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from groundwire.ingest.domain.outline import Heading, Outline
-from groundwire.kernel.heading_text import heading_text
+from groundwire.kernel.sentences import heading_text
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _INLINE_RULES = ["inline", "text_join"]

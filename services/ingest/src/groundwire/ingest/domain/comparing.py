@@ -4,8 +4,8 @@ import numpy as np
 
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Payload
-from groundwire.kernel.payload import same_filter_keys
 from groundwire.kernel.store_findings import FindingKind
+from groundwire.kernel.stored_chunk import same_filter_keys
 
 _LENGTH_TOLERANCE = 0.01
 _COSINE_TOLERANCE = 1e-3

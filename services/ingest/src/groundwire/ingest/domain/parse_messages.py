@@ -18,8 +18,7 @@ from groundwire.kernel import document_errors
 from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy, ChunkUnit
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
-from groundwire.kernel.pages import PageSpan
-from groundwire.kernel.spans import Span
+from groundwire.kernel.spans import PageSpan, Span
 
 Message = dict[str, Any]
 _ROW = struct.Struct(">16Q")

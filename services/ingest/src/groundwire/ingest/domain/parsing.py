@@ -12,8 +12,7 @@ from groundwire.kernel.collection import ChunkingPolicy
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.document_errors import DocumentLimitError, EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
-from groundwire.kernel.pages import PageSpan, pages_between
-from groundwire.kernel.spans import OffsetMap, Span
+from groundwire.kernel.spans import OffsetMap, PageSpan, Span, pages_between
 
 MAX_CHUNKS = 100_000
 """A document of more chunks is refused: each is a row, a vector and entries of two indexes."""

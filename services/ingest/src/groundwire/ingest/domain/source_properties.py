@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 from groundwire.ingest.domain.source_text import SourceWarning
 from groundwire.ingest.domain.text_building import REPLACEMENT, one_line
-from groundwire.kernel.document import MAX_DESCRIPTION_CHARS, MAX_ENTRIES, MAX_NAME_CHARS, DocumentFields
-from groundwire.kernel.languages import ISO_639_1
+from groundwire.kernel.document import ISO_639_1, MAX_DESCRIPTION_CHARS, MAX_ENTRIES, MAX_NAME_CHARS, DocumentFields
 
 _LANGUAGE = re.compile(r"([a-z]{2})(?:[-_].*)?", re.IGNORECASE)
 

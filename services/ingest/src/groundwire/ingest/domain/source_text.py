@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from groundwire.ingest.domain.outline import Outline
 from groundwire.kernel.document import DocumentFields, DocumentFormat
-from groundwire.kernel.pages import PageSpan
+from groundwire.kernel.spans import PageSpan
 
 
 class SourceWarning(StrEnum):

@@ -3,7 +3,7 @@
 import re
 
 from groundwire.ingest.domain.outline import Heading, Outline
-from groundwire.kernel.heading_text import MAX_HEADING_CHARS
+from groundwire.kernel.sentences import MAX_HEADING_CHARS
 
 REPLACEMENT = "\ufffd"
 _LINE_END = re.compile("\r\n?|\x0b|\x0c|\u0085|\u2028|\u2029")

@@ -26,8 +26,7 @@ from groundwire.ingest.wire.documents import (
     to_plan_response,
 )
 from groundwire.ingest.wire.ready_chunks import parse_put_chunks
-from groundwire.kernel.identifiers import parse_collection_name
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey, parse_collection_name
 from groundwire.rpc import request_context
 from groundwire.rpc.chunk_messages import to_chunk_message
 from groundwire.rpc.document_messages import parse_reference, to_document_message

@@ -11,8 +11,7 @@ from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.pools import Pools
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
-from groundwire.kernel.identifiers import parse_collection_name
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey, parse_collection_name
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.interceptors.errors import as_groundwire_error

@@ -18,7 +18,7 @@ from groundwire.ingest.remember_request import RememberRequest
 from groundwire.ingest.wire.operations import operation_id_of, operation_name, to_operation
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import AlreadyExistsError, CallCancelledError, GroundwireError, InternalError
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.pagination import Position

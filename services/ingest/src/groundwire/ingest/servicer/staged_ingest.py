@@ -17,7 +17,7 @@ from groundwire.ingest.servicer.write_tokens import WriteTokens
 from groundwire.ingest.wire.documents import parse_ingest_document, parse_staged, to_ingest_result
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import OverloadedError, UnavailableError
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey
 
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Before it is tried again: an engine or a model may be starting, and nobody is there to repeat the call."""

@@ -25,7 +25,7 @@ from groundwire.ingest.wire.documents import (
 )
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError, StaleSourceVersionError
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey
 
 Events = AsyncGenerator[pb.UploadDocumentResponse, None]
 

@@ -21,8 +21,7 @@ from groundwire.ingest.wire.fields import parse_fields, parse_metadata, parse_ta
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter, leaves
-from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_source_uri
-from groundwire.kernel.request_key import RequestKey
+from groundwire.kernel.identifiers import RequestKey, parse_caller_id, parse_collection_name, parse_source_uri
 from groundwire.rpc.chunk_messages import to_span
 from groundwire.rpc.document_messages import to_document_message
 from groundwire.rpc.filter_messages import parse_filter_message

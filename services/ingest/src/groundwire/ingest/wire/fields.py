@@ -11,6 +11,7 @@ from groundwire.api.common.v1 import document_pb2, metadata_value_pb2
 from groundwire.ingest.wire.checks import WITHOUT_CONTROLS, has_controls
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.document import (
+    ISO_639_1,
     MAX_DESCRIPTION_CHARS,
     MAX_ENTRIES,
     MAX_METADATA_BYTES,
@@ -19,7 +20,6 @@ from groundwire.kernel.document import (
 )
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, Scalar, Value
-from groundwire.kernel.languages import ISO_639_1
 from groundwire.rpc.times import parse_timestamp
 
 _MAX_LIST = 256

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from groundwire.api.common.v1 import explain_plan_pb2 as pb
 from groundwire.kernel.collection import SearchMode
-from groundwire.kernel.hit import StoredChunk
+from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.fusion import Score
 from groundwire.retrieve.search_types import Evidence, Fate, SearchPlan, StageKind, StageTrace
 from groundwire.retrieve.vector_search import VectorPath

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from groundwire.ingest.domain.outline import Heading
 from groundwire.ingest.domain.text_building import one_line
-from groundwire.kernel.pages import PageSpan
+from groundwire.kernel.spans import PageSpan
 
 _MAX_LEVEL = 6
 _MAX_TITLE_CHARS = 300

@@ -16,7 +16,7 @@ from groundwire.ingest.domain.text_building import clean
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import DocumentEncryptedError, DocumentWithoutTextError
 from groundwire.kernel.errors import FieldViolation
-from groundwire.kernel.pages import PageSpan
+from groundwire.kernel.spans import PageSpan
 
 _MAX_BOOKMARKS = 5000
 _PAGE_SEPARATOR = "\n\n"

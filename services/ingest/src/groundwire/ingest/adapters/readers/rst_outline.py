@@ -6,7 +6,7 @@ from typing import Any
 from groundwire.ingest.adapters.readers.libraries import load
 from groundwire.ingest.domain.outline import Heading, Outline
 from groundwire.ingest.domain.text_building import one_line
-from groundwire.kernel.heading_text import MAX_HEADING_CHARS
+from groundwire.kernel.sentences import MAX_HEADING_CHARS
 
 _LINE_ENDS = "\r\n\x1c\x1d\x1e\x85\u2028\u2029"
 _SPACE_FOR_DOCUTILS = {0x0B: " ", 0x0C: " "}
