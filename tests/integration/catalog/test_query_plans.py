@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Executable
 
-from groundwire.catalog import chunks, documents, lexical_search, operations, rows
+from groundwire.catalog import chunks, documents, operations, rows, sqlite
 from tests.integration.catalog.drafts import TENANT, Catalog, make_collection, make_draft, open_catalog
 
 LARGE_TABLES = {"chunks", "documents", "generations", "text_segments", "embeddings", "document_aliases"}
@@ -59,11 +59,9 @@ def test_no_large_table_is_scanned(filled: Catalog, statement: Executable, given
     assert _scanned(filled, statement, given) == set()
 
 
-@pytest.mark.parametrize(
-    "template", [lexical_search._READ_POSTINGS, lexical_search._READ_PLACES, lexical_search._COUNT]
-)
+@pytest.mark.parametrize("template", [sqlite.READ_POSTINGS, sqlite.READ_POSITIONS, sqlite.COUNT_POSTINGS])
 def test_words_are_looked_up_in_the_segments_of_the_collection(filled: Catalog, template: str) -> None:
-    statement = lexical_search._filled(template, 2, 3)
+    statement = sqlite.filled(template, 2, 3)
     with filled.database.read() as connection:
         given = (1, "LIVE", "SUPERSEDED", "moon", "tide", "yeast")
         steps = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", given)]

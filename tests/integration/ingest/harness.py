@@ -5,7 +5,6 @@ import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,11 @@ from groundwire.api.retrieve.v1 import library_service_pb2_grpc
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.ingest.adapters.readers.source_reader import SourceReader
-from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
 from groundwire.ingest.bootstrap import IngestService, build
-from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules, parse_document
 from groundwire.ingest.ingest_document import IngestDocument
+from groundwire.ingest.parsing.parse_document import parse_document
+from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
+from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.ports import Original
 from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.collection_calls import CollectionCalls
@@ -73,7 +72,7 @@ class InProcessParser:
 
     def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
         budget.check()
-        return parse_document(original.read(), rules, SourceReader(), partial(SemanticSplitter, self._tokenizer))
+        return parse_document(original.read(), rules, ReadingLimits(), self._tokenizer)
 
 
 class Harness:

@@ -16,8 +16,9 @@ import pytest
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.adapters import parser_process
 from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
-from groundwire.ingest.adapters.readers.source_reader import SourceReader
-from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules
+from groundwire.ingest.parsing.parse_document import read_source
+from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
+from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.ports import Original
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import PROFILES, ProfileName
@@ -218,7 +219,7 @@ def test_a_missing_library_is_named_with_its_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=r"groundwire\[formats\]") as caught:
-        SourceReader()(data, rules(name))
+        read_source(data, rules(name), ReadingLimits())
     assert caught.value.metadata == {"extra": "formats"}
 
 

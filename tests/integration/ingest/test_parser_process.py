@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,9 @@ from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.adapters import parser_pool, parser_process
 from groundwire.ingest.adapters.parser_pool import QUICK_BYTES, ParserPool
 from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
-from groundwire.ingest.adapters.readers.source_reader import SourceReader
-from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
-from groundwire.ingest.domain.parse_messages import rules_from_message, rules_to_message
-from groundwire.ingest.domain.parsing import ParseRules, parse_document
+from groundwire.ingest.parsing.parse_document import parse_document
+from groundwire.ingest.parsing.parsed_document import ParseRules, rules_from_message, rules_to_message
+from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.ports import Original
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import PROFILES, ProfileName
@@ -55,7 +53,7 @@ def parser() -> Iterator[ParserProcess]:
 
 
 def test_it_finds_what_the_rules_find_here(parser: ParserProcess, tmp_path: Path) -> None:
-    here = parse_document(TEXT.encode(), RULES, SourceReader(), partial(SemanticSplitter, TOKENIZER))
+    here = parse_document(TEXT.encode(), RULES, ReadingLimits(), TOKENIZER)
     assert here.text == TEXT
     assert len(here.chunks) > 10
     assert parser.parse(original(TEXT), RULES, Budget()) == here

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.catalog.filters import like_to_glob
+from groundwire.catalog.sqlite import like_to_glob
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.embedders import engine_choice, openvino_engine
-from groundwire.embedders.engine_choice import EngineName, open_model
+from groundwire.embedders import factory, openvino_engine
+from groundwire.embedders.factory import EngineName, open_model
 from groundwire.embedders.model_files import ModelFiles, find_model
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import PreconditionError
@@ -205,7 +205,7 @@ def test_a_cache_that_cannot_be_made_is_a_clear_error_or_a_reason_for_torch(tiny
 def test_auto_falls_back_to_torch_and_says_why(
     tiny: ModelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(engine_choice, "MIN_COSINE", 1.5)
+    monkeypatch.setattr(factory, "MIN_COSINE", 1.5)
     with caplog.at_level(logging.WARNING):
         embedder = open_model(tiny, EngineName.AUTO, tmp_path)
     assert embedder.engine_name == "torch f32"
@@ -229,7 +229,7 @@ def test_auto_without_openvino_runs_on_torch(
 def test_where_torch_is_faster_auto_takes_torch_and_remembers(
     tiny: ModelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_choice, "_WORTH_TORCH", 0.0)
+    monkeypatch.setattr(factory, "_WORTH_TORCH", 0.0)
     first = open_model(tiny, EngineName.AUTO, tmp_path)
     first.close()
     monkeypatch.undo()

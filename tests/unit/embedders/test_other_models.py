@@ -6,8 +6,8 @@ import pytest
 
 from groundwire.embedders.conversion import find_conversion
 from groundwire.embedders.factory import open_embedder
+from groundwire.embedders.model import cosines
 from groundwire.embedders.model_files import find_model
-from groundwire.embedders.probe import cosines
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError

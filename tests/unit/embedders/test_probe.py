@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from groundwire.embedders.probe import PROBE_TEXTS, probe_digest
+from groundwire.embedders.model import PROBE_TEXTS, probe_digest
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from tests.conformance.embedder import opened

@@ -8,7 +8,7 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import models, pre_tokenizers, processors
 
-from groundwire.embedders.engine import Frame, LanguageModel
+from groundwire.embedders.model import Frame, LanguageModel
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 
 WORDS = [f"w{number}" for number in range(50)]

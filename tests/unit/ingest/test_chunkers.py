@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groundwire.ingest.adapters.readers.html_reader import read_html
-from groundwire.ingest.domain.chunking_rules import check_policy
-from groundwire.ingest.domain.graphemes import is_cluster_boundary
-from groundwire.ingest.domain.making_chunks import chunks_of
-from groundwire.ingest.domain.parsing import MAX_CHUNKS, ParsedChunk, ParsedDocument
+from groundwire.ingest.chunking.boundaries import is_cluster_boundary
+from groundwire.ingest.chunking.rules import check_policy
+from groundwire.ingest.parsing.html_reader import read_html
+from groundwire.ingest.parsing.parse_document import MAX_CHUNKS
+from groundwire.ingest.parsing.parsed_document import ParsedChunk, ParsedDocument, chunks_of
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import (
     MAX_CHUNK_SIZES,

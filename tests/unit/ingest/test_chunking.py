@@ -1,7 +1,7 @@
 """Chunks: exact slices, whole coverage, sizes, chapters, overlap."""
 
 import random
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 
 import pytest
@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.ingest.adapters.readers.source_reader import SourceReader
-from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
-from groundwire.ingest.domain.decoding import canonical_text
-from groundwire.ingest.domain.graphemes import is_cluster_boundary
-from groundwire.ingest.domain.parsing import ParsedChunk, ParsedDocument, ParseRules, parse_document
+from groundwire.ingest.chunking.boundaries import is_cluster_boundary
+from groundwire.ingest.chunking.splitter import Splitter
+from groundwire.ingest.parsing.parse_document import parse_document
+from groundwire.ingest.parsing.parsed_document import ParsedChunk, ParsedDocument, ParseRules
+from groundwire.ingest.parsing.source_text import ReadingLimits
+from groundwire.ingest.parsing.text_encoding import canonical_text
 from groundwire.kernel.collection import PROFILES, ChunkingPolicy, ChunkUnit, ProfileName
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
@@ -56,7 +57,7 @@ def parse_whole(
     text: str, policy: ChunkingPolicy, document_format: DocumentFormat, title: str | None = None
 ) -> ParsedDocument:
     rules = ParseRules(document_format, policy, title, "file.md", "content")
-    return parse_document(text.encode(), rules, SourceReader(), partial(SemanticSplitter, tokenizer()))
+    return parse_document(text.encode(), rules, ReadingLimits(), tokenizer())
 
 
 def contents(text: str, chunks: list[ParsedChunk]) -> list[str]:
@@ -206,12 +207,12 @@ def test_a_huge_line_is_cut_in_linear_time() -> None:
 @pytest.mark.parametrize("document_format", [DocumentFormat.MARKDOWN, DocumentFormat.TEXT])
 @given(text=st.lists(st.sampled_from(BITS), max_size=60).map("".join))
 def test_pieces_join_to_the_text(max_chars: int, document_format: DocumentFormat, text: str) -> None:
-    pieces = SemanticSplitter(tokenizer(), document_format).split(text, max_chars)
+    pieces = Splitter(tokenizer(), document_format).split(text, max_chars)
     assert "".join(pieces) == text
 
 
 def test_blocks_of_a_long_text_join_to_it() -> None:
     text = canonical_text(("\n".join(prose(200, seed) for seed in range(40)) + "x" * 30_000).encode())
-    pieces = SemanticSplitter(tokenizer(), DocumentFormat.TEXT).split(text, 100)
+    pieces = Splitter(tokenizer(), DocumentFormat.TEXT).split(text, 100)
     assert "".join(pieces) == text
     assert max(map(len, pieces)) <= 100

@@ -8,9 +8,8 @@ import pytest
 from docx.enum.style import WD_STYLE_TYPE
 from docx.oxml import parse_xml
 
-from groundwire.ingest.adapters.readers.docx_reader import read_docx
-from groundwire.ingest.domain.reading_limits import ReadingLimits
-from groundwire.ingest.domain.source_text import SourceText
+from groundwire.ingest.parsing.docx_reader import read_docx
+from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
 from groundwire.kernel.document_errors import (
     DocumentEncryptedError,
     DocumentLimitError,

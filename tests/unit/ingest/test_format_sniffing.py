@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from groundwire.ingest.adapters.readers.format_sniffing import FormatSniffer
-from groundwire.ingest.domain.reading_limits import ReadingLimits
+from groundwire.ingest.parsing.formats import recognise_format
+from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import (
     BinaryDocumentError,
@@ -24,7 +24,7 @@ PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 
 
 def recognise(data: bytes, name: str = "file", declared: DocumentFormat | None = None) -> DocumentFormat:
-    return FormatSniffer(declared, name, "content", ReadingLimits()).recognise(data)
+    return recognise_format(data, declared, name, ReadingLimits(), "content")
 
 
 @pytest.mark.parametrize(

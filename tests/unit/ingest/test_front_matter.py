@@ -1,14 +1,14 @@
 """Front matter: what is read from it, and where it ends."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.ingest.domain.document_fields import kept_fields, stated_fields
-from groundwire.ingest.domain.front_matter import FrontMatter, read_front_matter
-from groundwire.ingest.domain.source_properties import SourceProperties
+from groundwire.ingest.parsing.markdown_reader import FrontMatter, read_front_matter
+from groundwire.ingest.parsing.source_properties import SourceProperties, filled_from_source, following_source
 from groundwire.ingest.wire.fields import parse_fields
 from groundwire.kernel.document import DocumentFields
 from groundwire.rpc.document_messages import to_fields_message
@@ -89,6 +89,48 @@ def test_values_keep_the_rules_for_values_in_requests(line: str, fields: Documen
     assert sum(found.warnings.values()) == ignored
 
 
+@pytest.mark.parametrize(
+    ("lines", "fields", "ignored"),
+    [
+        ("description: >-\n  Rise\n  and fall", DocumentFields(description="Rise and fall"), 0),
+        ("description: |\n  Rise\n  and fall", DocumentFields(description="Rise and fall"), 0),
+        ('title: "The \\"tide\\""', DocumentFields(title='The "tide"'), 0),
+        ("title: 'The moon''s'", DocumentFields(title="The moon's"), 0),
+        ("title: Tides  # a draft", DocumentFields(title="Tides"), 0),
+        ("tags:\n- 1.10\n- no\n- 2024-05-01", DocumentFields(tags=("1.10", "no", "2024-05-01")), 0),
+        ('authors: ["Lin, Ada", Grace]', DocumentFields(creators=("Lin, Ada", "Grace")), 0),
+        ("authors:\n- name: Ada\n- Grace", DocumentFields(creators=("Grace",)), 1),
+        ("title: {of: tides}", DocumentFields(), 1),
+        ("unknown: {of: [tides]}", DocumentFields(), 0),
+    ],
+)
+def test_values_are_those_of_yaml(lines: str, fields: DocumentFields, ignored: int) -> None:
+    assert read_front_matter(f"---\n{lines}\n---\n").properties == SourceProperties(fields, ignored)
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("title: Tides: a study", "Tides: a study"),
+        ("title: [Draft] Tides", "[Draft] Tides"),
+        ("title: @tides", "@tides"),
+        ("title: *Tides*", "*Tides*"),
+        (r'title: "\U00110000"', r'"\U00110000"'),
+        ("title: " + "[" * 20_000, "[" * 1024),
+    ],
+)
+def test_an_entry_that_is_no_yaml_is_the_rest_of_its_line_and_costs_no_other(line: str, title: str) -> None:
+    found = fields_of(f"---\ncategory: essay\n{line}\ntags: [moon]\n---\n")
+    assert (found.title, found.category, found.tags) == (title, "essay", ("moon",))
+
+
+@pytest.mark.parametrize("lines", ["a: b\n" * 12_000, "title: x\n" * 6_000, "tags: [" + "[], " * 15_000 + "]\n"])
+def test_a_hostile_block_takes_little_time(lines: str) -> None:
+    started = time.process_time()
+    assert read_front_matter(f"---\n{lines}---\n").end > len(lines)
+    assert time.process_time() - started < 5
+
+
 VALUES = st.text(max_size=40) | st.datetimes().map(str) | st.just("x" * 9000)
 
 
@@ -100,13 +142,13 @@ def test_whatever_front_matter_says_a_request_could_have_said(pairs: list[tuple[
 
 
 def test_what_the_caller_states_wins() -> None:
-    fields = stated_fields(DocumentFields(title="Mine"), fields_of(BLOCK))
+    fields = filled_from_source(DocumentFields(title="Mine"), fields_of(BLOCK))
     assert (fields.title, fields.creators, fields.tags) == ("Mine", ("Ada", "Grace"), ("moon", "sea"))
 
 
 def test_stored_fields_follow_the_front_matter_they_came_from() -> None:
     before = fields_of(BLOCK)
-    stored = stated_fields(DocumentFields(category="essay", creators=("Lin",)), before)
+    stored = filled_from_source(DocumentFields(category="essay", creators=("Lin",)), before)
     now = fields_of(BLOCK.replace("Tides", "Moons").replace("2024-05-01", ""))
-    kept = kept_fields(stored, before, now)
+    kept = following_source(stored, before, now)
     assert (kept.title, kept.date_created, kept.category, kept.creators) == ("On: Moons", None, "essay", ("Lin",))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.ingest.adapters.readers.html_reader import MAX_ATTRIBUTES, MAX_DEPTH, read_html
+from groundwire.ingest.parsing.html_reader import MAX_ATTRIBUTES, MAX_DEPTH, read_html
 from groundwire.kernel.document_errors import DocumentEncodingError, DocumentLimitError, EmptyDocumentError
 from groundwire.kernel.errors import InvalidRequestError
 from tests.growth import LINEAR, growth

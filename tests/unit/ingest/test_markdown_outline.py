@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.ingest.adapters.markdown_outline import markdown_outline
-from groundwire.ingest.domain.outline import Outline, runs_of, sections_of
-from groundwire.ingest.domain.placement import Place, place_of
+from groundwire.ingest.chunking.outline import Outline, runs_of, sections_of
+from groundwire.ingest.parsing.markdown_reader import markdown_outline
+from groundwire.ingest.parsing.parse_document import place_of
+from groundwire.ingest.parsing.parsed_document import Place
 from groundwire.kernel.sentences import MAX_HEADING_CHARS, heading_text
 
 TEXT = """Preamble.

@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groundwire.ingest.adapters.readers.pdf_reader import read_pdf
-from groundwire.ingest.domain.reading_limits import ReadingLimits
-from groundwire.ingest.domain.source_text import SourceText, SourceWarning
+from groundwire.ingest.parsing.pdf_reader import read_pdf
+from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, SourceWarning
 from groundwire.kernel.document_errors import (
     DocumentLimitError,
     DocumentMalformedError,

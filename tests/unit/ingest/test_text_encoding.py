@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groundwire.ingest.adapters.readers.source_reader import SourceReader
-from groundwire.ingest.adapters.readers.text_encoding import read_text
-from groundwire.ingest.domain.parsing import ParseRules
-from groundwire.ingest.domain.source_text import SourceText
+from groundwire.ingest.parsing.parse_document import read_source
+from groundwire.ingest.parsing.parsed_document import ParseRules
+from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
+from groundwire.ingest.parsing.text_encoding import decode_text
 from groundwire.kernel.collection import PROFILES, ProfileName
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import BinaryDocumentError, DocumentEncodingError, EmptyDocumentError
@@ -55,7 +55,7 @@ KOREAN = "왜가리는 정오에 갈대밭에 서 있다. 수문 근처에서 �
     ],
 )
 def test_text_is_read_in_its_own_encoding(text: str, codec: str, name: str, times: int) -> None:
-    assert read_text((text * times).encode(codec), "content") == (text * times, name)
+    assert decode_text((text * times).encode(codec), "content") == (text * times, name)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_text_is_read_rightly_or_refused(text: str, codec: str, before: str) -
     for count in range(1, len(sentences) + 1):
         whole = before.encode(codec, "ignore").decode(codec) + ". ".join(sentences[:count])
         try:
-            found, _ = read_text(whole.encode(codec), "content")
+            found, _ = decode_text(whole.encode(codec), "content")
         except DocumentEncodingError:
             continue
         assert found == whole
@@ -100,12 +100,12 @@ def test_a_text_is_read_rightly_or_refused(text: str, codec: str, before: str) -
     ],
 )
 def test_a_byte_order_mark_decides_and_is_left_out(text: str, mark: bytes, codec: str) -> None:
-    assert read_text(mark + text.encode(codec), "content") == (text, codec)
+    assert decode_text(mark + text.encode(codec), "content") == (text, codec)
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1).filter(str.strip))
 def test_utf_8_is_never_taken_for_anything_else(text: str) -> None:
-    assert read_text(b"Text: " + text.encode(), "content") == ("Text: " + text, "utf-8")
+    assert decode_text(b"Text: " + text.encode(), "content") == ("Text: " + text, "utf-8")
 
 
 @pytest.mark.parametrize("text", [FRENCH, RUSSIAN, JAPANESE, POLISH])
@@ -113,7 +113,7 @@ def test_damaged_utf_8_is_refused_and_not_read_as_something_else(text: str) -> N
     data = (text * 20).encode()
     cut = data[: len(data) // 2] + b"\xff" + data[len(data) // 2 :]
     with pytest.raises(DocumentEncodingError) as caught:
-        read_text(cut, "content")
+        decode_text(cut, "content")
     assert int(caught.value.metadata["offset"]) <= len(data) // 2
 
 
@@ -127,7 +127,7 @@ def test_damaged_utf_8_is_refused_and_not_read_as_something_else(text: str) -> N
 )
 def test_what_cannot_be_told_for_certain_is_refused_with_its_place(data: bytes) -> None:
     with pytest.raises(DocumentEncodingError) as caught:
-        read_text(data, "content")
+        decode_text(data, "content")
     assert data[int(caught.value.metadata["offset"])] >= 0x80
     assert caught.value.violations[0].field == "content"
 
@@ -136,7 +136,7 @@ def test_what_cannot_be_told_for_certain_is_refused_with_its_place(data: bytes) 
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_end_in_a_text_or_a_typed_refusal(data: bytes) -> None:
     try:
-        text, encoding = read_text(data, "content")
+        text, encoding = decode_text(data, "content")
     except (DocumentEncodingError, BinaryDocumentError, EmptyDocumentError):
         return
     assert text.strip()
@@ -146,7 +146,7 @@ def test_any_bytes_end_in_a_text_or_a_typed_refusal(data: bytes) -> None:
 
 def read(data: bytes, name: str, document_format: DocumentFormat | None = None) -> SourceText:
     policy = PROFILES[ProfileName.DOCUMENTS].settings.chunking
-    return SourceReader()(data, ParseRules(document_format, policy, None, name, "content"))
+    return read_source(data, ParseRules(document_format, policy, None, name, "content"), ReadingLimits())
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16", "cp1252"])

@@ -1,11 +1,10 @@
 """Documents and chunks: changing what callers said about them, without embedding anything again."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, exists, insert, select, update
 
 from groundwire.catalog.audit import append_audit
 from groundwire.catalog.database import Database, advance_position
@@ -24,12 +23,11 @@ from groundwire.catalog.rows import (
     visible_row,
 )
 from groundwire.catalog.schema import chunks, collections, document_tags, documents, generations
-from groundwire.catalog.sqlite import encode_json
+from groundwire.catalog.sqlite import update_json
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.document import Document, DocumentFields, file_name
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentChangedError
-from groundwire.kernel.filters import Payload
 from groundwire.kernel.stored_chunk import StoredChunk
 
 T = TypeVar("T")
@@ -211,7 +209,8 @@ def rewrite_payloads(connection: Connection, document: RowMapping, which: Column
     of_document = SELECT_LIVE_CHUNKS.where(chunks.c.document_key == document["document_key"], which)
     seen: dict[int, Document] = {}
     found = [to_stored_chunk(row, seen) for row in connection.execute(of_document)]
-    _write(connection, ((stored.chunk_number, stored.payload) for stored in found))
+    new = ((stored.chunk_number, stored.payload) for stored in found)
+    update_json(connection, chunks.c.chunk_number, chunks.c.payload, new)
     position = advance_position(connection, document["collection_key"])
     connection.execute(
         update(collections)
@@ -220,15 +219,3 @@ def rewrite_payloads(connection: Connection, document: RowMapping, which: Column
     )
     numbers = sorted(stored.chunk_number for stored in found)
     return queue_matched_points(connection, document["tenant"], document["engine_name"], numbers)
-
-
-def _write(connection: Connection, payloads: Iterable[tuple[int, Payload]]) -> None:
-    """Store filter keys by chunk number, in one statement: the interpreter lock is taken once."""
-    rows = json.dumps([[number, encode_json(payload)] for number, payload in payloads])
-    each = func.json_each(rows).table_valued("value")
-    given: Any = each.c.value
-    connection.execute(
-        update(chunks)
-        .where(chunks.c.chunk_number == func.json_extract(given, "$[0]"))
-        .values(payload=func.jsonb(func.json_extract(given, "$[1]"), type_=chunks.c.payload.type))
-    )

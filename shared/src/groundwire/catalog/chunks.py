@@ -1,13 +1,12 @@
 """Chunks of live generations: by id, by document, by number, by filter, and with what stands around them."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, Select, bindparam, func, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.filters import chunks_matching
@@ -22,6 +21,7 @@ from groundwire.catalog.rows import (
     to_stored_chunk,
 )
 from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
+from groundwire.catalog.sqlite import among, array_of, encode_json, json_in, read_array
 from groundwire.catalog.texts import slice_of_generation
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.chunk import ChunkPlace
@@ -39,14 +39,14 @@ _SLICE = 100
 _OF_TENANT = SELECT_LIVE_CHUNKS.where(collections.c.tenant == bindparam("tenant"))
 _BY_NUMBERS = _OF_TENANT.where(
     collections.c.name == bindparam("collection"),
-    chunks.c.chunk_number.in_(select(func.json_each(bindparam("wanted")).table_valued("value").c.value)),
+    among(chunks.c.chunk_number, bindparam("wanted")),
 )
 _BY_ANY_NUMBERS = _OF_TENANT.where(
-    chunks.c.chunk_number.in_(select(func.json_each(bindparam("wanted")).table_valued("value").c.value)),
+    among(chunks.c.chunk_number, bindparam("wanted")),
 )
 _BY_IDS = _OF_TENANT.where(
     chunks.c.tenant == bindparam("tenant"),
-    chunks.c.chunk_id.in_(select(func.json_each(bindparam("wanted")).table_valued("value").c.value)),
+    among(chunks.c.chunk_id, bindparam("wanted")),
 )
 _OF_DOCUMENT = (
     SELECT_LIVE_CHUNKS.where(chunks.c.document_key == bindparam("document"), chunks.c.sequence_num > bindparam("after"))
@@ -190,7 +190,7 @@ def _chunks_of(connection: Connection, tenant: str, references: Sequence[str | i
         to_stored_chunk(row, seen)
         for statement, wanted in ((_BY_IDS, ids), (_BY_ANY_NUMBERS, numbers))
         if wanted
-        for row in connection.execute(statement, {"tenant": tenant, "wanted": json.dumps(wanted)})
+        for row in connection.execute(statement, {"tenant": tenant, "wanted": encode_json(wanted)})
     ]
 
 
@@ -215,24 +215,21 @@ def _matching(connection: Connection, key: int, where: Filter, after: int, limit
         .limit(limit)
         .subquery()
     )
-    # One row instead of many thousand: the interpreter lock is taken once.
-    stored = connection.execute(select(func.json_group_array(found.c.chunk_number))).scalar_one()
-    return sorted(json.loads(stored))
+    return sorted(read_array(connection, select(array_of(found.c.chunk_number))))
 
 
 def _vectors_of(connection: Connection, key: int, found: Sequence[StoredChunk]) -> dict[str, Vectors]:
-    hashes = func.json_each(json.dumps([stored.chunk.embedding_hash for stored in found])).table_valued("value")
     statement = select(embeddings.c.embedding_hash, embeddings.c.vector).where(
         embeddings.c.identity_digest
         == select(collections.c.identity_digest).where(collections.c.collection_key == key).scalar_subquery(),
-        embeddings.c.embedding_hash.in_(select(hashes.c.value)),
+        among(embeddings.c.embedding_hash, [stored.chunk.embedding_hash for stored in found]),
     )
     return {row.embedding_hash: np.frombuffer(row.vector, dtype="<f4") for row in connection.execute(statement)}
 
 
 def live_chunks(connection: Connection, tenant: str, collection: str, numbers: Sequence[int]) -> dict[int, StoredChunk]:
     """Return those of the chunks that are live in the collection, by number, in the order given; one query."""
-    given = {"tenant": tenant, "collection": collection, "wanted": json.dumps(list(numbers))}
+    given = {"tenant": tenant, "collection": collection, "wanted": encode_json(list(numbers))}
     seen: dict[int, Document] = {}
     found = {row[0]: to_stored_chunk(row, seen) for row in connection.execute(_BY_NUMBERS, given)}
     return {number: found[number] for number in numbers if number in found}
@@ -287,21 +284,21 @@ _CHUNK_FACTS = (
     _c.chapter,
     _c.section,
     _c.section_heading,
-    func.json(_c.hierarchy_path),
+    json_in(_c.hierarchy_path),
     _c.content,
 )
 _DOCUMENT_FACTS = (documents.c.source_path, documents.c.chunk_count)
 
 
 def _facts_statement(*of_document: Any) -> Select[Any]:
-    given = func.json_each(bindparam("numbers")).table_valued("value").c.value
-    # One row instead of many: the interpreter lock is taken once.
     return (
-        select(func.json_group_array(func.json_array(*_CHUNK_FACTS, *of_document)))
+        select(array_of(*_CHUNK_FACTS, *of_document))
         .join_from(chunks, generations, _c.generation_key == generations.c.generation_key)
         .join(documents, generations.c.document_key == documents.c.document_key)
         # "+ 0" keeps SQLite from beginning with all generations of the collection instead of the few chunks.
-        .where(_c.chunk_number.in_(select(given)), generations.c.collection_key + 0 == bindparam("collection"))
+        .where(
+            among(_c.chunk_number, bindparam("numbers")), generations.c.collection_key + 0 == bindparam("collection")
+        )
     )
 
 
@@ -347,8 +344,8 @@ def facts_then(connection: Connection, collection_key: int, numbers: Sequence[in
 def _read_facts(
     connection: Connection, statement: Select[Any], collection_key: int, numbers: Sequence[int]
 ) -> list[ChunkFacts]:
-    given = {"numbers": json.dumps(list(numbers)), "collection": collection_key}
-    rows = json.loads(connection.execute(statement, given).scalar_one())
+    given = {"numbers": encode_json(list(numbers)), "collection": collection_key}
+    rows = read_array(connection, statement, given)
     for row in rows:
         row[_CONTENT_AT] = words_hash(row[_CONTENT_AT])
     return [ChunkFacts(*row) for row in rows]

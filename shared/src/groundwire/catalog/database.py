@@ -8,17 +8,17 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-import pysqlite3
 from sqlalchemy import Connection, Engine, select, update
 from sqlalchemy.exc import DatabaseError
 
 from groundwire.catalog.migrations import migrate
-from groundwire.catalog.schema import collections, counters
+from groundwire.catalog.schema import chunks, collections, counters
 from groundwire.catalog.sqlite import (
     OwnerLock,
     begin_snapshot,
     check_sqlite_version,
     end_snapshot,
+    last_number,
     reading_engine,
     translated_failures,
     upsert,
@@ -121,8 +121,7 @@ class ChunkNumbers:
 
     def _start(self) -> int:
         with self._read() as connection:
-            found = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").scalar()
-            return int(found or 0) + 1
+            return last_number(connection, chunks) + 1
 
 
 T = TypeVar("T")
@@ -167,7 +166,7 @@ class Database:
             DataLossError: the file is damaged.
         """
         path = _parse(url)
-        check_sqlite_version(pysqlite3.sqlite_version_info)
+        check_sqlite_version()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = OwnerLock(path)
         try:

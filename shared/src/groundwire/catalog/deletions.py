@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
     Row,
@@ -56,7 +57,7 @@ from groundwire.catalog.schema import (
     tombstones,
 )
 from groundwire.catalog.sessions import count_quoting_messages, redact_messages
-from groundwire.catalog.sqlite import upsert
+from groundwire.catalog.sqlite import among, upsert
 from groundwire.catalog.vectors import forget_embeddings, unneeded_embeddings
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
@@ -64,7 +65,7 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 
 _PER_QUERY = 5000
-_GIVEN = select(func.json_each(bindparam("given")).table_valued("value").c.value)
+_GIVEN: BindParameter[str] = bindparam("given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,27 +169,27 @@ def _keys(connection: Connection, statement: Select[Any]) -> list[int]:
 
 
 def _rows(connection: Connection, traces: DeletionTraces) -> int:
-    of_documents = documents.c.document_key.in_(_GIVEN)
+    of_documents = among(documents.c.document_key, _GIVEN)
     if not traces.permanent:
         return _count(connection, of_documents & (documents.c.live_generation > 0), traces.document_keys)
     # A row without any content stays while another ingest of the document is under way.
     with_content = or_(documents.c.live_generation > 0, documents.c.deleted_generation > 0)
     return (
         _count(connection, of_documents & with_content, traces.document_keys)
-        + _count(connection, generations.c.generation_key.in_(_GIVEN), traces.generation_keys)
-        + _count(connection, chunks.c.chunk_number.in_(_GIVEN), traces.numbers)
+        + _count(connection, among(generations.c.generation_key, _GIVEN), traces.generation_keys)
+        + _count(connection, among(chunks.c.chunk_number, _GIVEN), traces.numbers)
     )
 
 
 def _texts(connection: Connection, traces: DeletionTraces) -> int:
-    of_texts = text_segments.c.generation_key.in_(_GIVEN)
+    of_texts = among(text_segments.c.generation_key, _GIVEN)
     return _count(connection, of_texts, traces.generation_keys) if traces.permanent else 0
 
 
 def _vectors(connection: Connection, traces: DeletionTraces) -> int:
     needed = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
     of_model = embeddings.c.identity_digest == traces.identity_digest
-    left = of_model & embeddings.c.embedding_hash.in_(_GIVEN) & ~needed
+    left = of_model & among(embeddings.c.embedding_hash, _GIVEN) & ~needed
     return _count(connection, left, traces.embedding_hashes)
 
 
@@ -197,7 +198,7 @@ def _messages(connection: Connection, traces: DeletionTraces) -> int:
         return 0
     # What is there again under the same id may be quoted again.
     again = select(documents.c.document_id).where(
-        documents.c.tenant == traces.tenant, documents.c.live_generation > 0, documents.c.document_id.in_(_GIVEN)
+        documents.c.tenant == traces.tenant, documents.c.live_generation > 0, among(documents.c.document_id, _GIVEN)
     )
     there = set(connection.execute(again, {"given": json.dumps(list(traces.document_ids))}).scalars())
     gone = [document_id for document_id in traces.document_ids if document_id not in there]

@@ -1,6 +1,5 @@
 """Chunks that are left out of the index because another chunk of the collection has the same content."""
 
-import json
 from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, exists, func, select, true, update
@@ -9,6 +8,7 @@ from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.lexical_index import add_chunks, numbered
 from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, key_of, live_generation_keys
 from groundwire.catalog.schema import chunks, collections, documents, generations
+from groundwire.catalog.sqlite import among
 from groundwire.kernel.collection import Collection
 
 _PER_QUERY = 5000
@@ -25,7 +25,7 @@ class DuplicateChunks:
         found: set[str] = set()
         with self._database.read() as connection:
             for start in range(0, len(content_hashes), _PER_QUERY):
-                given = json.dumps(content_hashes[start : start + _PER_QUERY])
+                given = content_hashes[start : start + _PER_QUERY]
                 found |= _indexed(connection, collection, document_id, given)
         return found
 
@@ -85,15 +85,14 @@ class DuplicateChunks:
         return self._database.write(work)
 
 
-def _indexed(connection: Connection, collection: Collection, document_id: str | None, given: str) -> set[str]:
-    wanted = func.json_each(given).table_valued("value").c.value
+def _indexed(connection: Connection, collection: Collection, document_id: str | None, given: Sequence[str]) -> set[str]:
     statement = (
         select(chunks.c.content_hash)
         .distinct()
         .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
         .join(documents, generations.c.document_key == documents.c.document_key)
         .where(
-            chunks.c.content_hash.in_(select(wanted)),
+            among(chunks.c.content_hash, given),
             generations.c.collection_key == key_of(collection),
             IS_LIVE,
             IS_INDEXED,

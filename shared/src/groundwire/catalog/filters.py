@@ -1,9 +1,7 @@
 """Filters as SQL over the payload of a chunk, equal to `groundwire.kernel.filters`."""
 
-import json
 import math
 import operator
-import re
 from collections.abc import Callable
 from typing import Any, TypeAlias, assert_never
 
@@ -14,7 +12,6 @@ from sqlalchemy import (
     and_,
     exists,
     false,
-    func,
     literal,
     not_,
     or_,
@@ -23,6 +20,7 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.schema import chunks, documents, generations
+from groundwire.catalog.sqlite import contains, elements_of, is_like, type_of
 from groundwire.kernel.filters import (
     And,
     Comparator,
@@ -61,7 +59,7 @@ def to_sql(condition: Filter, payload: ColumnElement[Any]) -> Condition:
         case Not(clause):
             return not_(to_sql(clause, payload).self_group())
         case Exists(field, present):
-            is_absent = func.json_type(payload, _path(field)).is_(None)
+            is_absent = type_of(payload, field).is_(None)
             return not_(is_absent) if present else is_absent
         case Comparison(field, comparator, value):
             return _comparison(payload, field, comparator, value)
@@ -72,32 +70,15 @@ def to_sql(condition: Filter, payload: ColumnElement[Any]) -> Condition:
             found = _containment(payload, field, value)
             return not_(found) if negated else found
         case Like(field, pattern):
-            glob = like_to_glob(pattern)
             return _some_element(
-                payload, field, lambda each: and_(each.c.type == "text", each.c.value.op("GLOB")(glob))
+                payload, field, lambda each: and_(each.c.type == "text", is_like(each.c.value, pattern))
             )
         case _:
             assert_never(condition)
 
 
-def like_to_glob(pattern: str) -> str:
-    """Translate a LIKE pattern (backslash escapes) to GLOB, which is case-sensitive in SQLite without a setting."""
-    parts = re.findall(r"\\.|%|_|[^\\%_]+|\\", pattern, flags=re.DOTALL)
-    wild = {"%": "*", "_": "?"}
-    return "".join(wild.get(part) or _literal_glob(part) for part in parts)
-
-
-def _literal_glob(part: str) -> str:
-    plain = part[1:] if part.startswith("\\") and len(part) > 1 else part
-    return re.sub(r"[*?\[]", r"[\g<0>]", plain)
-
-
-def _path(field: str) -> str:
-    return f"$.{json.dumps(field, ensure_ascii=False)}"
-
-
 def _some_element(payload: ColumnElement[Any], field: str, holds: Callable[[Element], Condition]) -> Condition:
-    each = func.json_each(payload, _path(field)).table_valued("type", "value")
+    each = elements_of(payload, field)
     return exists(select(literal(1)).select_from(each).where(holds(each)))
 
 
@@ -111,11 +92,11 @@ def _comparison(payload: ColumnElement[Any], field: str, comparator: Comparator,
 
 
 def _containment(payload: ColumnElement[Any], field: str, value: Scalar) -> Condition:
-    kind = func.json_type(payload, _path(field))
+    kind = type_of(payload, field)
     element = and_(kind.is_("array"), _some_element(payload, field, lambda each: _is_one_of(each, (value,))))
     if not isinstance(value, str):
         return element
-    part = _some_element(payload, field, lambda each: func.instr(each.c.value, value) > 0)
+    part = _some_element(payload, field, lambda each: contains(each.c.value, value))
     return or_(element, and_(kind.is_("text"), part))
 
 

@@ -43,7 +43,7 @@ from groundwire.catalog.schema import (
     text_segments,
     tombstones,
 )
-from groundwire.catalog.sqlite import encode_json, insert_rows
+from groundwire.catalog.sqlite import among, encode_json, insert_rows
 from groundwire.catalog.texts import TextFigures, cut
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
@@ -246,10 +246,9 @@ def refuse_taken_source(connection: Connection, collection_key: int, source_uri:
 
 def _refuse_taken_ids(connection: Connection, pending: PendingGeneration, document_key: int) -> None:
     """Raise AlreadyExistsError when another document has a chunk of one of the ids, visible or not yet."""
-    given = func.json_each(encode_json(list(pending.chunk_ids))).table_valued("value").c.value
     taken = select(chunks.c.chunk_id).where(
         chunks.c.tenant == pending.tenant,
-        chunks.c.chunk_id.in_(select(given)),
+        among(chunks.c.chunk_id, pending.chunk_ids),
         chunks.c.document_key != document_key,
     )
     found = connection.execute(taken.limit(1)).scalar()

@@ -1,16 +1,15 @@
 """Answers of finished calls by request id, so that a repeated call has one effect and one answer."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
-from sqlalchemy import Connection, RowMapping, delete, func, select, update
+from sqlalchemy import Connection, RowMapping, delete, select, update
 
 from groundwire.catalog.database import Database, SteadyTime
 from groundwire.catalog.schema import operations, requests
-from groundwire.catalog.sqlite import upsert
+from groundwire.catalog.sqlite import among, upsert
 from groundwire.kernel.errors import (
     ConflictError,
     DocumentNotFoundError,
@@ -113,10 +112,9 @@ def redact_answers(connection: Connection, tenant: str, ids: Sequence[str]) -> N
 
     Their request ids stay used, and the operations ended.
     """
-    given = select(func.json_each(json.dumps(list(ids))).table_valued("value").c.value)
-    concerned = requests.c.tenant == tenant, requests.c.resource_id.in_(given)
+    concerned = requests.c.tenant == tenant, among(requests.c.resource_id, ids)
     connection.execute(update(requests).where(*concerned).values(response=b""))
-    ended = operations.c.tenant == tenant, operations.c.resource_id.in_(given), operations.c.resource_id != ""
+    ended = operations.c.tenant == tenant, among(operations.c.resource_id, ids), operations.c.resource_id != ""
     connection.execute(update(operations).where(*ended).values(outcome=b""))
 
 

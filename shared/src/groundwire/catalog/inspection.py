@@ -1,15 +1,13 @@
 """What a check of the store asks the catalog: its file, its tables, texts, points and bookkeeping."""
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, and_, case, delete, func, literal, or_, select, union
+from sqlalchemy import Connection, RowMapping, and_, case, delete, func, literal, or_, select, text, union
 
 from groundwire.catalog.audit import Audit, first_broken
 from groundwire.catalog.database import Database
@@ -30,6 +28,7 @@ from groundwire.catalog.schema import (
     sessions,
     text_segments,
 )
+from groundwire.catalog.sqlite import among, file_problems, interruptible
 from groundwire.catalog.texts import Segment, cut
 from groundwire.catalog.vectors import lacks_vector, with_vectors
 from groundwire.kernel.budget import Budget
@@ -40,9 +39,8 @@ from groundwire.kernel.errors import DataLossError, GroundwireError, StoreUnavai
 from groundwire.kernel.filters import Payload
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
-_STEPS_BETWEEN_LOOKS = 200_000
-"""Steps of SQLite's machine: some milliseconds."""
-_TOLD_OF_EACH = 1000
+_CHUNK_FINDINGS = 20
+_FINDINGS_OF_EACH = 1000
 """Findings of one rule; a file with more is beyond a list."""
 
 
@@ -61,7 +59,7 @@ _RULES = (
         "a live generation that has not the chunks it counts",
         """SELECT d.collection_key, document_id FROM generations AS g JOIN documents AS d USING (document_key)
         WHERE state = 'LIVE' AND g.chunk_count <>
-        (SELECT count(*) FROM chunks AS c WHERE c.generation_key = g.generation_key AND NOT upper)""",
+        (SELECT count(*) FROM chunks AS c WHERE c.generation_key = g.generation_key AND upper = 0)""",
     ),
     _Rule(
         FindingKind.GENERATION_INCONSISTENT,
@@ -74,7 +72,8 @@ _RULES = (
         FindingKind.GENERATION_INCONSISTENT,
         "a gap in the sequence numbers of a generation",
         """SELECT d.collection_key, document_id FROM chunks AS c JOIN documents AS d USING (document_key)
-        GROUP BY generation_key HAVING min(sequence_num) <> 0 OR max(sequence_num) <> count(*) - 1""",
+        GROUP BY generation_key, d.collection_key, document_id
+        HAVING min(sequence_num) <> 0 OR max(sequence_num) <> count(*) - 1""",
     ),
     _Rule(
         FindingKind.TEXT_DIFFERS,
@@ -86,7 +85,8 @@ _RULES = (
     _Rule(
         FindingKind.GENERATION_INCONSISTENT,
         "a visible document whose live generation is another one",
-        """SELECT collection_key, document_id FROM documents AS d WHERE live_generation > 0 AND live_generation IS NOT
+        """SELECT collection_key, document_id FROM documents AS d
+        WHERE live_generation > 0 AND live_generation IS DISTINCT FROM
         (SELECT generation FROM generations AS g WHERE g.document_key = d.document_key AND state = 'LIVE')""",
     ),
     _Rule(
@@ -121,64 +121,45 @@ class Integrity:
         return [*self.file(budget), *self.tables(budget), *LexicalCheck(self._database).problems(budget)]
 
     def file(self, budget: Budget) -> list[StoreFinding]:
-        """Return what SQLite says about its file."""
-        return self._read(_file_problems, budget)
+        """Return what the database says about its file."""
+        return self._read(_file_findings, budget)
 
     def tables(self, budget: Budget) -> list[StoreFinding]:
         """Return where tables contradict one another."""
-        return self._read(_table_problems, budget)
+        return self._read(_table_findings, budget)
 
     def _read(self, find: Callable[[Connection], Iterator[StoreFinding]], budget: Budget) -> list[StoreFinding]:
+        """Return what a look at the whole file finds, which takes long and ends with the budget."""
+
+        def is_over() -> bool:
+            try:
+                budget.check()
+            except GroundwireError:
+                return True
+            return False
+
         budget.check()
         try:
-            with self._database.read() as connection, _interruptible(connection, budget):
+            with self._database.read() as connection, interruptible(connection, is_over):
                 return list(find(connection))
         except StoreUnavailableError:
-            budget.check()  # SQLite says "interrupted"; the budget says why
+            budget.check()  # the database says that it was interrupted; the budget says why
             raise
         except DataLossError as error:
             return [StoreFinding(FindingKind.CATALOG_DAMAGED, "", "", error.message)]
 
 
-def _file_problems(connection: Connection) -> Iterator[StoreFinding]:
-    for said in connection.exec_driver_sql("PRAGMA integrity_check").scalars():
-        if said != "ok":
-            yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", "", f"integrity check: {said}")
-    for row in connection.exec_driver_sql("PRAGMA foreign_key_check"):
-        message = f"broken reference from {row[0]} to {row[2]}"
-        yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", str(row[1]), message)
+def _file_findings(connection: Connection) -> Iterator[StoreFinding]:
+    for subject, message in file_problems(connection):
+        yield StoreFinding(FindingKind.CATALOG_DAMAGED, "", subject, message)
 
 
-def _table_problems(connection: Connection) -> Iterator[StoreFinding]:
+def _table_findings(connection: Connection) -> Iterator[StoreFinding]:
     statement = select(collections.c.collection_key, collections.c.name)
     names = {row.collection_key: row.name for row in connection.execute(statement)}
     for rule in _RULES:
-        for key, subject in connection.exec_driver_sql(f"{rule.statement} LIMIT {_TOLD_OF_EACH}"):
+        for key, subject in connection.execute(text(f"{rule.statement} LIMIT {_FINDINGS_OF_EACH}")):
             yield StoreFinding(rule.kind, names.get(key, ""), str(subject), rule.message)
-
-
-@contextmanager
-def _interruptible(connection: Connection, budget: Budget) -> Iterator[None]:
-    """Let statements of the connection fail soon after the budget has ended."""
-    driver = connection.connection.driver_connection
-    if driver is None:
-        raise RuntimeError("the connection is closed")
-
-    def is_over() -> bool:
-        try:
-            budget.check()
-        except GroundwireError:
-            return True
-        return False
-
-    driver.set_progress_handler(is_over, _STEPS_BETWEEN_LOOKS)
-    try:
-        yield
-    finally:
-        driver.set_progress_handler(None, 0)
-
-
-_CHUNKS_TOLD = 20
 
 
 class TextInspection:
@@ -251,7 +232,7 @@ def _chunk_problems(connection: Connection, key: int, text: str) -> Iterator[tup
     told = 0
     for row in connection.execute(statement).mappings():
         message = _chunk_problem(row, text)
-        if message is not None and told < _CHUNKS_TOLD:
+        if message is not None and told < _CHUNK_FINDINGS:
             told += 1
             yield row["chunk_id"], f"{message}; ingest the document again"
 
@@ -298,8 +279,7 @@ class PointInspection:
 
     def expected_of(self, collection: Collection, numbers: Sequence[int]) -> list[ExpectedPoint]:
         """Return those of the points that should exist, ascending."""
-        given = func.json_each(json.dumps(list(numbers))).table_valued("value")
-        return self._expected(collection, chunks.c.chunk_number.in_(select(given.c.value)), len(numbers))
+        return self._expected(collection, among(chunks.c.chunk_number, numbers), len(numbers))
 
     def of_document(self, collection: Collection, document_id: str, limit: int) -> list[int]:
         """Return the numbers of up to `limit` points that should exist of a document, ascending."""
@@ -307,12 +287,11 @@ class PointInspection:
 
     def unexplained(self, collection: Collection, numbers: Sequence[int]) -> list[int]:
         """Return those of the points that no chunk has, none is being written for, and no task will remove."""
-        given = func.json_each(json.dumps(list(numbers))).table_valued("value")
         owned = (
             select(chunks.c.chunk_number)
             .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
             .where(
-                chunks.c.chunk_number.in_(select(given.c.value)),
+                among(chunks.c.chunk_number, numbers),
                 generations.c.collection_key == key_of(collection),
                 or_(generations.c.state == GenerationState.PENDING.value, and_(IS_LIVE, IS_INDEXED)),
             )
@@ -422,7 +401,7 @@ class BookkeepingInspection:
             select(outbox.c.id, outbox.c.kind, outbox.c.engine_name)
             .where(outbox.c.tenant == tenant, outbox.c.queued_steady < oldest)
             .order_by(outbox.c.id)
-            .limit(_TOLD_OF_EACH)
+            .limit(_FINDINGS_OF_EACH)
         )
         with self._database.read() as connection:
             rows = connection.execute(statement).all()
@@ -452,7 +431,10 @@ class BookkeepingInspection:
             )
         )
         with self._database.read() as connection:
-            found = [*connection.execute(twice.limit(_TOLD_OF_EACH)), *connection.execute(unknown.limit(_TOLD_OF_EACH))]
+            found = [
+                *connection.execute(twice.limit(_FINDINGS_OF_EACH)),
+                *connection.execute(unknown.limit(_FINDINGS_OF_EACH)),
+            ]
         return [
             StoreFinding(FindingKind.REQUEST_REPEATED, "", request_id, f"the request {what}")
             for request_id, what in found
@@ -470,7 +452,7 @@ class BookkeepingInspection:
             .where(sessions.c.tenant == tenant)
             .group_by(sessions.c.session_key)
             .having(or_(gap, end))
-            .limit(_TOLD_OF_EACH)
+            .limit(_FINDINGS_OF_EACH)
         )
         with self._database.read() as connection:
             rows = connection.execute(statement).all()

@@ -1,11 +1,10 @@
 """Compares the full-text index with the chunks, and builds it anew from them."""
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 import numpy as np
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.index_words import WORD_RULES
@@ -24,6 +23,7 @@ from groundwire.catalog.lexical_index import (
 )
 from groundwire.catalog.rows import IS_INDEXED, GenerationState
 from groundwire.catalog.schema import chunks, collections, counters, generations, lexical_postings, lexical_segments
+from groundwire.catalog.sqlite import array_of, read_array
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 
@@ -136,11 +136,11 @@ def _indexed(connection: Connection, key: int, state: str, but_for: int = 0) -> 
 
 def _searchable(connection: Connection, key: int, state: str) -> list[int]:
     statement = (
-        select(func.json_group_array(chunks.c.chunk_number))
+        select(array_of(chunks.c.chunk_number))
         .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
         .where(generations.c.collection_key == key, generations.c.state == state, IS_INDEXED)
     )
-    return sorted(json.loads(connection.execute(statement).scalar_one()))
+    return sorted(read_array(connection, statement))
 
 
 def _wrong_members(connection: Connection, key: int) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,6 @@ larger ones, which keeps both few: the pages that a write touches, and the rows 
 in the transaction that changes the chunks (docs/adr/0015).
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from groundwire.catalog.index_words import index_words
 from groundwire.catalog.rows import IS_INDEXED, GenerationState
 from groundwire.catalog.schema import chunks, generations, lexical_postings, lexical_segments
-from groundwire.catalog.sqlite import insert_rows
+from groundwire.catalog.sqlite import among, insert_rows, merge_postings
 
 SHARED_BITS = 16
 """The chunks of a segment have the same number but for so many low bits, which is what a posting holds of it."""
@@ -38,13 +37,6 @@ _WORDS_PER_QUERY = 400
 _SEARCHABLE = (GenerationState.LIVE.value, GenerationState.SUPERSEDED.value)
 
 _s, _p = lexical_segments.c, lexical_postings.c
-_MERGE = text(
-    """
-    INSERT INTO lexical_postings (segment_key, word, postings, positions)
-    SELECT :merged, word, CAST(group_concat(postings, '') AS BLOB), CAST(group_concat(positions, '') AS BLOB)
-    FROM (SELECT * FROM lexical_postings WHERE segment_key IN :parts ORDER BY word, segment_key) GROUP BY word
-    """
-).bindparams(bindparam("parts", expanding=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +210,7 @@ def members_of(stored: bytes, high: int) -> list[int]:
 
 def numbered(numbers: Iterable[int]) -> ColumnElement[bool]:
     """Return the condition for chunks of some numbers, however many."""
-    given = func.json_each(json.dumps([int(number) for number in numbers])).table_valued("value").c.value
-    return chunks.c.chunk_number.in_(select(given))
+    return among(chunks.c.chunk_number, map(int, numbers))
 
 
 def read_entries(connection: Connection, which: ColumnElement[bool]) -> Sequence[tuple[int, str, Entry]]:
@@ -321,5 +312,5 @@ def _merge_into_one(connection: Connection, parts: Sequence[int]) -> None:
     shared = {name: rows[0][name] for name in ("collection_key", "state", "high")}
     into = insert(lexical_segments).returning(_s.segment_key)
     key = connection.execute(into, shared | _figures(members)).scalar_one()
-    connection.execute(_MERGE, {"merged": key, "parts": parts})
+    merge_postings(connection, key, parts)
     drop_segments(connection, parts)

@@ -1,11 +1,9 @@
 """Full-text search in one collection: reads the postings of the query's words, and scores them with BM25."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +13,7 @@ from groundwire.catalog.index_words import index_words
 from groundwire.catalog.lexical_index import MEMBER, POSITION, POSTING, SHARED_BITS
 from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, GenerationState
 from groundwire.catalog.schema import chunks, generations, lexical_segments
+from groundwire.catalog.sqlite import array_of, read_array, read_postings, sizes_of_postings
 from groundwire.kernel.bounded_cache import BoundedCache
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -34,26 +33,6 @@ _SPARSE = 8
 _LIVE = (GenerationState.LIVE.value,)
 _LIVE_AND_PAST = (GenerationState.LIVE.value, GenerationState.SUPERSEDED.value)
 _s = lexical_segments.c
-
-# One row instead of one for each word and segment: the interpreter lock is taken once. In every segment the words come
-# in order, so that the scores of a chunk are always added up in the same order.
-_READ = """
-    SELECT json_group_array(word), json_group_array(high), json_group_array(length(postings)),
-        CAST(group_concat(postings, '') AS BLOB), {positions}
-    FROM (
-        SELECT word, high, postings, positions FROM lexical_segments CROSS JOIN lexical_postings USING (segment_key)
-        WHERE collection_key = ? AND state IN ({states}) AND word IN ({words})
-        ORDER BY state, segment_key, word
-    )
-    """
-_READ_POSTINGS = _READ.replace("{positions}", "NULL")
-_READ_PLACES = _READ.replace("{positions}", "CAST(group_concat(positions, '') AS BLOB)")
-_COUNT = """
-    SELECT word, sum(length(postings))
-    FROM lexical_segments CROSS JOIN lexical_postings USING (segment_key)
-    WHERE collection_key = ? AND state IN ({states}) AND word IN ({words})
-    GROUP BY word
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,18 +186,18 @@ def _totals_then(reading: Reading, as_of: int) -> _Totals:
 
 def _numbers(reading: Reading, which: ColumnElement[bool]) -> Numbers:
     statement = (
-        select(func.json_group_array(chunks.c.chunk_number))
+        select(array_of(chunks.c.chunk_number))
         .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
         .where(generations.c.collection_key == reading.key, which, IS_INDEXED)
     )
-    return np.array(json.loads(reading.connection.execute(statement).scalar_one()), dtype=np.int64)
+    return np.array(read_array(reading.connection, statement), dtype=np.int64)
 
 
 def _live_counts(reading: Reading, wanted: Sequence[Words]) -> dict[Words, int]:
     counts = dict.fromkeys(wanted, 0)
     if single := [words[0] for words in wanted if len(words) == 1]:
-        for word, size in reading.connection.exec_driver_sql(*_statement(_COUNT, reading, single)):
-            counts[word,] = size // POSTING.itemsize
+        sizes = sizes_of_postings(reading.connection, reading.key, _LIVE, single)
+        counts |= {(word,): size // POSTING.itemsize for word, size in sizes.items()}
     if several := [words for words in wanted if len(words) > 1]:
         counts |= _count_each(_read_terms(reading, several, None), several)
     return counts
@@ -249,30 +228,20 @@ def _read_terms(reading: Reading, wanted: Sequence[Words], visible: Numbers | No
 
 def _read(reading: Reading, words: Sequence[str], visible: Numbers | None, *, places: bool) -> _Postings:
     """Read where words are, which are given in order and without repetition."""
-    statement, given = _statement(_READ_PLACES if places else _READ_POSTINGS, reading, words)
-    stored_words, highs, sizes, stored, placed = reading.connection.exec_driver_sql(statement, given).one()
-    postings = np.frombuffer(stored or b"", POSTING)
-    counts = np.array(json.loads(sizes), dtype=np.int64) // POSTING.itemsize
+    states = _LIVE if reading.as_of is None else _LIVE_AND_PAST
+    stored = read_postings(reading.connection, reading.key, states, words, with_positions=places)
+    postings = np.frombuffer(stored.postings, POSTING)
+    counts = np.array(stored.sizes, dtype=np.int64) // POSTING.itemsize
     at = {word: number for number, word in enumerate(words)}
-    terms = np.repeat(np.array([at[word] for word in json.loads(stored_words)], dtype=np.int64), counts)
-    numbers = np.repeat(np.array(json.loads(highs), dtype=np.int64) << SHARED_BITS, counts) | postings["low"]
+    terms = np.repeat(np.array([at[word] for word in stored.words], dtype=np.int64), counts)
+    numbers = np.repeat(np.array(stored.highs, dtype=np.int64) << SHARED_BITS, counts) | postings["low"]
     lengths, content, heading = (postings[name].astype(np.int64) for name in ("length", "content", "heading"))
     found = _Postings(terms, numbers, lengths, content, heading)
     if places:
         in_heading = np.repeat(np.tile([0, 1], len(postings)), np.stack([content, heading], axis=1).ravel())
         of_chunk = np.repeat(numbers, content + heading) << 1 | in_heading
-        found = replace(found, places=of_chunk << SHARED_BITS | np.frombuffer(placed or b"", POSITION))
+        found = replace(found, places=of_chunk << SHARED_BITS | np.frombuffer(stored.positions, POSITION))
     return found if visible is None else found.only(np.isin(numbers, visible))
-
-
-def _statement(template: str, reading: Reading, words: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
-    states = _LIVE if reading.as_of is None else _LIVE_AND_PAST
-    return _filled(template, len(states), len(words)), (reading.key, *states, *words)
-
-
-@lru_cache(maxsize=512)
-def _filled(template: str, states: int, words: int) -> str:
-    return template.format(states=", ".join("?" * states), words=", ".join("?" * words))
 
 
 def _of_each_word(found: _Postings, words: int) -> list[_Postings]:

@@ -1,6 +1,5 @@
 """Collections, documents and chunks to rows and back, and the conditions that say which rows readers see."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -25,7 +24,7 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.schema import chunks, collections, document_aliases, documents, generations
-from groundwire.catalog.sqlite import decode_json, encode_json
+from groundwire.catalog.sqlite import array_in, array_of, decode_json, encode_json, read_array
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import (
@@ -99,10 +98,9 @@ def key_of(collection: Collection) -> ScalarSelect[int]:
 
 
 def numbers_of(connection: Connection, generation_keys: Select[tuple[int]]) -> list[int]:
-    """Return the chunk numbers of generations, ascending; one row, so that the interpreter lock is taken once."""
-    numbers = func.json_group_array(chunks.c.chunk_number)
-    stored = connection.execute(select(numbers).where(chunks.c.generation_key.in_(generation_keys))).scalar_one()
-    return sorted(json.loads(stored))
+    """Return the chunk numbers of generations, ascending."""
+    of_generations = chunks.c.generation_key.in_(generation_keys)
+    return sorted(read_array(connection, select(array_of(chunks.c.chunk_number)).where(of_generations)))
 
 
 def count_indexed(connection: Connection, generation_keys: Select[tuple[int]]) -> int:
@@ -215,9 +213,8 @@ _FIRST_ALIASES = (
     .order_by(document_aliases.c.source_path)
     .limit(ALIASES_SHOWN)
     .correlate(documents)
-    .subquery()
 )
-_ALIASES = select(func.json_group_array(_FIRST_ALIASES.c.source_path, type_=_d.tags.type)).scalar_subquery()
+_ALIASES = array_in(_FIRST_ALIASES, _d.tags.type)
 DOCUMENT_COLUMNS = (
     _d.document_key,
     _d.document_id,

@@ -1,6 +1,5 @@
 """What a search reads of a collection: many short reads that agree with one another."""
 
-import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, func, select, text, true
+from sqlalchemy import Connection, func, select, text, true
 
 from groundwire.catalog.chunks import ChunkFacts, facts_now, facts_then, live_chunks
 from groundwire.catalog.database import Database
@@ -25,7 +24,7 @@ from groundwire.catalog.rows import (
     visible_generation_keys,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
-from groundwire.catalog.sqlite import driver_rows
+from groundwire.catalog.sqlite import among, array_of, driver_rows, read_array
 from groundwire.catalog.vectors import vectors_of
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
@@ -359,8 +358,7 @@ class SearchView:
                 known |= live
                 return {number: known[number] for number in wanted if number in known}
             visible = sorted(self._among(read, None, numbers))
-            given = func.json_each(json.dumps(visible)).table_valued("value").c.value
-            rows = read.connection.execute(select_chunks_then(chunks.c.chunk_number.in_(select(given)))).all()
+            rows = read.connection.execute(select_chunks_then(among(chunks.c.chunk_number, visible))).all()
         seen: dict[int, Document] = {}
         known |= {row[0]: to_stored_chunk(row, seen) for row in rows}
         return {number: known[number] for number in wanted if number in known}
@@ -413,9 +411,8 @@ def matching_numbers(
     """Return the numbers of the visible chunks of a collection that match, ascending."""
     keys = visible_generation_keys(collection_key, snapshot)
     condition = chunks.c.generation_key.in_(keys) if where is None else chunks_matching(keys, where)
-    # One row instead of many thousand: the interpreter lock is taken once.
-    statement = select(func.json_group_array(chunks.c.chunk_number)).where(IS_INDEXED, condition)
-    return _sorted(connection.execute(statement).scalar_one())
+    statement = select(array_of(chunks.c.chunk_number)).where(IS_INDEXED, condition)
+    return np.sort(np.array(read_array(connection, statement), dtype=np.int64))
 
 
 def superseded_numbers(
@@ -424,28 +421,26 @@ def superseded_numbers(
     """Return the numbers of the chunks that match, were visible at a position and are superseded now, ascending."""
     keys = visible_generation_keys(collection_key, snapshot).where(generations.c.state == "SUPERSEDED")
     condition = chunks.c.generation_key.in_(keys) if where is None else chunks_matching(keys, where)
-    statement = select(func.json_group_array(chunks.c.chunk_number)).where(IS_INDEXED, condition)
-    return _sorted(connection.execute(statement).scalar_one())
+    statement = select(array_of(chunks.c.chunk_number)).where(IS_INDEXED, condition)
+    return np.sort(np.array(read_array(connection, statement), dtype=np.int64))
 
 
 def matching_among(
     connection: Connection, collection_key: int, where: Filter | None, snapshot: int | None, numbers: Sequence[int]
 ) -> set[int]:
     """Return those of the chunks that are visible in the collection and match."""
-    given = func.json_each(bindparam("numbers")).table_valued("value").c.value
     statement = (
-        select(func.json_group_array(chunks.c.chunk_number))
+        select(array_of(chunks.c.chunk_number))
         .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
         .where(
-            chunks.c.chunk_number.in_(select(given)),
+            among(chunks.c.chunk_number, map(int, numbers)),
             IS_INDEXED,
             generations.c.collection_key == collection_key,
             visible_at(snapshot),
             true() if where is None else to_sql(where, chunks.c.payload),
         )
     )
-    found = connection.execute(statement, {"numbers": json.dumps([int(number) for number in numbers])})
-    return set(json.loads(found.scalar_one()))
+    return set(read_array(connection, statement))
 
 
 def estimated_share(connection: Connection, collection_key: int, where: Filter) -> float:
@@ -454,10 +449,5 @@ def estimated_share(connection: Connection, collection_key: int, where: Filter) 
     if not len(live):
         return 0.0
     sampled = live[np.unique(np.linspace(0, len(live) - 1, SAMPLE).astype(np.int64))].tolist()
-    numbers = func.json_each(json.dumps(sampled)).table_valued("value").c.value
-    statement = select(func.count()).where(chunks.c.chunk_number.in_(select(numbers)), to_sql(where, chunks.c.payload))
+    statement = select(func.count()).where(among(chunks.c.chunk_number, sampled), to_sql(where, chunks.c.payload))
     return int(connection.execute(statement).scalar_one()) / len(sampled)
-
-
-def _sorted(stored: str) -> NDArray[np.int64]:
-    return np.sort(np.array(json.loads(stored), dtype=np.int64))

@@ -1,6 +1,5 @@
 """Sessions: all their messages, a window of at most ten of them, moved by compare-and-set."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -26,6 +25,7 @@ from sqlalchemy import (
 from groundwire.catalog.database import Database
 from groundwire.catalog.idempotency import Receipted, redact_answers, settle
 from groundwire.catalog.schema import documents, message_documents, messages, sessions, tombstones
+from groundwire.catalog.sqlite import among, entries_of
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -286,14 +286,14 @@ def redact_messages(connection: Connection, tenant: str, document_ids: Sequence[
     if not document_ids:
         return 0
     touched = set(connection.execute(_holding(tenant, document_ids)).scalars())
-    redacted = _keys(connection.execute(_holding(tenant, document_ids).where(_held.cited == 1)).scalars())
+    redacted = set(connection.execute(_holding(tenant, document_ids).where(_held.cited == 1)).scalars())
     nothing: dict[str, Any] = {"found": None}
-    connection.execute(update(messages).where(messages.c.message_key.in_(_keys(touched))).values(nothing))
+    connection.execute(update(messages).where(among(messages.c.message_key, touched)).values(nothing))
     nothing |= {"content": "", "answer": None, "state": "REDACTED"}
-    connection.execute(update(messages).where(messages.c.message_key.in_(redacted)).values(nothing))
-    connection.execute(delete(message_documents).where(_held.message_key.in_(redacted)))
+    connection.execute(update(messages).where(among(messages.c.message_key, redacted)).values(nothing))
+    connection.execute(delete(message_documents).where(among(_held.message_key, redacted)))
     # What was found goes as a whole, so that the message holds no text of the other documents either.
-    not_cited = _held.message_key.in_(_keys(touched)), _held.cited == 0
+    not_cited = among(_held.message_key, touched), _held.cited == 0
     connection.execute(delete(message_documents).where(*not_cited))
     return len(touched)
 
@@ -311,7 +311,7 @@ def gone_documents(connection: Connection, tenant: str, document_ids: Sequence[s
     )
     statement = select(tombstones.c.document_id).where(
         tombstones.c.tenant == tenant,
-        tombstones.c.document_id.in_(_given(document_ids)),
+        among(tombstones.c.document_id, document_ids),
         tombstones.c.document_id.not_in(there.where(documents.c.document_id == tombstones.c.document_id)),
     )
     return list(connection.execute(statement).scalars())
@@ -319,15 +319,7 @@ def gone_documents(connection: Connection, tenant: str, document_ids: Sequence[s
 
 def _holding(tenant: str, document_ids: Sequence[str]) -> Select[tuple[int]]:
     statement = select(_held.message_key).distinct()
-    return statement.where(_held.tenant == tenant, _held.document_id.in_(_given(document_ids)))
-
-
-def _keys(numbers: Any) -> Select[Any]:
-    return _given(sorted(numbers))
-
-
-def _given(values: Sequence[Any]) -> Select[Any]:
-    return select(func.json_each(json.dumps(list(values))).table_valued("value").c.value)
+    return statement.where(_held.tenant == tenant, among(_held.document_id, document_ids))
 
 
 WINDOW = 10
@@ -439,7 +431,7 @@ class Sessions:
         if state is not None:
             statement = statement.where(in_state(state, steady_ms))
         for key, value in (labels or {}).items():
-            label = func.json_each(sessions.c.labels).table_valued("key", "value")
+            label = entries_of(sessions.c.labels)
             statement = statement.where(exists().select_from(label).where(label.c.key == key, label.c.value == value))
         if after is not None:
             statement = statement.where(tuple_(*order) < tuple_(epoch_ms(after[0]), after[1]))

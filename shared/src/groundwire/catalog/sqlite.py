@@ -4,16 +4,37 @@ import errno
 import fcntl
 import json
 import os
+import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import pysqlite3
-from sqlalchemy import URL, ColumnElement, Connection, Engine, QueuePool, Table, create_engine, event, func, insert
+from sqlalchemy import (
+    URL,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    QueuePool,
+    Select,
+    Table,
+    TableValuedAlias,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -33,6 +54,9 @@ upsert = sqlite.insert
 _FIXED_SINCE = (3, 51, 3)
 _WITHDRAWN = (3, 52, 0)
 BUSY_TIMEOUT_MS = 10_000
+_CHECKPOINT_WAIT_MS = 50
+_STEPS_BETWEEN_LOOKS = 200_000
+"""Steps of SQLite's machine: some milliseconds."""
 _READ_SETTINGS = (
     "PRAGMA foreign_keys = ON",
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
@@ -56,7 +80,7 @@ _DECODER = json.JSONDecoder()
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def check_sqlite_version(version: tuple[int, ...]) -> None:
+def check_sqlite_version(version: tuple[int, ...] = pysqlite3.sqlite_version_info) -> None:
     """Refuse versions of SQLite with the WAL-reset bug (sqlite.org, "WAL-reset bug"; fixed in 3.51.3, not in 3.52.0).
 
     Raises:
@@ -179,6 +203,113 @@ class BinaryJson(UserDefinedType[str]):
 _ROWS_PER_STATEMENT = 64
 
 
+# What is inside JSON
+
+
+def entries_of(column: ColumnElement[Any]) -> TableValuedAlias:
+    """Return the table of the entries of an object: key, value, and type as `elements_of` has it."""
+    return func.json_each(column).table_valued("key", "value", "type")
+
+
+def elements_of(column: ColumnElement[Any], field: str | None = None) -> TableValuedAlias:
+    """Return the table of the elements of a list, or of a field of an object: their type and value.
+
+    It has one row for a single value and none for an absent field. Types are text, integer, real, true, false, null,
+    array and object.
+    """
+    path = () if field is None else (_path(field),)
+    return func.json_each(column, *path).table_valued("type", "value")
+
+
+def type_of(column: ColumnElement[Any], field: str) -> ColumnElement[Any]:
+    """Return the type of a field of an object, NULL for an absent one."""
+    return func.json_type(column, _path(field))
+
+
+def first_type_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the type of the first element of a list."""
+    return func.json_type(column, "$[0]")
+
+
+def list_of(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the list of one element."""
+    return func.json_array(value)
+
+
+def contains(value: ColumnElement[Any], part: str) -> ColumnElement[bool]:
+    """Return the condition that a text has a part, letter for letter."""
+    return func.instr(value, part) > 0
+
+
+def is_like(value: ColumnElement[Any], pattern: str) -> ColumnElement[bool]:
+    """Return the condition that a text matches a LIKE pattern with backslash escapes, letter for letter."""
+    # SQLite's own LIKE takes upper and lower case for the same.
+    return value.op("GLOB", is_comparison=True)(like_to_glob(pattern))
+
+
+def like_to_glob(pattern: str) -> str:
+    """Translate a LIKE pattern with backslash escapes."""
+    parts = re.findall(r"\\.|%|_|[^\\%_]+|\\", pattern, flags=re.DOTALL)
+    wild = {"%": "*", "_": "?"}
+    return "".join(wild.get(part) or _literal_glob(part) for part in parts)
+
+
+def _literal_glob(part: str) -> str:
+    plain = part[1:] if part.startswith("\\") and len(part) > 1 else part
+    return re.sub(r"[*?\[]", r"[\g<0>]", plain)
+
+
+def _path(field: str) -> str:
+    return f"$.{json.dumps(field, ensure_ascii=False)}"
+
+
+# Many values and many rows at once
+
+
+def among(column: ColumnElement[Any], values: Iterable[Any] | BindParameter[Any]) -> ColumnElement[bool]:
+    """Return the condition that a column has one of some values, however many: they travel as one parameter.
+
+    Of a statement that is made once, `values` is a parameter, which is to get `encode_json` of a list.
+    """
+    given = values if isinstance(values, BindParameter) else encode_json(list(values))
+    return column.in_(select(func.json_each(given).table_valued("value").c.value))
+
+
+def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return the aggregate that puts the values of a column, or rows of several, into one row for `read_array`.
+
+    The driver gives up the interpreter lock for each row and has to win it back from busy threads: one row does that
+    once.
+    """
+    return func.json_group_array(columns[0] if len(columns) == 1 else func.json_array(*columns))
+
+
+def read_array(connection: Connection, statement: Select[Any], given: Mapping[str, Any] | None = None) -> list[Any]:
+    """Return what a statement that selects `array_of` finds, in no order."""
+    found: list[Any] = json.loads(connection.execute(statement, dict(given or {})).scalar_one())
+    return found
+
+
+def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
+    """Return the column of a subquery as one JSON array, in its order."""
+    return select(func.json_group_array(statement.subquery().c[0], type_=type_)).scalar_subquery()
+
+
+def json_in(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return a column of JSON as `array_of` takes it: as a value, and not as text."""
+    return func.json(column)
+
+
+def update_json(
+    connection: Connection, key: Column[int], column: Column[Any], values: Iterable[tuple[int, Any]]
+) -> None:
+    """Give a column new JSON values by the key of the row, all in one statement."""
+    rows = json.dumps([[number, encode_json(value)] for number, value in values])
+    each: Any = func.json_each(rows).table_valued("value").c.value
+    new = func.jsonb(func.json_extract(each, "$[1]"), type_=column.type)
+    connection.execute(update(key.table).where(key == func.json_extract(each, "$[0]")).values({column.name: new}))
+
+
 def insert_rows(
     connection: Connection,
     table: Table,
@@ -234,6 +365,134 @@ def translated_failures() -> Iterator[None]:
         if isinstance(error, OperationalError):
             raise StoreUnavailableError("the catalog did not answer", engine="catalog") from error
         raise
+
+
+def last_number(connection: Connection, table: Table) -> int:
+    """Return the highest key that a table ever gave, 0 for none; its rows may be gone."""
+    statement = text("SELECT seq FROM sqlite_sequence WHERE name = :table")
+    return int(connection.execute(statement, {"table": table.name}).scalar() or 0)
+
+
+def checkpoint(engine: Engine) -> bool:
+    """Fold the write-ahead log into the file and empty it; False while readers need what is in it."""
+    connection = engine.raw_connection()
+    try:
+        cursor = connection.cursor()
+        # Other writes wait behind this one: better to come again than to wait for readers here.
+        cursor.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
+        busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    finally:
+        connection.close()
+    return not busy
+
+
+def file_problems(connection: Connection) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the file: the number of the row, or nothing, and what to say."""
+    for found in connection.exec_driver_sql("PRAGMA integrity_check").scalars():
+        if found != "ok":
+            yield "", f"integrity check: {found}"
+    for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
+        yield str(row), f"broken reference from {table} to {parent}"
+
+
+@contextmanager
+def interruptible(connection: Connection, is_over: Callable[[], bool]) -> Iterator[None]:
+    """Let statements of the connection fail, as if the file did not answer, soon after `is_over` says so."""
+    driver: Any = connection.connection.driver_connection
+    driver.set_progress_handler(is_over, _STEPS_BETWEEN_LOOKS)
+    try:
+        yield
+    finally:
+        driver.set_progress_handler(None, 0)
+
+
+# Statements in words of their own, because the planner or the interpreter would take longer otherwise
+
+# One row instead of one for each word and segment. In every segment the words come in order, so that the scores of a
+# chunk are always added up in the same order.
+_READ = """
+    SELECT json_group_array(word), json_group_array(high), json_group_array(length(postings)),
+        CAST(group_concat(postings, '') AS BLOB), {positions}
+    FROM (
+        SELECT word, high, postings, positions FROM lexical_segments CROSS JOIN lexical_postings USING (segment_key)
+        WHERE collection_key = ? AND state IN ({states}) AND word IN ({words})
+        ORDER BY state, segment_key, word
+    )
+    """
+READ_POSTINGS = _READ.replace("{positions}", "NULL")
+READ_POSITIONS = _READ.replace("{positions}", "CAST(group_concat(positions, '') AS BLOB)")
+COUNT_POSTINGS = """
+    SELECT word, sum(length(postings))
+    FROM lexical_segments CROSS JOIN lexical_postings USING (segment_key)
+    WHERE collection_key = ? AND state IN ({states}) AND word IN ({words})
+    GROUP BY word
+    """
+_MERGE = text(
+    """
+    INSERT INTO lexical_postings (segment_key, word, postings, positions)
+    SELECT :merged, word, CAST(group_concat(postings, '') AS BLOB), CAST(group_concat(positions, '') AS BLOB)
+    FROM (SELECT * FROM lexical_postings WHERE segment_key IN :parts ORDER BY word, segment_key) GROUP BY word
+    """
+).bindparams(bindparam("parts", expanding=True))
+# CROSS JOIN keeps the order: without it SQLite may begin with all vectors of the model.
+_VECTORS = text(
+    """
+    SELECT chunk_number, vector FROM json_each(:numbers) AS given
+    CROSS JOIN chunks ON chunk_number = given.value
+    CROSS JOIN embeddings ON identity_digest = :identity AND embeddings.embedding_hash = chunks.embedding_hash
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPostings:
+    """Rows of the full-text index, column by column: of each row the word, the `high` of its segment and the bytes.
+
+    `sizes` are those of the postings. `postings` and `positions` are those of all rows, one behind the other.
+    """
+
+    words: Sequence[str]
+    highs: Sequence[int]
+    sizes: Sequence[int]
+    postings: bytes
+    positions: bytes
+
+
+def read_postings(
+    connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str], *, with_positions: bool
+) -> StoredPostings:
+    """Read the rows of some words, in the order of the states, the segments and then of the words."""
+    statement = filled(READ_POSITIONS if with_positions else READ_POSTINGS, len(states), len(words))
+    row = connection.exec_driver_sql(statement, (collection_key, *states, *words)).one()
+    of_words, highs, sizes = map(json.loads, row[:3])
+    return StoredPostings(of_words, highs, sizes, row[3] or b"", row[4] or b"")
+
+
+def sizes_of_postings(
+    connection: Connection, collection_key: int, states: Sequence[str], words: Sequence[str]
+) -> dict[str, int]:
+    """Return how many bytes of postings each of some words has, without those that have none."""
+    statement = filled(COUNT_POSTINGS, len(states), len(words))
+    rows = connection.exec_driver_sql(statement, (collection_key, *states, *words))
+    return {row[0]: row[1] for row in rows}
+
+
+@lru_cache(maxsize=512)
+def filled(template: str, states: int, words: int) -> str:
+    """Return one of the statements for so many states and words."""
+    return template.format(states=", ".join("?" * states), words=", ".join("?" * words))
+
+
+def merge_postings(connection: Connection, into: int, parts: Sequence[int]) -> None:
+    """Write the rows of some segments to one more, each word's one behind the other in the order of the segments."""
+    connection.execute(_MERGE, {"merged": into, "parts": parts})
+
+
+def read_vectors(connection: Connection, identity_digest: str, numbers: Sequence[int]) -> list[tuple[int, bytes]]:
+    """Return number and stored vector of those chunks that have one of a model."""
+    rows = connection.execute(_VECTORS, {"identity": identity_digest, "numbers": json.dumps(numbers)})
+    return [(row[0], row[1]) for row in rows]
 
 
 class OwnerLock:

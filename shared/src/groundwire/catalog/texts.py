@@ -1,16 +1,16 @@
 """Canonical texts: cut for storage, read in exact slices or in parts, with what is known of their sources."""
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, exists, func, select
+from sqlalchemy import Connection, Row, Select, exists, select
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.rows import GenerationState, to_fields
 from groundwire.catalog.schema import collections, documents, generations, text_pages, text_segments
+from groundwire.catalog.sqlite import among
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import DataLossError, DocumentNotFoundError
@@ -259,9 +259,8 @@ def _segments(start: int, end: int) -> range:
 
 
 def _contents(connection: Connection, key: int, numbers: set[int]) -> dict[int, str]:
-    given = func.json_each(json.dumps(sorted(numbers))).table_valued("value")
     statement = select(text_segments.c.number, text_segments.c.content).where(
-        text_segments.c.generation_key == key, text_segments.c.number.in_(select(given.c.value))
+        text_segments.c.generation_key == key, among(text_segments.c.number, numbers)
     )
     return {row.number: row.content for row in connection.execute(statement)}
 

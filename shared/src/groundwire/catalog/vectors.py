@@ -1,6 +1,5 @@
 """Vectors by model and embedded text: the embedding cache and the source of index rebuilds."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,7 +21,6 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    text,
     true,
 )
 
@@ -38,7 +36,7 @@ from groundwire.catalog.rows import (
     to_payload,
 )
 from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
-from groundwire.catalog.sqlite import insert_rows
+from groundwire.catalog.sqlite import among, array_of, insert_rows, read_array, read_vectors
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
@@ -53,7 +51,6 @@ def embedding_times(connection: Connection, collection: Collection, embedding_ha
     Vectors are stored once for all collections. What callers are told leaves out those that only others use, because
     it would tell what texts these hold.
     """
-    given = func.json_each(json.dumps(list(embedding_hashes))).table_valued("value")
     of_collection = (
         exists()
         .where(chunks.c.embedding_hash == embeddings.c.embedding_hash)
@@ -62,7 +59,7 @@ def embedding_times(connection: Connection, collection: Collection, embedding_ha
     )
     statement = select(embeddings.c.embedding_hash, embeddings.c.create_time).where(
         embeddings.c.identity_digest == collection.identity.digest,
-        embeddings.c.embedding_hash.in_(select(given.c.value)),
+        among(embeddings.c.embedding_hash, embedding_hashes),
         of_collection,
     )
     return {row.embedding_hash: row.create_time for row in connection.execute(statement)}
@@ -75,18 +72,16 @@ def unneeded_embeddings(connection: Connection, identity_digest: str, leaving: S
         select(1).where(other.c.embedding_hash == embeddings.c.embedding_hash, other.c.generation_key.not_in(leaving))
     )
     of_leaving = select(chunks.c.embedding_hash).where(chunks.c.generation_key.in_(leaving))
-    hashes = select(func.json_group_array(embeddings.c.embedding_hash)).where(
+    hashes = select(array_of(embeddings.c.embedding_hash)).where(
         embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(of_leaving), ~needed
     )
-    found: list[str] = json.loads(connection.execute(hashes).scalar_one())
-    return found
+    return read_array(connection, hashes)
 
 
 def forget_embeddings(connection: Connection, identity_digest: str, embedding_hashes: Sequence[str]) -> int:
     """Remove stored vectors; return how many there were."""
-    given = func.json_each(json.dumps(list(embedding_hashes))).table_valued("value")
     unneeded = delete(embeddings).where(
-        embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(select(given.c.value))
+        embeddings.c.identity_digest == identity_digest, among(embeddings.c.embedding_hash, embedding_hashes)
     )
     return connection.execute(unneeded).rowcount
 
@@ -119,9 +114,8 @@ class VectorCache:
 
     def get(self, identity_digest: str, embedding_hashes: Sequence[str]) -> dict[str, Vectors]:
         """Return the known vectors by embedding hash: float32, shape (dimensions,), read-only."""
-        given = func.json_each(json.dumps(list(embedding_hashes))).table_valued("value")
         statement = select(embeddings.c.embedding_hash, embeddings.c.vector).where(
-            embeddings.c.identity_digest == identity_digest, embeddings.c.embedding_hash.in_(select(given.c.value))
+            embeddings.c.identity_digest == identity_digest, among(embeddings.c.embedding_hash, embedding_hashes)
         )
         with self._database.read() as connection:
             return {row.embedding_hash: _vector(row.vector) for row in connection.execute(statement)}
@@ -165,12 +159,11 @@ class VectorCache:
         Raises:
             DataLossError: a chunk has no vector (`missing` lists them).
         """
-        given = func.json_each(json.dumps([int(number) for number in numbers])).table_valued("value")
         statement = (
             select(chunks.c.chunk_number, chunks.c.payload, embeddings.c.vector)
             .outerjoin_from(chunks, embeddings, _has_vector(collection))
             .where(
-                chunks.c.chunk_number.in_(select(given.c.value)),
+                among(chunks.c.chunk_number, map(int, numbers)),
                 true() if also_unindexed else IS_INDEXED,
                 chunks.c.generation_key.in_(live_generation_keys(key_of(collection))),
             )
@@ -307,22 +300,11 @@ def _vector(stored: bytes) -> Vectors:
     return np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False)
 
 
-# CROSS JOIN keeps the order: without it SQLite may begin with all vectors of the model.
-_VECTORS = text(
-    """
-    SELECT chunk_number, vector FROM json_each(:numbers) AS given
-    CROSS JOIN chunks ON chunk_number = given.value
-    CROSS JOIN embeddings ON identity_digest = :identity AND embeddings.embedding_hash = chunks.embedding_hash
-    """
-)
-
-
 def vectors_of(
     connection: Connection, identity: EmbeddingIdentity, numbers: Sequence[int] | NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Vectors]:
     """Return the vectors of those chunks that have one: numbers, float32 of shape (found, dimensions)."""
-    given = {"identity": identity.digest, "numbers": json.dumps([int(number) for number in numbers])}
-    rows = connection.execute(_VECTORS, given).all()
+    rows = read_vectors(connection, identity.digest, [int(number) for number in numbers])
     found = np.array([row[0] for row in rows], dtype=np.int64)
     stored = np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4")
     return found, stored.astype(np.float32, copy=False).reshape(len(rows), identity.dimensions)

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case
 from groundwire.catalog.database import Database
 from groundwire.catalog.rows import live_generation_keys, to_collection
 from groundwire.catalog.schema import chunks, collections, documents
+from groundwire.catalog.sqlite import elements_of, entries_of, first_type_of, list_of
 from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.errors import CollectionNotFoundError
@@ -44,8 +45,8 @@ def metadata_fields(connection: Connection, key: int) -> dict[str, FieldKind]:
 
 
 def _kinds(rows: FromClause, values: ColumnElement[Any], key: int) -> Select[Any]:
-    each = func.json_each(values).table_valued("key", "value", "type")
-    of_elements = case((each.c.type == "array", func.json_type(each.c.value, "$[0]")), else_=None)
+    each = entries_of(values)
+    of_elements = case((each.c.type == "array", first_type_of(each.c.value)), else_=None)
     return (
         select(each.c.key, each.c.type, of_elements)
         .distinct()
@@ -123,7 +124,7 @@ def _column(column: ColumnElement[Any], key: int) -> Select[Any]:
 
 
 def _elements(column: ColumnElement[Any], key: int) -> Select[Any]:
-    each = func.json_each(column).table_valued("value")
+    each = elements_of(column)
     return select(each.c.value).distinct().select_from(documents).join(each, true()).where(_is_live(key))
 
 
@@ -135,9 +136,9 @@ def _heading(name: str, key: int) -> Select[Any]:
 
 def _metadata_texts(key: int) -> Select[Any]:
     """Return the statement for the texts, single or in lists, of the documents' own keys."""
-    each = func.json_each(documents.c.metadata).table_valued("key", "value", "type")
-    listed = case((each.c.type == "array", each.c.value), else_=func.json_array(each.c.value))
-    element = func.json_each(listed).table_valued("value", "type").alias("element")
+    each = entries_of(documents.c.metadata)
+    listed = case((each.c.type == "array", each.c.value), else_=list_of(each.c.value))
+    element = elements_of(listed).alias("element")
     return (
         select(each.c.key, element.c.value)
         .distinct()

@@ -11,13 +11,12 @@ from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 
-from groundwire.catalog.sqlite import BUSY_TIMEOUT_MS, translated_failures
+from groundwire.catalog.sqlite import checkpoint, translated_failures
 from groundwire.kernel.budget import Budget, current_budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, DrainingError
 
 T = TypeVar("T")
 
-_CHECKPOINT_WAIT_MS: Final = 50
 GROUP_UNITS: Final = 32
 GROUP_S: Final = 0.02
 """Units that wait already share a transaction, and with it one flush to disk, as long as it is younger than this."""
@@ -107,21 +106,9 @@ class Writer:
             DrainingError: the database is closed.
         """
         try:
-            return self._thread.submit(self._checkpoint).result()
+            return self._thread.submit(checkpoint, self._engine).result()
         except RuntimeError as error:
             raise DrainingError("the catalog is closed") from error
-
-    def _checkpoint(self) -> bool:
-        connection = self._engine.raw_connection()
-        try:
-            cursor = connection.cursor()
-            # Other writes wait behind this one: better to come again than to wait for readers here.
-            cursor.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
-            busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-        finally:
-            connection.close()
-        return not busy
 
     def close(self) -> None:
         """Finish the work that was handed in, then stop; idempotent."""

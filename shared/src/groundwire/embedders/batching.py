@@ -1,16 +1,16 @@
-"""An Embedder that runs the texts of all callers through one engine, batched together."""
+"""The Embedder of a model: runs the texts of all callers through one engine, batched together."""
 
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from groundwire.embedders.calls import Call, Item
-from groundwire.embedders.engine import Engine, Frame, LanguageModel, pad, unit_rows
-from groundwire.embedders.schedule import HUNG_AFTER_S, Schedule
+from groundwire.embedders.model import Engine, Frame, LanguageModel, pad, unit_rows
+from groundwire.embedders.schedule import HUNG_AFTER_S, Call, Item, Schedule
 from groundwire.embedders.tokenization import ModelTokenizer, TokenIds
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
@@ -20,6 +20,9 @@ _LOG = logging.getLogger(__name__)
 
 SLICE_TEXTS: Final = 128
 """Texts tokenised at a time: the workers run one slice while the caller prepares the next."""
+
+WINDOWS_SUFFIX: Final = "+windows"
+"""Of the provider of vectors of whole texts: vectors of their beginnings alone are not comparable with them."""
 
 _LOOKS_EVERY_S = 1.0
 _CLOSE_WAIT_S = 5.0
@@ -31,13 +34,19 @@ class BatchingEmbedder:
     """Batches across calls: nobody waits while the engine is idle, and what arrives meanwhile runs together.
 
     Texts are tokenised in the caller's thread; inferences run in threads of its own, so that a caller can leave an
-    inference that hangs. Texts beyond the model's limit are cut there; see
-    `WindowedEmbedder` for the alternative.
+    inference that hangs.
+
+    With `windows` a text beyond the model's limit is read to its end: its tokens are cut into consecutive windows, and
+    its vector is the mean of theirs, weighted by their numbers of tokens, at length 1. Texts that fit into one window
+    get exactly the vector they have without. Without `windows` the text is cut at the limit.
     """
 
-    def __init__(self, engine: Engine, model: LanguageModel) -> None:
+    def __init__(self, engine: Engine, model: LanguageModel, *, windows: bool = False) -> None:
         self._engine = engine
         self._model = model
+        self._windows = windows
+        provider = model.identity.provider + (WINDOWS_SUFFIX if windows else "")
+        self._identity = replace(model.identity, provider=provider)
         self._tokenizer = ModelTokenizer(model.tokenizer)
         self._schedule = Schedule(engine.parallelism)
         self._workers = [
@@ -55,12 +64,7 @@ class BatchingEmbedder:
     @property
     def identity(self) -> EmbeddingIdentity:
         """Return the identity of the vectors it makes."""
-        return self._model.identity
-
-    @property
-    def model(self) -> LanguageModel:
-        """Return what is known of the model."""
-        return self._model
+        return self._identity
 
     @property
     def tokenizer(self) -> ModelTokenizer:
@@ -74,7 +78,7 @@ class BatchingEmbedder:
 
     def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
         """Return float32 of shape (len(texts), dimensions), rows L2-normalised."""
-        return self.embed_token_slices(self.tokenized(texts), budget, urgent=urgent)
+        return self._embed(texts, budget, self._model.document_frame, urgent=urgent)
 
     def embed_query(self, text: str, budget: Budget) -> Vectors:
         """Return float32 of shape (dimensions,); goes ahead of waiting documents."""
@@ -83,37 +87,7 @@ class BatchingEmbedder:
 
     def embed_queries(self, texts: Sequence[str], budget: Budget) -> Vectors:
         """Return float32 of shape (len(texts), dimensions), together and ahead of waiting documents."""
-        return self.embed_token_slices(self.tokenized(texts), budget, urgent=True, frame=self._model.query_frame)
-
-    def tokenized(self, texts: Sequence[str]) -> Iterator[list[TokenIds]]:
-        """Yield the token ids of the texts in slices, not truncated, without special tokens."""
-        for start in range(0, len(texts), SLICE_TEXTS):
-            yield self._tokenizer.encode(texts[start : start + SLICE_TEXTS])
-
-    def embed_token_slices(
-        self, slices: Iterable[list[TokenIds]], budget: Budget, *, urgent: bool, frame: Frame | None = None
-    ) -> Vectors:
-        """Return the vectors of all token ids in order, each cut at the model's limit, framed as documents by default.
-
-        Slices are taken one by one while the engine already works on the earlier ones.
-        """
-        call = Call()
-        is_empty = True
-        patience_s = HUNG_AFTER_S if urgent else _DOCUMENTS_WAIT_S
-        try:
-            for tokens in slices:
-                budget.check()
-                self._refuse_if_hung(call, patience_s)
-                is_empty = False
-                self._schedule.add(call, call.expect(self._framed(tokens, frame)), urgent=urgent)
-            # A look at the engine now and then, because a call may have no deadline.
-            while not is_empty and not call.wait(budget, _LOOKS_EVERY_S):
-                self._refuse_if_hung(call, patience_s)
-        except BaseException as error:
-            call.fail(error)
-            self._schedule.drop(call)
-            raise
-        return np.zeros((0, self.identity.dimensions), np.float32) if is_empty else call.vectors()
+        return self._embed(texts, budget, self._model.query_frame, urgent=True)
 
     def close(self) -> None:
         """Fail all waiting calls, end the workers and close the engine; idempotent.
@@ -129,14 +103,38 @@ class BatchingEmbedder:
             worker.join()
         self._engine.close()
 
+    def _embed(self, texts: Sequence[str], budget: Budget, frame: Frame, *, urgent: bool) -> Vectors:
+        if not texts:
+            return np.zeros((0, self.identity.dimensions), np.float32)
+        call = Call()
+        patience_s = HUNG_AFTER_S if urgent else _DOCUMENTS_WAIT_S
+        sizes: list[list[int]] = []
+        window = self._model.window
+        try:
+            for start in range(0, len(texts), SLICE_TEXTS):
+                budget.check()
+                self._refuse_if_hung(call, patience_s)
+                sequences: list[TokenIds] = []
+                for tokens in self._tokenizer.encode(texts[start : start + SLICE_TEXTS]):
+                    # An empty text is a window too: it has a vector, that of its special tokens.
+                    end = max(len(tokens), 1) if self._windows else 1
+                    parts = [tokens[at : at + window] for at in range(0, end, window)]
+                    sizes.append([len(part) for part in parts])
+                    sequences.extend(frame.around(part) for part in parts)
+                self._schedule.add(call, call.expect(sequences), urgent=urgent)
+            # A look at the engine now and then, because a call may have no deadline.
+            while not call.wait(budget, _LOOKS_EVERY_S):
+                self._refuse_if_hung(call, patience_s)
+        except BaseException as error:
+            call.fail(error)
+            self._schedule.drop(call)
+            raise
+        return _averaged(call.vectors(), sizes)
+
     def _refuse_if_hung(self, call: Call, patience_s: float) -> None:
         overdue_s = self._schedule.overdue_s(call)
         if overdue_s >= patience_s:
             raise UnavailableError(f"the embedding model has not answered for {overdue_s:.0f} s")
-
-    def _framed(self, tokens: Iterable[TokenIds], frame: Frame | None) -> list[TokenIds]:
-        around = frame or self._model.document_frame
-        return [around.around(ids[: self._model.window]) for ids in tokens]
 
     def _work(self) -> None:
         while batch := self._schedule.next_batch():
@@ -156,7 +154,7 @@ class BatchingEmbedder:
             item.call.deliver(item.row, vector)
 
     def _fail(self, batch: list[Item], error: Exception) -> None:
-        """Tell the callers; items of several callers run again alone, so that only the guilty one fails."""
+        """Give the callers the error; items of several callers run again alone, so that only the guilty one fails."""
         if len({id(item.call) for item in batch}) > 1:
             for item in batch:
                 if item.call.has_failed:
@@ -176,3 +174,16 @@ def _engine_error(error: Exception) -> GroundwireError:
     failure = UnavailableError("the embedding engine failed")
     failure.__cause__ = error
     return failure
+
+
+def _averaged(vectors: Vectors, sizes: list[list[int]]) -> Vectors:
+    """Return one row for each text from the rows of its windows, whose numbers of tokens are its `sizes`."""
+    if len(vectors) == len(sizes):
+        return vectors
+    result = np.empty((len(sizes), vectors.shape[1]), np.float32)
+    start = 0
+    for row, tokens in enumerate(sizes):
+        part = vectors[start : start + len(tokens)]
+        start += len(tokens)
+        result[row] = part[0] if len(tokens) == 1 else unit_rows((np.array(tokens, np.float32) @ part)[None])[0]
+    return result

@@ -1,4 +1,4 @@
-"""Convert a loaded model to OpenVINO once, and keep the result on disk for later starts without torch."""
+"""Converted models on disk: made once, checked at every start, shared by processes."""
 
 import hashlib
 import json
@@ -13,13 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from groundwire.embedders.engine import Frame, LanguageModel
+from groundwire.embedders.model import Frame, LanguageModel
 from groundwire.embedders.model_files import ModelFiles
 from groundwire.embedders.openvino_engine import import_openvino
-from groundwire.embedders.probe import CHECK_TEXTS
-from groundwire.embedders.sentence_transformer import encoded, quiet_libraries
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
-from groundwire.kernel.errors import PreconditionError
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,6 +26,7 @@ _FORMAT: Final = 2
 _STAGING = ".converting-"
 _LONGEST_CONVERSION_S = 3_600
 _MANIFEST = "manifest.json"
+_GRAPH = "model.xml"
 _REFERENCE = "reference.npy"
 
 
@@ -36,7 +34,7 @@ _REFERENCE = "reference.npy"
 class Conversion:
     """A converted model on disk.
 
-    `reference` holds the library's own fp32 vectors of CHECK_TEXTS (unit rows), made when it was converted.
+    `reference` holds the fp32 vectors of CHECK_TEXTS (unit rows), made when it was converted.
     """
 
     folder: Path
@@ -46,7 +44,7 @@ class Conversion:
     @property
     def model_xml(self) -> Path:
         """Return the file that OpenVINO reads."""
-        return self.folder / "model.xml"
+        return self.folder / _GRAPH
 
     def noted(self, name: str) -> dict[str, Any]:
         """Return what `note` kept under this name, empty when nothing or nothing readable."""
@@ -84,85 +82,35 @@ def find_conversion(files: ModelFiles, cache_dir: Path) -> Conversion | None:
     return Conversion(folder, model, reference)
 
 
-def convert(module: Any, model: LanguageModel, files: ModelFiles, cache_dir: Path) -> Conversion:
-    """Convert a loaded model and keep it; when another process was quicker, its result counts.
+def keep_conversion(
+    graph: Any, model: LanguageModel, reference: Vectors, files: ModelFiles, cache_dir: Path
+) -> Conversion:
+    """Write an `openvino.Model` for later starts; when another process was quicker, its result counts.
 
-    Raises:
-        PreconditionError: OpenVINO cannot convert this model.
+    `reference` are the vectors of CHECK_TEXTS that every engine and precision has to give.
     """
     folder = _entry(files, cache_dir)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _sweep(folder.parent)
+    for abandoned in folder.parent.glob(f"{_STAGING}*"):
+        # Of a process that died while it converted; a younger one may still be at work.
+        if time.time() - abandoned.stat().st_mtime > _LONGEST_CONVERSION_S:
+            shutil.rmtree(abandoned, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder.parent))
-    reference = encoded(module, CHECK_TEXTS)
     try:
-        _save(module, staging / "model.xml", files)
+        import_openvino().save_model(graph, str(staging / _GRAPH), compress_to_fp16=False)
         np.save(staging / _REFERENCE, reference, allow_pickle=False)
         (staging / _MANIFEST).write_text(json.dumps(asdict(model)), encoding="utf-8")
-        _publish(staging, folder)
+        if folder.exists() and not (folder / _MANIFEST).is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+        try:
+            staging.rename(folder)
+        except OSError:
+            # Renaming a folder fails when the target has files: then another process has put the same there.
+            if not (folder / _MANIFEST).is_file():
+                raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return Conversion(folder, model, reference)
-
-
-def _publish(staging: Path, folder: Path) -> None:
-    if folder.exists() and not (folder / _MANIFEST).is_file():
-        shutil.rmtree(folder, ignore_errors=True)
-    try:
-        staging.rename(folder)
-    except OSError:
-        # Renaming a folder fails when the target has files: then another process has put the same there.
-        if not (folder / _MANIFEST).is_file():
-            raise
-
-
-def _sweep(parent: Path) -> None:
-    """Remove what processes that died while converting left behind."""
-    for staging in parent.glob(f"{_STAGING}*"):
-        if time.time() - staging.stat().st_mtime > _LONGEST_CONVERSION_S:
-            shutil.rmtree(staging, ignore_errors=True)
-
-
-def _save(module: Any, model_xml: Path, files: ModelFiles) -> None:
-    openvino = import_openvino()
-    from openvino.tools.ovc import convert_model  # noqa: PLC0415 - importing openvino leaves it out
-
-    with quiet_libraries():
-        try:
-            converted = convert_model(_traceable(module), example_input=_example(), input=_inputs(openvino))
-        except Exception as error:
-            # OpenVINO and the tracing of torch raise whatever they like for a model they do not know.
-            raise PreconditionError(f"OpenVINO cannot convert {files.model_name}: {error}") from error
-        openvino.save_model(converted, str(model_xml), compress_to_fp16=False)
-
-
-def _traceable(module: Any) -> Any:
-    """Return a torch module of positional inputs around all modules of the model (transformer, pooling, …)."""
-    import torch  # noqa: PLC0415 - heavy, loaded by now
-
-    class Whole(torch.nn.Module):  # type: ignore[misc]  # torch ships no types here
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = module
-
-        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
-            return self.inner({"input_ids": input_ids, "attention_mask": attention_mask})["sentence_embedding"]
-
-    return Whole().eval()
-
-
-def _example() -> tuple[Any, Any]:
-    """Return two sequences of different lengths: with a mask of ones alone, the mask would not be traced."""
-    import torch  # noqa: PLC0415 - heavy, loaded by now
-
-    attention_mask = torch.ones(2, 16, dtype=torch.long)
-    attention_mask[1, 9:] = 0
-    return torch.full((2, 16), 5, dtype=torch.long), attention_mask
-
-
-def _inputs(openvino: Any) -> list[Any]:
-    shape = openvino.PartialShape([-1, -1])
-    return [(name, shape, openvino.Type.i64) for name in ("input_ids", "attention_mask")]
 
 
 def _entry(files: ModelFiles, cache_dir: Path) -> Path:

@@ -1,16 +1,68 @@
-"""Make the Embedder of a URL."""
+"""Make the Embedder of a URL, on the engine that is best on this processor: measured, never assumed."""
 
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from groundwire.embedders.batching import BatchingEmbedder
+from groundwire.embedders.bert import bert_graph, describe_bert
+from groundwire.embedders.conversion import Conversion, find_conversion, keep_conversion
+from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.embedders.model import (
+    CHECK_TEXTS,
+    LONG_TEXTS,
+    MIN_COSINE,
+    PROBE_TEXTS,
+    Engine,
+    LanguageModel,
+    cosines,
+    embed_directly,
+    probe_digest,
+)
+from groundwire.embedders.model_files import ModelFiles, find_model
+from groundwire.embedders.openvino_engine import OpenVinoEngine, has_bfloat16, processor
+from groundwire.embedders.sentence_transformer import TorchEngine, describe, encoded, load_module, traced
+from groundwire.embedders.tokenization import ModelTokenizer
 from groundwire.kernel.embedder import Embedder
-from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import InvalidRequestError, NotAvailableError, PreconditionError
+
+_LOG = logging.getLogger(__name__)
+
+PACKAGED_PROBE_DIGEST: Final = "2700550a44eb6242f3fa58f70d9781a2b7d8455ddca3374c9dc1eef323d8ade9"
+"""Of the vectors that the sentence-transformers library makes of the packaged weights."""
 
 _MAX_HASHING_DIMENSIONS = 65_536
 
+_WORTH_BFLOAT16: Final = 1.1
+"""bf16 must be so much faster than fp32 to be worth its rounding."""
+
+_WORTH_TORCH: Final = 1.25
+"""torch must be so much faster than OpenVINO to be worth its seconds of start and its memory."""
+
+_ROUNDS = 3
+_TIMED_TEXTS = [*LONG_TEXTS[:2]] * 4
+
+
+class EngineName(StrEnum):
+    """What an operator may ask for."""
+
+    AUTO = "auto"
+    TORCH = "torch"
+    OPENVINO = "openvino"
+
+
+_OPTIONS = {"engine": tuple(EngineName), "long": ("windows", "truncate")}
+
 
 def open_embedder(url: str, *, cache_dir: Path) -> Embedder:
-    """Return the whole stack for a URL: engine, batching across calls, windows for long texts.
+    """Return the embedder of a URL; heavy libraries are imported only for the models that need them.
 
     Args:
         url: `sentence-transformers:NAME_OR_DIR[?engine=auto|torch|openvino][&long=windows|truncate]` or, for
@@ -25,9 +77,18 @@ def open_embedder(url: str, *, cache_dir: Path) -> Embedder:
     """
     scheme, separator, rest = url.partition(":")
     if separator and scheme == "sentence-transformers":
-        return _open_sentence_transformer(rest, cache_dir)
+        name, _, query = rest.partition("?")
+        options = _options(query)
+        if not name:
+            raise InvalidRequestError.of("embedder", "names no model")
+        engine = EngineName(options.get("engine", EngineName.AUTO))
+        return open_model(find_model(name), engine, cache_dir, windows=options.get("long") != "truncate")
     if separator and scheme == "hashing":
-        return _open_hashing(rest)
+        if not (rest.isascii() and rest.isdigit() and 1 <= int(rest) <= _MAX_HASHING_DIMENSIONS):
+            raise InvalidRequestError.of(
+                "embedder", f"hashing needs dimensions from 1 to {_MAX_HASHING_DIMENSIONS}, got {rest!r}"
+            )
+        return HashingEmbedder(int(rest))
     if scheme in {"openai+http", "openai+https"}:
         raise NotAvailableError("embedding over HTTP is not available in this version", feature="openai_compatible")
     raise InvalidRequestError.of(
@@ -35,39 +96,149 @@ def open_embedder(url: str, *, cache_dir: Path) -> Embedder:
     )
 
 
-def _open_sentence_transformer(rest: str, cache_dir: Path) -> Embedder:
-    # Imported here, so that a process with another embedder does not need the packages of this one.
-    from groundwire.embedders.engine_choice import EngineName, open_model  # noqa: PLC0415 - see above
-    from groundwire.embedders.model_files import find_model  # noqa: PLC0415 - see above
-    from groundwire.embedders.windowed import WindowedEmbedder  # noqa: PLC0415 - see above
-
-    name, _, query = rest.partition("?")
-    choices = _choices(query, {"engine": tuple(EngineName), "long": ("windows", "truncate")})
-    if not name:
-        raise InvalidRequestError.of("embedder", "names no model")
-    embedder = open_model(find_model(name), EngineName(choices.get("engine", EngineName.AUTO)), cache_dir)
-    return embedder if choices.get("long") == "truncate" else WindowedEmbedder(embedder)
-
-
-def _choices(query: str, allowed: dict[str, tuple[str, ...]]) -> dict[str, str]:
+def _options(query: str) -> dict[str, str]:
     """Return the options of a URL, each known and with a known value."""
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError as error:
         raise InvalidRequestError.of("embedder", f"malformed options {query!r}") from error
     for key, value in pairs:
-        if key not in allowed:
-            raise InvalidRequestError.of("embedder", f"unknown option {key!r}; known are {', '.join(allowed)}")
-        if value not in allowed[key]:
-            raise InvalidRequestError.of("embedder", f"{key} is {value!r}, must be one of {', '.join(allowed[key])}")
+        if key not in _OPTIONS:
+            raise InvalidRequestError.of("embedder", f"unknown option {key!r}; known are {', '.join(_OPTIONS)}")
+        if value not in _OPTIONS[key]:
+            raise InvalidRequestError.of("embedder", f"{key} is {value!r}, must be one of {', '.join(_OPTIONS[key])}")
     return dict(pairs)
 
 
-def _open_hashing(rest: str) -> Embedder:
-    from groundwire.embedders.hashing import HashingEmbedder  # noqa: PLC0415 - only where it is asked for
+def open_model(files: ModelFiles, engine: EngineName, cache_dir: Path, *, windows: bool = False) -> BatchingEmbedder:
+    """Return the embedder of a model on the engine asked for, or on the better one.
 
-    if not (rest.isascii() and rest.isdigit() and 1 <= int(rest) <= _MAX_HASHING_DIMENSIONS):
-        raise InvalidRequestError.of(
-            "embedder", f"hashing needs dimensions from 1 to {_MAX_HASHING_DIMENSIONS}, got {rest!r}"
+    Raises:
+        MissingExtraError: a package is not installed.
+        InvalidRequestError: the files are no model that can be loaded.
+        PreconditionError: OpenVINO was asked for and does not give this model's vectors.
+    """
+    has_library = find_spec("sentence_transformers") is not None
+    if engine is not EngineName.TORCH:
+        try:
+            may_decline = engine is EngineName.AUTO and has_library and not files.is_packaged
+            return BatchingEmbedder(*_on_openvino(files, cache_dir, may_decline=may_decline), windows=windows)
+        except (PreconditionError, OSError, RuntimeError) as error:
+            # Without the library there is nothing to fall back on, and its absence is not what is wrong.
+            if engine is EngineName.OPENVINO or not has_library:
+                if isinstance(error, PreconditionError):
+                    raise
+                raise PreconditionError(f"OpenVINO cannot run {files.model_name}: {error}") from error
+            _LOG.warning("running %s on torch: %s", files.model_name, error)
+    module = load_module(files)
+    return BatchingEmbedder(TorchEngine(module), describe(module, files), windows=windows)
+
+
+def _on_openvino(files: ModelFiles, cache_dir: Path, *, may_decline: bool) -> tuple[Engine, LanguageModel]:
+    """Return the engine for a converted model; convert it first where that has not been done.
+
+    Raises:
+        PreconditionError: OpenVINO cannot run it, or torch is better at it and `may_decline`.
+    """
+    conversion = find_conversion(files, cache_dir)
+    if conversion is not None:
+        note = conversion.noted(processor())
+        if may_decline and "declined" in note:
+            raise PreconditionError(note["declined"])
+        try:
+            if "precision" in note:
+                return _verified(conversion, note["precision"], PROBE_TEXTS), conversion.model
+            return _fastest(conversion), conversion.model
+        except (PreconditionError, OSError, RuntimeError) as error:
+            _LOG.warning("the converted model in %s is not usable (%s); converting again", conversion.folder, error)
+            conversion.discard()
+    if files.is_packaged:
+        conversion = _converted_package(files, cache_dir)
+        return _fastest(conversion), conversion.model
+    module = load_module(files)
+    model = describe(module, files)
+    reference = encoded(module, CHECK_TEXTS)
+    conversion = keep_conversion(traced(module, files.model_name), model, reference, files, cache_dir)
+    fastest = _fastest(conversion)
+    if may_decline:
+        _refuse_if_torch_is_better(fastest, module, conversion)
+    return fastest, model
+
+
+def _converted_package(files: ModelFiles, cache_dir: Path) -> Conversion:
+    """Return the conversion of the default model, made without the library and proven by its known digest."""
+    graph, model = bert_graph(files.folder), describe_bert(files)
+    engine = OpenVinoEngine(graph, "f32")
+    reference = embed_directly(engine, model, ModelTokenizer(model.tokenizer).encode(CHECK_TEXTS))
+    engine.close()
+    digest = probe_digest(reference[: len(PROBE_TEXTS)])
+    if digest != PACKAGED_PROBE_DIGEST:
+        raise PreconditionError(f"OpenVINO does not give the vectors of {files.model_name} on this processor")
+    model = replace(model, identity=replace(model.identity, probe_digest=digest))
+    return keep_conversion(graph, model, reference, files, cache_dir)
+
+
+def _fastest(conversion: Conversion) -> OpenVinoEngine:
+    """Return the fastest precision that is close enough, and note it for this processor."""
+    fp32 = _verified(conversion, "f32", CHECK_TEXTS)
+    chosen, precision = fp32, "f32"
+    if has_bfloat16():
+        try:
+            bf16 = _verified(conversion, "bf16", CHECK_TEXTS)
+        except PreconditionError as error:
+            _LOG.info("keeping fp32: %s", error)
+        else:
+            speed = _speed_ratio(bf16, fp32, conversion.model)
+            chosen, precision = (bf16, "bf16") if speed >= _WORTH_BFLOAT16 else (fp32, "f32")
+            (fp32 if chosen is bf16 else bf16).close()
+            name = conversion.model.identity.model_name
+            _LOG.info("chose %s for %s: bf16 is %.2f times as fast as fp32", precision, name, speed)
+    conversion.note(processor(), {"precision": precision})
+    return chosen
+
+
+def _refuse_if_torch_is_better(engine: Engine, module: Any, conversion: Conversion) -> None:
+    """Raise and note it when torch runs the same weights clearly faster here."""
+    speed = _speed_ratio(TorchEngine(module), engine, conversion.model)
+    if speed >= _WORTH_TORCH:
+        engine.close()
+        reason = f"torch is {speed:.2f} times as fast as {engine.name} on this processor"
+        conversion.note(processor(), {"declined": reason})
+        raise PreconditionError(reason)
+
+
+def _verified(conversion: Conversion, precision: str, texts: tuple[str, ...]) -> OpenVinoEngine:
+    """Return the engine once its vectors of the first CHECK_TEXTS agree with the reference.
+
+    Raises:
+        PreconditionError: they do not.
+    """
+    model = conversion.model
+    engine = OpenVinoEngine(conversion.model_xml, precision)
+    vectors = embed_directly(engine, model, ModelTokenizer(model.tokenizer).encode(texts))
+    worst = float(cosines(vectors, conversion.reference[: len(texts)]).min())
+    if not worst >= MIN_COSINE:
+        engine.close()
+        raise PreconditionError(
+            f"{engine.name} does not give the vectors of {model.identity.model_name}: cosine {worst:.5f} < {MIN_COSINE}"
         )
-    return HashingEmbedder(int(rest))
+    return engine
+
+
+def _speed_ratio(one: Engine, other: Engine, model: LanguageModel) -> float:
+    """Return how many times as fast `one` is, all its streams at work, from the best of a few rounds taken in turns."""
+    tokens = ModelTokenizer(model.tokenizer).encode(_TIMED_TEXTS)
+
+    def work(engine: Engine, pool: ThreadPoolExecutor) -> Callable[[], object]:
+        shares = [tokens[start :: engine.parallelism] for start in range(min(engine.parallelism, len(tokens)))]
+        return lambda: list(pool.map(lambda share: embed_directly(engine, model, share), shares))
+
+    best = [float("inf"), float("inf")]
+    with ThreadPoolExecutor(max(one.parallelism, other.parallelism)) as pool:
+        works = [work(engine, pool) for engine in (one, other)]
+        for _ in range(_ROUNDS):
+            for position, run in enumerate(works):
+                started = time.perf_counter()
+                run()
+                best[position] = min(best[position], time.perf_counter() - started)
+    return best[1] / best[0]

@@ -11,8 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from groundwire.embedders.engine import unit_rows
-from groundwire.embedders.probe import PROBE_TEXTS, probe_digest
+from groundwire.embedders.model import PROBE_TEXTS, probe_digest, unit_rows
 from groundwire.embedders.tokenization import ModelTokenizer, check_unicode, load_tokenizer
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
@@ -70,7 +69,9 @@ class HashingEmbedder:
             for word, times in words.items():
                 places, signs = _hashed(word, self._dimensions)
                 np.add.at(vectors[row], places, signs * (1.0 + math.log(times)))
-        return unit_rows(_with_direction(vectors))
+        # Words can cancel out: such a row gets the first axis as its direction.
+        vectors[~vectors.any(axis=1), 0] = 1.0
+        return unit_rows(vectors)
 
     def embed_query(self, text: str, budget: Budget) -> Vectors:
         """Return float32 of shape (dimensions,)."""
@@ -83,12 +84,6 @@ class HashingEmbedder:
 
     def close(self) -> None:
         """Do nothing."""
-
-
-def _with_direction(vectors: Vectors) -> Vectors:
-    """Give rows whose words cancelled out the first axis as direction."""
-    vectors[~vectors.any(axis=1), 0] = 1.0
-    return vectors
 
 
 @lru_cache(maxsize=65_536)

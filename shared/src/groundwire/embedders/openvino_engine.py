@@ -1,4 +1,4 @@
-"""Run a converted model with OpenVINO: one stream for each core, without torch."""
+"""Run a model with OpenVINO: one stream for each core, without torch."""
 
 import fcntl
 import os
@@ -31,8 +31,8 @@ class OpenVinoEngine:
     stream over both of two busy cores was half as fast (measured).
     """
 
-    def __init__(self, model_xml: Path, precision: str) -> None:
-        """Compile; precision is `f32` or `bf16`."""
+    def __init__(self, model: Any, precision: str) -> None:
+        """Compile an `openvino.Model`, or the file of one; precision is `f32` or `bf16`."""
         cores = len(os.sched_getaffinity(0))
         self.name = f"openvino {precision}"
         self.parallelism = min(cores, _MAX_STREAMS)
@@ -43,13 +43,16 @@ class OpenVinoEngine:
             "INFERENCE_NUM_THREADS": cores,
             "ENABLE_CPU_PINNING": False,
         }
-        # What was compiled is kept beside the model, without its weights: that halves the time of compiling. OpenVINO
-        # makes it anew if it is damaged, but not if another process is writing it: that gave a model that fails.
-        kept = {"CACHE_DIR": str(model_xml.parent), "CACHE_MODE": "OPTIMIZE_SIZE"}
         core = import_openvino().Core()
-        with _locked(model_xml.parent) as is_locked:
-            self._compiled: Any = core.compile_model(str(model_xml), "CPU", options | (kept if is_locked else {}))
         self._idle: deque[Any] = deque()
+        if not isinstance(model, Path):
+            self._compiled: Any = core.compile_model(model, "CPU", options)
+            return
+        # What was compiled stays beside the model, without its weights: that halves the time of compiling. OpenVINO
+        # makes it anew if it is damaged, but not if another process is writing it: that gave a model that fails.
+        cache = {"CACHE_DIR": str(model.parent), "CACHE_MODE": "OPTIMIZE_SIZE"}
+        with _locked(model.parent) as is_locked:
+            self._compiled = core.compile_model(str(model), "CPU", options | (cache if is_locked else {}))
 
     def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
         """Return float32 of shape (n, dimensions); requests are made when needed and used again."""
@@ -72,21 +75,19 @@ class OpenVinoEngine:
 def _locked(folder: Path) -> Iterator[bool]:
     """Hold the lock of a folder against other processes; yield false when one of them does not let go of it."""
     descriptor = os.open(folder, os.O_RDONLY)
+    is_locked = False
+    ends_at = time.monotonic() + _COMPILING_S
     try:
-        ends_at = time.monotonic() + _COMPILING_S
-        while not (is_locked := _try_lock(descriptor)) and time.monotonic() < ends_at:
-            time.sleep(0.05)
+        # flock has no timeout, and an alarm would need the main thread: look twenty times a second.
+        while not is_locked and time.monotonic() < ends_at:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_locked = True
+            except OSError:
+                time.sleep(0.05)
         yield is_locked
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def import_openvino() -> Any:
@@ -107,7 +108,7 @@ def import_openvino() -> Any:
         try:
             import openvino  # noqa: PLC0415 - heavy, only where this engine runs
         except ImportError as error:
-            raise MissingExtraError("openvino is not installed", extra="models") from error
+            raise MissingExtraError("openvino is not installed: groundwire[openvino]", extra="openvino") from error
         finally:
             if sys.modules.get(_CONVERTER, sys) is None:
                 del sys.modules[_CONVERTER]

@@ -1,23 +1,32 @@
-"""Load any model of the sentence-transformers library from local files, and learn what it expects."""
+"""Any model of the sentence-transformers library: load it from local files, learn what it expects, run or trace it."""
 
 import logging
 import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
+import numpy as np
 import tokenizers
+from numpy.typing import NDArray
 
-from groundwire.embedders.engine import Frame, LanguageModel, embed_directly, unit_rows
+from groundwire.embedders.model import (
+    MIN_COSINE,
+    PROBE_TEXTS,
+    PROVIDER,
+    Frame,
+    LanguageModel,
+    cosines,
+    embed_directly,
+    probe_digest,
+    unit_rows,
+)
 from groundwire.embedders.model_files import ModelFiles
-from groundwire.embedders.probe import MIN_COSINE, PROBE_TEXTS, cosines, probe_digest
+from groundwire.embedders.openvino_engine import import_openvino
 from groundwire.embedders.tokenization import ModelTokenizer
-from groundwire.embedders.torch_engine import TorchEngine
 from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, TokenizerFormat, Vectors
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError, PreconditionError
-
-PROVIDER: Final = "sentence-transformers"
 
 _FALLBACK_MAX_TOKENS = 512
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
@@ -32,6 +41,29 @@ _OFFLINE = {
 }
 
 
+class TorchEngine:
+    """Runs the module in fp32 on the CPU; one inference at a time, which uses all cores."""
+
+    name = "torch f32"
+    parallelism = 1
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
+        """Return float32 of shape (n, dimensions)."""
+        import torch  # noqa: PLC0415 - heavy, only where this engine runs
+
+        features = {"input_ids": torch.from_numpy(input_ids), "attention_mask": torch.from_numpy(attention_mask)}
+        with torch.inference_mode():
+            vectors: Vectors = self._module(features)["sentence_embedding"].float().numpy()
+        return vectors
+
+    def close(self) -> None:
+        """Let go of the weights."""
+        self._module = None
+
+
 def load_module(files: ModelFiles) -> Any:
     """Return the model as the library loads it, in fp32 on the CPU, without any network.
 
@@ -44,7 +76,8 @@ def load_module(files: ModelFiles) -> Any:
         try:
             import sentence_transformers  # noqa: PLC0415 - heavy (torch), only where a model is loaded
         except ImportError as error:
-            raise MissingExtraError("sentence-transformers is not installed", extra="models") from error
+            message = f"the model {files.model_name} needs sentence-transformers: groundwire[models]"
+            raise MissingExtraError(message, extra="models") from error
         with _no_progress_bar():
             try:
                 module = sentence_transformers.SentenceTransformer(
@@ -66,8 +99,17 @@ def describe(module: Any, files: ModelFiles) -> LanguageModel:
     definition = TokenizerDefinition(files.model_name, TokenizerFormat.HUGGINGFACE_JSON, _tokenizer_json(module, files))
     tokenizer = ModelTokenizer(definition)
     expected = encoded(module, PROBE_TEXTS)
+    positions = getattr(module[0].auto_model.config, "max_position_embeddings", None)
     model = LanguageModel(
-        identity=_identity(module, files, expected),
+        identity=EmbeddingIdentity(
+            provider=PROVIDER,
+            model_name=files.model_name,
+            revision=files.revision,
+            dimensions=expected.shape[1],
+            max_tokens=int(module.max_seq_length or positions or _FALLBACK_MAX_TOKENS),
+            normalized=True,
+            probe_digest=probe_digest(expected),
+        ),
         tokenizer=definition,
         document_frame=_frame(module, tokenizer, _DOCUMENT_PROMPTS),
         query_frame=_frame(module, tokenizer, _QUERY_PROMPTS),
@@ -85,23 +127,47 @@ def describe(module: Any, files: ModelFiles) -> LanguageModel:
     return model
 
 
-def _identity(module: Any, files: ModelFiles, probe_vectors: Vectors) -> EmbeddingIdentity:
-    return EmbeddingIdentity(
-        provider=PROVIDER,
-        model_name=files.model_name,
-        revision=files.revision,
-        dimensions=probe_vectors.shape[1],
-        max_tokens=_max_tokens(module),
-        normalized=True,
-        probe_digest=probe_digest(probe_vectors),
-    )
-
-
 def encoded(module: Any, texts: tuple[str, ...]) -> Vectors:
     """Return the library's own vectors of documents: float32, shape (len(texts), dimensions), unit rows."""
     with quiet_libraries():
         vectors: Vectors = module.encode_document(list(texts), show_progress_bar=False)
     return unit_rows(vectors)
+
+
+def traced(module: Any, model_name: str) -> Any:
+    """Return the `openvino.Model` of a loaded model, all its modules (transformer, pooling, …) together.
+
+    Raises:
+        MissingExtraError: openvino is not installed.
+        PreconditionError: OpenVINO cannot convert this model.
+    """
+    import torch  # noqa: PLC0415 - heavy, loaded by now
+
+    class Whole(torch.nn.Module):  # type: ignore[misc]  # torch ships no types here
+        """The module with positional inputs, which tracing needs."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = module
+
+        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
+            return self.inner({"input_ids": input_ids, "attention_mask": attention_mask})["sentence_embedding"]
+
+    # Two sequences of different lengths: with a mask of ones alone, the mask would not be traced.
+    attention_mask = torch.ones(2, 16, dtype=torch.long)
+    attention_mask[1, 9:] = 0
+    example = (torch.full((2, 16), 5, dtype=torch.long), attention_mask)
+    openvino = import_openvino()
+    shape = openvino.PartialShape([-1, -1])
+    inputs = [(name, shape, openvino.Type.i64) for name in ("input_ids", "attention_mask")]
+    with quiet_libraries():
+        from openvino.tools.ovc import convert_model  # noqa: PLC0415 - importing openvino leaves it out
+
+        try:
+            return convert_model(Whole().eval(), example_input=example, input=inputs)
+        except Exception as error:
+            # OpenVINO and the tracing of torch raise whatever they like for a model they do not know.
+            raise PreconditionError(f"OpenVINO cannot convert {model_name}: {error}") from error
 
 
 @contextmanager
@@ -138,11 +204,6 @@ def _tokenizer_json(module: Any, files: ModelFiles) -> str:
     copy.no_truncation()
     copy.no_padding()
     return copy.to_str()
-
-
-def _max_tokens(module: Any) -> int:
-    positions = getattr(module[0].auto_model.config, "max_position_embeddings", None)
-    return int(module.max_seq_length or positions or _FALLBACK_MAX_TOKENS)
 
 
 def _frame(module: Any, tokenizer: ModelTokenizer, names: tuple[str, ...]) -> Frame:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from groundwire.catalog.collections import Collections
-from groundwire.ingest.domain.decoding import check_size
 from groundwire.ingest.domain.ingesting import IngestRequest
 from groundwire.ingest.domain.source_rules import check_source
+from groundwire.ingest.parsing.source_text import check_size
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import EmbeddingMismatchError

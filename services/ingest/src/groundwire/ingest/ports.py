@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules
+from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
 from groundwire.kernel.budget import Budget
 
 

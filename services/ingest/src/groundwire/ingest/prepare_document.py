@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from groundwire.catalog.generations import GenerationDraft
 from groundwire.catalog.texts import Sources
 from groundwire.ingest.admit_document import AdmitDocument
-from groundwire.ingest.domain.document_fields import kept_fields, stated_fields
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestRequest, IngestResult
-from groundwire.ingest.domain.making_chunks import chunks_of
-from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules
-from groundwire.ingest.domain.source_text import SourceWarning
 from groundwire.ingest.known_sources import KnownSources
+from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules, chunks_of
+from groundwire.ingest.parsing.source_properties import filled_from_source, following_source
+from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.ingest.ports import Original, Parser
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ChunkingPolicy, Collection
@@ -37,8 +36,8 @@ class Preparation:
     def fields(self, properties: DocumentFields) -> DocumentFields:
         """Return the fields of the document when its source says this about itself."""
         if self.request.fields is None and self.existing is not None:
-            return kept_fields(self.existing.fields, self.properties, properties)
-        return stated_fields(self.request.fields or DocumentFields(), properties)
+            return following_source(self.existing.fields, self.properties, properties)
+        return filled_from_source(self.request.fields or DocumentFields(), properties)
 
     @property
     def rules(self) -> ParseRules:
@@ -164,7 +163,7 @@ class PrepareDocument:
     def _same_fields(self, request: IngestRequest, existing: Document) -> bool:
         if request.fields is None:
             return True
-        return stated_fields(request.fields, self._properties(request, existing)) == existing.fields
+        return filled_from_source(request.fields, self._properties(request, existing)) == existing.fields
 
     def _properties(self, request: IngestRequest, existing: Document) -> DocumentFields:
         return self.sources.properties(request.tenant, existing.document_id, existing.generation)

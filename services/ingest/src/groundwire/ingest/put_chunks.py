@@ -8,9 +8,16 @@ from dataclasses import dataclass
 from groundwire.catalog.generations import GenerationDraft
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.admit_document import AdmitDocument
+from groundwire.ingest.chunking.ready_chunks import (
+    PlacedText,
+    ReadyDocument,
+    check_vectors,
+    make_chunks,
+    placed,
+    rules_digest,
+    unit_vectors,
+)
 from groundwire.ingest.domain.ingesting import IngestRequest, IngestResult, Report
-from groundwire.ingest.domain.making_ready import check_vectors, make_chunks, rules_digest, unit_vectors
-from groundwire.ingest.domain.ready_chunks import PlacedText, ReadyDocument, placed
 from groundwire.ingest.ingest_document import Remember
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.known_sources import KnownSources

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
-from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules
+from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
 from groundwire.ingest.ports import Original
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import DocumentLimitError

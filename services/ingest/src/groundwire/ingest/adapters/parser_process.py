@@ -15,14 +15,15 @@ from pathlib import Path
 import structlog
 
 from groundwire.ingest.adapters.frames import receive_frame, send_frame
-from groundwire.ingest.domain.parse_messages import (
+from groundwire.ingest.parsing.parsed_document import (
     Message,
+    ParsedDocument,
+    ParseRules,
     parsed_from_message,
     refusal_from_message,
     rules_to_message,
 )
-from groundwire.ingest.domain.parsing import ParsedDocument, ParseRules
-from groundwire.ingest.domain.reading_limits import ReadingLimits
+from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.ports import Original
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalformedError

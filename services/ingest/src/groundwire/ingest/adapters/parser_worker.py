@@ -11,17 +11,14 @@ import sys
 import threading
 import time
 import traceback
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from groundwire.embedders.tokenization import load_tokenizer
 from groundwire.ingest.adapters.frames import receive_frame, send_frame
-from groundwire.ingest.adapters.readers.source_reader import SourceReader
-from groundwire.ingest.adapters.semantic_splitter import SemanticSplitter
-from groundwire.ingest.domain.parse_messages import parsed_to_message, refusal_to_message, rules_from_message
-from groundwire.ingest.domain.parsing import parse_document
-from groundwire.ingest.domain.reading_limits import ReadingLimits
+from groundwire.ingest.parsing.parse_document import parse_document
+from groundwire.ingest.parsing.parsed_document import parsed_to_message, refusal_to_message, rules_from_message
+from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.kernel.embedder import Tokenizer, TokenizerDefinition, TokenizerFormat
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
 
@@ -44,7 +41,7 @@ def main(descriptor: int) -> None:
 def _serve(parent: socket.socket) -> None:
     start, _ = receive_frame(parent, _never)
     _limit_process(start["memory_bytes"])
-    read_source = SourceReader(ReadingLimits(**start["reading"]))
+    limits = ReadingLimits(**start["reading"])
     given = start["tokenizer"]
     tokenizer = load_tokenizer(TokenizerDefinition(given["name"], TokenizerFormat(given["format"]), given["content"]))
     send_frame(parent, {"ready": True}, b"", _never)
@@ -52,7 +49,7 @@ def _serve(parent: socket.socket) -> None:
         message, body = receive_frame(parent, _never)
         _limit_time(message["cpu_s"])
         _limit_memory(message["more_memory_bytes"])
-        send_frame(parent, *_answer(message, body, read_source, tokenizer), _never)
+        send_frame(parent, *_answer(message, body, limits, tokenizer), _never)
 
 
 def _limit_process(memory_bytes: int) -> None:
@@ -76,12 +73,12 @@ def _limit_memory(more_bytes: int) -> None:
 
 
 def _answer(
-    message: dict[str, Any], body: bytearray, read_source: SourceReader, tokenizer: Tokenizer
+    message: dict[str, Any], body: bytearray, limits: ReadingLimits, tokenizer: Tokenizer
 ) -> tuple[dict[str, Any], bytes]:
     rules = rules_from_message(message["rules"])
     try:
         data = Path(message["path"]).read_bytes() if message["path"] else bytes(body)
-        parsed, rows = parsed_to_message(parse_document(data, rules, read_source, partial(SemanticSplitter, tokenizer)))
+        parsed, rows = parsed_to_message(parse_document(data, rules, limits, tokenizer))
     except InvalidRequestError as error:
         return {"refused": refusal_to_message(error)}, b""
     except MissingExtraError as error:

@@ -7,10 +7,10 @@ from groundwire.ingest.adapters.parser_process import ParserLimits
 from groundwire.ingest.admit_document import AdmitDocument
 from groundwire.ingest.bootstrap.foundation import Foundation
 from groundwire.ingest.changes import Changes
-from groundwire.ingest.domain.reading_limits import ReadingLimits
 from groundwire.ingest.ingest_document import IngestDocument
 from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks, Slots
 from groundwire.ingest.known_sources import KnownSources
+from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.plan_ingest import PlanIngest
 from groundwire.ingest.ports import Parser
 from groundwire.ingest.prepare_document import PrepareDocument

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from groundwire.ingest.domain.chunking_rules import ChunkingOverrides
-from groundwire.ingest.domain.source_text import SourceWarning
+from groundwire.ingest.chunking.rules import ChunkingOverrides
+from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from groundwire.ingest.domain.ingesting import IngestOutcome
-from groundwire.ingest.domain.source_text import SourceWarning
+from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import Document
 

@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf import proto
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.ingest.domain.decoding import check_size
+from groundwire.ingest.parsing.source_text import check_size
 from groundwire.ingest.ports import Scratch, Staging
 from groundwire.ingest.servicer.calls import Calls
 from groundwire.ingest.servicer.pools import Pools

@@ -1,1 +1,0 @@
-"""One reader for each format: bytes in, canonical text and outline out."""

@@ -1,0 +1,1 @@
+"""Documents taken apart: format recognition, one reader for each format, and what goes between the processes."""

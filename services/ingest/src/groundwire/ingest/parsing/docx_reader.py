@@ -1,0 +1,195 @@
+"""Read DOCX: headings, paragraphs, lists, tables, text boxes and notes; no headers and footers.
+
+python-docx opens the package; the elements of the body (ECMA-376, part 1, section 17) are read here, because its own
+objects leave out text boxes, content controls and tracked changes.
+"""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Container, Iterator
+from typing import Any
+
+from groundwire.ingest.parsing.formats import open_zip
+from groundwire.ingest.parsing.source_properties import SourceProperties, source_properties
+from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, TextBuilder, load, malformed, one_line
+from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.document_errors import EmptyDocumentError
+from groundwire.kernel.errors import FieldViolation
+
+# What python-docx and its libraries raise on packages that are built wrongly.
+_DAMAGE = (
+    *(KeyError, ValueError, AttributeError, IndexError, TypeError, AssertionError, OSError, EOFError, RecursionError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+_NOTES = ("footnotes", "endnotes")
+_PLACEHOLDERS = frozenset({"python-docx", "word document"})
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_PARAGRAPH, _TABLE, _ROW, _CELL = (_W + name for name in ("p", "tbl", "tr", "tc"))
+_BLOCKS = frozenset({_PARAGRAPH, _TABLE})
+_TEXT_BOX = _W + "txbxContent"
+_TEXT = frozenset({_W + "t", _M + "t"})
+_INSTEAD = {_W + "tab": "\t", _W + "br": "\n", _W + "cr": "\n", _W + "noBreakHyphen": "-", _W + "softHyphen": ""}
+_OLD_COPY = frozenset({_MC + "Fallback"})
+"""A second copy of a drawing with its text, for old readers."""
+# Deleted text, field codes and formats.
+_SKIPPED = _OLD_COPY | {_W + name for name in ("del", "moveFrom", "instrText", "delText", "pPr", "rPr")}
+_MAX_LEVEL = 6
+_BODY_TEXT_LEVEL = 9
+_MAX_STYLE_DEPTH = 10
+_INDENT = "  "
+
+
+def read_docx(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
+    """Return the text of the document's body with its headings, and its properties.
+
+    Raises:
+        EmptyDocumentError: there is no text in it.
+        DocumentEncryptedError: parts of it are encrypted.
+        DocumentMalformedError: it is no readable package.
+        DocumentLimitError: inflating it would cost too much.
+    """
+    open_zip(data, limits, field).close()
+    docx = load("docx")
+    damage = (*_DAMAGE, load("lxml.etree").Error, load("docx.opc.exceptions").OpcError)
+    try:
+        document = docx.Document(io.BytesIO(data))
+        blocks = _Blocks(document.styles)
+        blocks.add_all(document.element.body)
+        for part in document.part.rels.values():
+            if part.reltype.rpartition("/")[2] in _NOTES and not part.is_external:
+                blocks.add_all(load("docx.oxml.parser").parse_xml(part.target_part.blob))
+        properties = _properties(document)
+    except (*damage, load("docx.exceptions").PythonDocxError) as error:
+        raise malformed(field, DocumentFormat.DOCX, f"its parts are damaged ({type(error).__name__})") from error
+    text = blocks.builder.text()
+    if not text:
+        raise EmptyDocumentError([FieldViolation(field, "is a document without text")])
+    outline = blocks.builder.outline()
+    return SourceText(DocumentFormat.DOCX, text, outline, properties=properties.fields, warnings=properties.warnings)
+
+
+def _properties(document: Any) -> SourceProperties:
+    said = document.core_properties
+    return source_properties(
+        title=_stated(said.title),
+        creators=[_stated(name) for name in said.author.split(";")],
+        subjects=said.keywords.replace(";", ",").split(","),
+        description=said.subject or None,
+        date_created=said.created if _stated(said.author) else None,
+        language=said.language,
+    )
+
+
+def _stated(value: str) -> str:
+    """Return the value unless it is what a library writes when nobody said anything."""
+    return "" if value.strip().lower() in _PLACEHOLDERS else value
+
+
+class _Blocks:
+    """Builds the text; `styles` are python-docx's, from which the levels of headings are read."""
+
+    def __init__(self, styles: Any) -> None:
+        self.builder = TextBuilder()
+        self._levels = {style.style_id: _level_of_style(style) for style in styles if style.type is not None}
+
+    def add_all(self, parent: Any) -> None:
+        """Add the paragraphs and tables below an element, in order, also those inside content controls."""
+        for element in _walk(parent, _SKIPPED, _BLOCKS):
+            if element.tag == _PARAGRAPH:
+                self._add_paragraph(element)
+            elif element.tag == _TABLE:
+                self._add_table(element)
+
+    def _add_paragraph(self, paragraph: Any) -> None:
+        text = _text_of(paragraph)
+        own = paragraph.find(f"{_W}pPr/{_W}outlineLvl")
+        style = paragraph.find(f"{_W}pPr/{_W}pStyle")
+        if own is not None:
+            level = _level(own.get(_W + "val"))
+        else:
+            level = None if style is None else self._levels.get(style.get(_W + "val"))
+        depth = _list_depth(paragraph)
+        if level:
+            self.builder.heading(level, text)
+        elif depth is not None and text.strip():
+            self.builder.add(f"{_INDENT * depth}- {text.strip()}", tight=True)
+        else:
+            self.builder.add(text.strip("\n"))
+        # Text boxes are anchored in the middle of a paragraph; one inside of another comes with that one.
+        for element in _walk(paragraph, _OLD_COPY, {_TEXT_BOX}):
+            if element.tag == _TEXT_BOX:
+                self.add_all(element)
+
+    def _add_table(self, table: Any) -> None:
+        """Add a line for each row; a table inside a cell is part of that cell."""
+        for row in _own(table, _ROW, _TABLE):
+            paragraphs = ([_text_of(each) for each in cell.iter(_PARAGRAPH)] for cell in _own(row, _CELL, _ROW))
+            cells = [one_line(" ".join(texts)) for texts in paragraphs]
+            if any(cells):
+                self.builder.add(" | ".join(cells), tight=True)
+
+
+def _level_of_style(style: Any) -> int | None:
+    """Return the level of a heading style: of its outline level or that of a style it is based on, or of its name."""
+    for _ in range(_MAX_STYLE_DEPTH):
+        if style is None:
+            return None
+        own = style.element.find(f"{_W}pPr/{_W}outlineLvl")
+        if own is not None:
+            return _level(own.get(_W + "val"))
+        name = (style.name or "").lower()
+        if name == "title":
+            return 1
+        if name.startswith("heading ") and name[8:].isdigit():
+            return min(_MAX_LEVEL, max(1, int(name[8:9])))
+        style = getattr(style, "base_style", None)
+    return None
+
+
+def _level(value: str | None) -> int | None:
+    if value is None or not value.isdigit() or int(value) >= _BODY_TEXT_LEVEL:
+        return None
+    return min(_MAX_LEVEL, int(value) + 1)
+
+
+def _list_depth(paragraph: Any) -> int | None:
+    """Return how deep in a list a paragraph is, from 0; None outside of lists."""
+    numbering = paragraph.find(f"{_W}pPr/{_W}numPr")
+    if numbering is None:
+        style = paragraph.find(f"{_W}pPr/{_W}pStyle")
+        return 0 if style is not None and (style.get(_W + "val") or "").startswith("List") else None
+    identity, depth = numbering.find(_W + "numId"), numbering.find(_W + "ilvl")
+    if identity is not None and identity.get(_W + "val") == "0":
+        return None
+    value = depth.get(_W + "val") if depth is not None else None
+    return min(8, int(value)) if value is not None and value.isdigit() else 0
+
+
+def _own(parent: Any, tag: str, parent_tag: str) -> Iterator[Any]:
+    """Iterate over the elements of a table or row that belong to it and not to one inside of it."""
+    for element in parent.iter(tag):
+        if next(element.iterancestors(parent_tag), None) is parent:
+            yield element
+
+
+def _text_of(paragraph: Any) -> str:
+    """Return the text of a paragraph as it reads with all changes accepted, without its text boxes."""
+    elements = _walk(paragraph, _SKIPPED | {_TEXT_BOX}, ())
+    return "".join(each.text or "" if each.tag in _TEXT else _INSTEAD.get(each.tag, "") for each in elements)
+
+
+def _walk(parent: Any, skipped: Container[str], closed: Container[str]) -> Iterator[Any]:
+    """Yield the elements below in order, without the skipped ones and without what is inside of the closed ones.
+
+    Without recursion, because the file decides how deep its elements are.
+    """
+    pending = list(reversed(parent))
+    while pending:
+        element = pending.pop()
+        if element.tag not in skipped:
+            yield element
+            if element.tag not in closed:
+                pending.extend(reversed(element))

@@ -1,0 +1,271 @@
+"""Read HTML with selectolax: headings, paragraphs, lists, table rows and preformatted text, without the noise."""
+
+import re
+from datetime import datetime
+from typing import Any
+
+from groundwire.ingest.parsing.source_properties import SourceProperties, source_properties
+from groundwire.ingest.parsing.source_text import SourceText, TextBuilder, load, one_line, over_limit
+from groundwire.ingest.parsing.text_encoding import decode_html
+from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.document_errors import EmptyDocumentError
+from groundwire.kernel.errors import FieldViolation
+
+# How a tokenizer of HTML cuts its input (HTML Standard, section 13.2.5); every part is possessive, so that the scan is
+# linear. A quote that never closes swallows the rest of the page.
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)")
+_ATTRIBUTE = re.compile(r"[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+(\"|\Z)|'[^']*+('|\Z)|[^\s>]*+))?+")
+_TAG_END = re.compile(r"[\s/]*+>")
+_END_OF_RAW_TEXT = {
+    name: re.compile(f"</{name}", re.IGNORECASE)
+    for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
+}
+_NAMES_ENDING_THEMSELVES = (
+    "area base br col embed hr img input link meta source track wbr p li dt dd tr td th thead tbody tfoot option"
+)
+_ENDS_ITSELF = frozenset(_NAMES_ENDING_THEMSELVES.split())
+MAX_DEPTH = 4096
+"""The parser takes quadratic time on open elements: 16 s for 100,000 of them."""
+MAX_ATTRIBUTES = 1000
+"""The parser compares each attribute of an element with all before it: 9 s for 80,000 of them."""
+_NOISE_NAMES = (
+    "head script style noscript template nav svg math iframe object embed canvas audio video select datalist dialog"
+)
+_BLOCK_NAMES = (
+    "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
+    "footer form header hr html legend li main menu ol p section summary ul table thead tbody tfoot tr"
+)
+_NOISE = frozenset(_NOISE_NAMES.split())
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_LISTS = frozenset({"ul", "ol", "menu", "dir"})
+_CELLS = frozenset({"td", "th"})
+_ENDS_LINE = _BLOCKS | _CELLS | {*_HEADINGS, "pre"}
+# Stands for `<br>` until the white space around it is gone; no text has it, because the parser leaves it out.
+_BREAK = "\x00"
+_INDENT = "  "
+_MAX_INDENTS = 8
+
+
+def read_html(data: bytes, field: str) -> SourceText:
+    """Return the text of a page with its headings, and what its head says about it.
+
+    Raises:
+        EmptyDocumentError: there is no text in it.
+        DocumentEncodingError: not valid in its encoding.
+        DocumentLimitError: its elements are nested too deeply, or one has too many attributes.
+    """
+    source, encoding = decode_html(data, field)
+    _check_elements(source, field)
+    page = load("selectolax.lexbor").LexborHTMLParser(source)
+    blocks = _Blocks()
+    _walk(page.root, blocks)
+    text = blocks.builder.text()
+    if not text:
+        raise EmptyDocumentError([FieldViolation(field, "is a page without text")])
+    outline = blocks.builder.outline()
+    said = _properties(page)
+    return SourceText(
+        DocumentFormat.HTML, text, outline, properties=said.fields, warnings=said.warnings, encoding=encoding
+    )
+
+
+def _check_elements(source: str, field: str) -> None:
+    """Raise if the elements cost more than the parser can bear; unclosed ones that end themselves have no depth."""
+    depth = position = 0
+    while (start := source.find("<", position)) >= 0:
+        tag = _TAG.match(source, start)
+        if tag is None:
+            position = _end_of_comment(source, start)
+            continue
+        position = _end_of_attributes(source, tag.end(), field)
+        name = tag.group(2).lower()
+        if name in _ENDS_ITSELF:
+            continue
+        depth = max(0, depth - 1) if tag.group(1) else depth + 1
+        if depth > MAX_DEPTH:
+            why = f"has elements nested more than {MAX_DEPTH} deep"
+            raise over_limit(field, "nesting_depth", MAX_DEPTH, why)
+        if not tag.group(1) and name in _END_OF_RAW_TEXT:
+            end = _END_OF_RAW_TEXT[name].search(source, position)
+            position = end.start() if end is not None else len(source)
+
+
+def _end_of_comment(source: str, start: int) -> int:
+    """Return where a comment, or what is taken for one, ends; behind the sign where there is none."""
+    if source.startswith("<!--", start):
+        mark, after = "-->", start + 2  # `<!-->` is a whole comment
+    elif source[start + 1 : start + 2] in {"!", "?", "/"}:
+        mark, after = ">", start + 1
+    else:
+        return start + 1
+    end = source.find(mark, after)
+    return end + len(mark) if end >= 0 else len(source)
+
+
+def _end_of_attributes(source: str, position: int, field: str) -> int:
+    """Return where a tag ends, from the end of its name on; raise if it has more attributes than is allowed."""
+    for _ in range(MAX_ATTRIBUTES + 1):
+        if (end := _TAG_END.match(source, position)) is not None:
+            return end.end()
+        attribute = _ATTRIBUTE.match(source, position)
+        if attribute is None:
+            return len(source)
+        position = attribute.end()
+    why = f"has an element of more than {MAX_ATTRIBUTES} attributes"
+    raise over_limit(field, "attributes", MAX_ATTRIBUTES, why)
+
+
+def _walk(root: Any, blocks: "_Blocks") -> None:
+    """Enter and leave every node in document order, without recursion: the page decides how deep its elements are."""
+    node = root
+    while node is not None:
+        descends = blocks.enter(node)
+        child = node.first_child if descends else None
+        if child is not None:
+            node = child
+            continue
+        if descends:
+            blocks.leave(node)
+        while node is not None and node.next is None:
+            node = node.parent
+            if node is not None:
+                blocks.leave(node)
+        node = None if node is None else node.next
+
+
+def _properties(page: Any) -> SourceProperties:
+    title = page.css_first("head > title")
+    root = page.css_first("html")
+    named: dict[str, list[str]] = {}
+    for node in page.css("head > meta[content]"):
+        name = node.attributes.get("name") or node.attributes.get("property") or ""
+        named.setdefault(name.lower(), []).append(node.attributes["content"] or "")
+    one = {name: values[0] for name, values in named.items()}
+    return source_properties(
+        title=title.text() if title is not None else one.get("og:title"),
+        creators=named.get("author", []),
+        subjects=one.get("keywords", "").split(","),
+        description=one.get("description"),
+        date_created=_date(one.get("date") or one.get("article:published_time")),
+        language=root.attributes.get("lang") if root is not None else None,
+    )
+
+
+def _date(value: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat((value or "").strip())
+    except ValueError:
+        return None
+
+
+class _Blocks:
+    """Takes nodes in document order, each with `enter` and `leave`, and builds the text from them.
+
+    A row of a table becomes a line with its cells between bars, whatever is inside the cells.
+    """
+
+    def __init__(self) -> None:
+        self.builder = TextBuilder()
+        self._inline: list[str] = []
+        self._lists: list[int | None] = []
+        self._marker = ""
+        self._pre = 0
+        self._cell_depth = 0
+        self._cells: list[str] = []
+
+    def enter(self, node: Any) -> bool:
+        """Begin a node; return whether its children come next."""
+        tag = node.tag
+        if tag == "-text":
+            self._inline.append(node.text_content or "")
+            return False
+        if tag in _NOISE or tag.startswith("-") or (tag in _BLOCKS and "hidden" in node.attributes):
+            return False
+        if tag == "br":
+            self._inline.append("\n" if self._pre else _BREAK)
+        elif self._cell_depth:
+            self._cell_depth += tag in _CELLS
+            if tag in _ENDS_LINE:
+                self._inline.append(" ")
+        else:
+            self._enter_block(tag)
+        return True
+
+    def leave(self, node: Any) -> None:
+        """End a node."""
+        tag = node.tag
+        if not self._cell_depth:
+            self._leave_block(tag)
+        elif tag in _CELLS:
+            self._cell_depth -= 1
+            if not self._cell_depth:
+                self._cells.append(self._take_line())
+        elif tag in _ENDS_LINE:
+            self._inline.append(" ")
+
+    def _enter_block(self, tag: str) -> None:
+        if tag in _ENDS_LINE:
+            self._flush()
+        if tag in _LISTS:
+            self._lists.append(0 if tag == "ol" else None)
+        elif tag == "li":
+            number = self._lists[-1] if self._lists else None
+            self._marker = "- "
+            if number is not None:
+                self._lists[-1] = number + 1
+                self._marker = f"{number + 1}. "
+        elif tag == "pre":
+            self._pre += 1
+        elif tag in _CELLS:
+            self._cell_depth = 1
+
+    def _leave_block(self, tag: str) -> None:
+        if tag in _HEADINGS:
+            if self._lists:  # the heading of an item is no heading of the page
+                self._flush()
+            else:
+                self.builder.heading(_HEADINGS[tag], self._take_line())
+        elif tag == "pre":
+            self._pre = max(0, self._pre - 1)
+            text = "".join(self._inline).strip("\n")
+            self._inline.clear()
+            self.builder.verbatim(self._take_marker() + text if text.strip() else "")
+        elif tag == "tr":
+            self._flush()
+            cells, self._cells = self._cells, []
+            if any(cells):
+                self.builder.add(" | ".join(cells), tight=True)
+        elif tag in _BLOCKS:
+            self._flush()
+            if tag in _LISTS and self._lists:
+                self._lists.pop()
+            if tag == "li":
+                self._marker = ""
+
+    def _flush(self) -> None:
+        """End the paragraph, item or line that was being collected."""
+        if self._pre:
+            return
+        lines = [one_line(line) for line in "".join(self._inline).split(_BREAK)]
+        self._inline.clear()
+        text = "\n".join(lines).strip()
+        if not text:
+            return
+        if not self._lists:
+            self.builder.add(text)
+            return
+        indent = _INDENT * min(_MAX_INDENTS, len(self._lists) - 1)
+        marker = self._take_marker()
+        lead = marker or _INDENT
+        following = "\n" + indent + " " * len(lead)
+        self.builder.add(indent + lead + text.replace("\n", following), tight=True)
+
+    def _take_marker(self) -> str:
+        marker, self._marker = self._marker, ""
+        return marker
+
+    def _take_line(self) -> str:
+        line = one_line("".join(self._inline).replace(_BREAK, " "))
+        self._inline.clear()
+        return line

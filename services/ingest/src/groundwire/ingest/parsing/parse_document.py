@@ -1,0 +1,137 @@
+"""Take a document apart: recognise its format, read its text and structure, cut it into chunks, say where they stand.
+
+Only parser processes import this: it loads the readers and the chunkers.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+from groundwire.ingest.chunking.cuts import TextChunker
+from groundwire.ingest.chunking.fixed import FixedChunker
+from groundwire.ingest.chunking.hierarchy import HierarchyChunker
+from groundwire.ingest.chunking.outline import CHAPTER_LEVEL, SECTION_LEVEL, Heading
+from groundwire.ingest.chunking.sentence import SentenceChunker
+from groundwire.ingest.chunking.splitter import Splitter
+from groundwire.ingest.chunking.structure import StructureChunker
+from groundwire.ingest.parsing.docx_reader import read_docx
+from groundwire.ingest.parsing.formats import recognise_format
+from groundwire.ingest.parsing.html_reader import read_html
+from groundwire.ingest.parsing.markdown_reader import read_markdown
+from groundwire.ingest.parsing.parsed_document import ParsedChunk, ParsedDocument, ParseRules, Place
+from groundwire.ingest.parsing.pdf_reader import read_pdf
+from groundwire.ingest.parsing.record_readers import read_csv, read_jsonl
+from groundwire.ingest.parsing.rst_reader import read_rst
+from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
+from groundwire.ingest.parsing.text_encoding import decode_text
+from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy
+from groundwire.kernel.document import DocumentFormat
+from groundwire.kernel.document_errors import DocumentLimitError, EmptyDocumentError
+from groundwire.kernel.embedder import Tokenizer
+from groundwire.kernel.errors import FieldViolation
+from groundwire.kernel.spans import OffsetMap, pages_between
+
+MAX_CHUNKS = 100_000
+"""A document of more chunks is refused: each is a row, a vector and entries of two indexes."""
+_CHUNKERS: dict[ChunkerKind, Callable[[ChunkingPolicy, Splitter], TextChunker]] = {
+    ChunkerKind.STRUCTURE: StructureChunker,
+    ChunkerKind.SENTENCE: SentenceChunker,
+    ChunkerKind.HIERARCHY: HierarchyChunker,
+    ChunkerKind.FIXED: FixedChunker,
+}
+
+
+def parse_document(data: bytes, rules: ParseRules, limits: ReadingLimits, tokenizer: Tokenizer) -> ParsedDocument:
+    """Return the text of a document, cut into chunks; the same bytes and rules always give the same result.
+
+    Raises:
+        EmptyDocumentError: no text, also when front matter is all there is.
+        DocumentLimitError: it makes more than MAX_CHUNKS chunks, or costs more than the limits allow.
+        InvalidRequestError: the bytes are refused; see `groundwire.kernel.document_errors`.
+        MissingExtraError: the library of the format is not installed.
+    """
+    source = read_source(data, rules, limits)
+    chunker = _CHUNKERS[rules.policy.chunker](rules.policy, Splitter(tokenizer, source.format))
+    cuts = chunker.cut(source.text, source.outline, source.body_start)
+    if not cuts:
+        raise EmptyDocumentError([FieldViolation(rules.field, "has no text after its front matter")])
+    if len(cuts) > MAX_CHUNKS:
+        why = f"makes {len(cuts)} chunks by these rules, the limit is {MAX_CHUNKS}"
+        raise DocumentLimitError([FieldViolation(rules.field, why)], resource="chunks", limit=MAX_CHUNKS)
+    offsets = OffsetMap(source.text)
+    title = rules.title or source.properties.title or rules.file_name
+    headings = source.outline.headings
+    fallback_chapter = headings[0].text if headings else title
+    # Those that stand for whole documents, chapters and sections come last and overlap with nothing.
+    leaves = [cut for cut in cuts if not cut.is_upper]
+    overlaps = [0, *(max(0, cut.end - after.start) for cut, after in pairwise(leaves))]
+    overlaps += [0] * (len(cuts) - len(leaves) + 1)
+    chunks = []
+    for index, cut in enumerate(cuts):
+        place, branch = place_of(cut.path, fallback_chapter), cut.branch
+        if branch is not None:
+            place = replace(place, path=(title, *place.path), level=branch.level)
+        chunk = ParsedChunk(
+            span=offsets.span(cut.start, cut.end),
+            token_count=cut.token_count,
+            place=place,
+            overlap_prev_chars=overlaps[index],
+            overlap_next_chars=overlaps[index + 1],
+            undersized=cut.undersized,
+            page_numbers=pages_between(source.pages, cut.start, cut.end),
+            upper=cut.is_upper,
+            sentence=cut.sentence,
+            paragraph=branch.paragraph if branch else None,
+            parent=branch.parent if branch else None,
+            grandparent=branch.grandparent if branch else None,
+        )
+        chunks.append(chunk)
+    return ParsedDocument(
+        format=source.format,
+        text=source.text,
+        chunks=tuple(chunks),
+        pages=source.pages,
+        properties=source.properties,
+        warnings=source.warnings,
+        encoding=source.encoding,
+    )
+
+
+def read_source(data: bytes, rules: ParseRules, limits: ReadingLimits) -> SourceText:
+    """Return the canonical text of a file's bytes and what is known of it; raises like `parse_document`."""
+    field = rules.field
+    if not data:
+        raise EmptyDocumentError([FieldViolation(field, "is empty")])
+    document_format = recognise_format(data, rules.format, rules.file_name, limits, field)
+    match document_format:
+        case DocumentFormat.PDF:
+            return read_pdf(data, limits, field)
+        case DocumentFormat.DOCX:
+            return read_docx(data, limits, field)
+        case DocumentFormat.HTML:
+            return read_html(data, field)
+    text, encoding = decode_text(data, field)
+    match document_format:
+        case DocumentFormat.MARKDOWN:
+            source = read_markdown(text)
+        case DocumentFormat.RST:
+            source = read_rst(text)
+        case DocumentFormat.CSV:
+            source = read_csv(text, field)
+        case DocumentFormat.JSONL:
+            source = read_jsonl(text, field)
+        case DocumentFormat.TEXT:
+            source = SourceText(DocumentFormat.TEXT, text)
+    return replace(source, encoding=encoding)
+
+
+def place_of(path: tuple[Heading, ...], fallback_chapter: str) -> Place:
+    """Return the place of text below the headings `path`.
+
+    The chapter is the level-1 heading above; without one it is `fallback_chapter`, which is the first
+    heading of the document, else its title, else its file name (requirement C26).
+    """
+    chapter = next((heading.text for heading in path if heading.level == CHAPTER_LEVEL), fallback_chapter)
+    section = next((heading.text for heading in path if heading.level == SECTION_LEVEL), None)
+    in_section = any(heading.level >= SECTION_LEVEL for heading in path)
+    return Place(chapter, section, tuple(heading.text for heading in path), 3 if in_section else 2 if path else 1)

@@ -1,0 +1,159 @@
+"""What all readers share: what they return, what they may cost, how they refuse, and how they build a text."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import import_module
+from typing import Any
+
+from groundwire.ingest.chunking.outline import Heading, Outline
+from groundwire.kernel.document import DocumentFields, DocumentFormat
+from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalformedError, DocumentTooLargeError
+from groundwire.kernel.errors import FieldViolation, MissingExtraError
+from groundwire.kernel.sentences import MAX_HEADING_CHARS
+from groundwire.kernel.spans import PageSpan
+
+EXTRA = "formats"
+REPLACEMENT = "\ufffd"
+_LINE_END = re.compile("\r\n?|\x0b|\x0c|\u0085|\u2028|\u2029")
+_NO_CHARACTER = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+_SPACE = re.compile(r"\s+")
+
+
+class SourceWarning(StrEnum):
+    """What the caller should know about a source that could be read."""
+
+    PAGE_WITHOUT_TEXT = "PAGE_WITHOUT_TEXT"
+    PROPERTY_IGNORED = "PROPERTY_IGNORED"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """What a reader makes of the bytes of a file: a canonical text with its outline.
+
+    Chunks are made from code point `body_start` on. `pages` are in order, empty for formats without pages. `properties`
+    is what the source says about itself. `warnings` counts how often each occurred, at least once. `encoding` is
+    that of the bytes, empty for formats that are no text.
+    """
+
+    format: DocumentFormat
+    text: str
+    outline: Outline = field(default_factory=Outline)
+    body_start: int = 0
+    pages: tuple[PageSpan, ...] = ()
+    properties: DocumentFields = field(default_factory=DocumentFields)
+    warnings: Mapping[SourceWarning, int] = field(default_factory=dict)
+    encoding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """What reading a document may cost besides time and memory.
+
+    Most entries of a zip, bytes it may inflate to, how many times an entry may inflate, and pages of a PDF.
+    """
+
+    zip_entries: int = 10_000
+    inflated_bytes: int = 256 << 20
+    zip_ratio: int = 200
+    pages: int = 20_000
+
+
+def check_size(size_bytes: int, limit_bytes: int, field: str) -> None:
+    """Return if the size is allowed.
+
+    Raises:
+        DocumentTooLargeError: naming `field`.
+    """
+    if size_bytes > limit_bytes:
+        violation = FieldViolation(field, f"has {size_bytes} bytes, the limit is {limit_bytes}")
+        raise DocumentTooLargeError([violation], size_bytes=size_bytes, limit_bytes=limit_bytes)
+
+
+def malformed(field: str, document_format: DocumentFormat, why: str) -> DocumentMalformedError:
+    """Return the error for a damaged document; `why` goes on after "is no readable pdf: "."""
+    violation = FieldViolation(field, f"is no readable {document_format.value}: {why}")
+    return DocumentMalformedError([violation], format=document_format.value)
+
+
+def over_limit(field: str, resource: str, limit: int, why: str) -> DocumentLimitError:
+    """Return the error for a document that costs too much."""
+    return DocumentLimitError([FieldViolation(field, why)], resource=resource, limit=limit)
+
+
+def load(module: str) -> Any:
+    """Return a module of one of the libraries of the extra `formats`, which is loaded when a document first needs it.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        message = f"reading this format needs {package}: pip install 'groundwire[{EXTRA}]'"
+        raise MissingExtraError(message, extra=EXTRA) from error
+
+
+def clean(text: str) -> str:
+    """Return extracted text with a newline for every kind of line end and U+FFFD for what is no character of a text."""
+    return _NO_CHARACTER.sub(REPLACEMENT, _LINE_END.sub("\n", text))
+
+
+def one_line(text: str) -> str:
+    """Return the text with runs of white space as single spaces, without any at its ends."""
+    return _SPACE.sub(" ", clean(text)).strip()
+
+
+def without_blank_lines(text: str) -> str:
+    """Return the text trimmed and without blank lines, so that a blank line after it ends something larger."""
+    return _BLANK_LINES.sub("\n", clean(text)).strip()
+
+
+class TextBuilder:
+    """Puts a canonical text together: joins blocks by blank lines, tight ones such as items of a list by line ends.
+
+    Blocks are cleaned; those of white space only are left out. The same blocks always make the same text.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._after_tight = False
+        self._headings: list[Heading] = []
+        self._verbatim: list[tuple[int, int]] = []
+
+    def add(self, text: str, *, tight: bool = False) -> tuple[int, int] | None:
+        """Add a block as it is; return its code points, None when it holds nothing."""
+        block = clean(text)
+        if not block.strip():
+            return None
+        separator = "" if not self._parts else "\n" if tight and self._after_tight else "\n\n"
+        start = self._length + len(separator)
+        self._parts += separator, block
+        self._length = start + len(block)
+        self._after_tight = tight
+        return start, self._length
+
+    def heading(self, level: int, text: str) -> None:
+        """Add a heading of level 1 to 6 as a line of its own; its chunks know at most MAX_HEADING_CHARS of it."""
+        line = one_line(text)
+        added = self.add(line)
+        if added is not None:
+            self._headings.append(Heading(level, line[:MAX_HEADING_CHARS].rstrip(), *added))
+
+    def verbatim(self, text: str) -> None:
+        """Add a block whose lines belong together, such as code."""
+        added = self.add(text)
+        if added is not None:
+            self._verbatim.append(added)
+
+    def text(self) -> str:
+        """Return everything that was added."""
+        return "".join(self._parts)
+
+    def outline(self) -> Outline:
+        """Return the headings and the verbatim blocks."""
+        return Outline(tuple(self._headings), tuple(self._verbatim))

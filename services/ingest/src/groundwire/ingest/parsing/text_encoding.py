@@ -1,0 +1,297 @@
+"""Which encoding the bytes of a document are in, and their canonical text, exactly.
+
+The canonical text is the decoded bytes without a leading byte order mark; nothing else is changed: line ends, tabs,
+normalisation forms and trailing white space stay as they are. UTF-8, UTF-16 and UTF-32 are recognised by the bytes,
+what older programs wrote by charset-normalizer, and HTML also by what it declares.
+"""
+
+import codecs
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from groundwire.ingest.parsing.source_text import load
+from groundwire.kernel.document_errors import BinaryDocumentError, DocumentEncodingError, EmptyDocumentError
+from groundwire.kernel.errors import FieldViolation
+
+UTF_8 = "utf-8"
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_LATIN = frozenset({"cp1252", "cp1250", "cp1254"})
+_CANDIDATES = (*sorted(_LATIN), "cp1251", "cp1253", "koi8_r", "cp866", "cp932", "euc_jp", "gb18030", "big5", "euc_kr")
+# Names of the WHATWG Encoding Standard for those that Python calls otherwise.
+_NAMES = {"cp932": "shift_jis", "cp866": "ibm866", "koi8_r": "koi8-r", "euc_jp": "euc-jp", "euc_kr": "euc-kr"}
+_NAMES |= {name: name.replace("cp", "windows-") for name in (*_LATIN, "cp1251", "cp1253")}
+# For each of the Latin encodings its languages and, beside A to Z, the letters of each. What another one of them makes
+# of a text nearly always has letters of no single language, or signs inside words.
+_WESTERN = "àáâãäåæçèéêëìíîïñòóôõöøùúûüÿœß"
+_WESTERN_LANGUAGES = "English French German Dutch Spanish Portuguese Italian Swedish Danish Norwegian Finnish"
+_LETTERS = {
+    "cp1252": dict.fromkeys(_WESTERN_LANGUAGES.split(), _WESTERN),
+    "cp1250": {
+        "Polish": "ąćęłńóśźż",
+        "Czech": "áčďéěíňóřšťúůýž",
+        "Slovak": "áäčďéíľňóôšťúýž",
+        "Hungarian": "áéíóöőúüű",
+        "Croatian": "čćđšž",
+        "Slovene": "čšž",
+        "Romanian": "ăâîşţ",
+    },
+    "cp1254": {"Turkish": "âçğîıöşûü"},
+}
+_SIGN_IN_WORD = re.compile(r"(?<=[^\W\d_])[¹²³¿¡£¥¦¬¯\u00b8\u02db](?=[^\W\d_])")
+_KANA = re.compile("[\u3040-\u30ff]")
+_NOT_ASCII = re.compile("[^\x00-\x7f]")
+_UTF_8_CHARACTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_HIGH_BYTE = re.compile(rb"[\x80-\xff]")
+_SAMPLE_BYTES = 1 << 14
+_SIDE_BYTES = 1 << 10
+_MAX_CHAOS = 0.2
+_CLOSE_CHAOS, _CLOSE_COHERENCE = 0.05, 0.1
+_KANA_SHARE = 0.2
+_NUL_SHARE = 0.4
+# Texts without a mark have none of them; small numbers in binary data look like UTF-16 otherwise.
+_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\f\r")
+
+_SIGNATURES = {
+    b"%PDF-": "PDF",
+    b"PK\x03\x04": "ZIP or office",
+    b"\x89PNG": "PNG",
+    b"\xff\xd8\xff": "JPEG",
+    b"GIF8": "GIF",
+    b"\x7fELF": "ELF",
+    b"\x1f\x8b": "gzip",
+    b"\xd0\xcf\x11\xe0": "office",
+    b"SQLite format 3\x00": "SQLite",
+}
+_NOT_IN_TEXT = bytes(set(range(0x20)) - {0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x1B}) + b"\x7f"
+_MAX_CONTROL_SHARE = 0.01
+_BLOCK_BYTES = 1 << 20
+_CONTINUATION_MASK, _CONTINUATION = 0xC0, 0x80
+_NON_BLANK = re.compile(r"\S")
+
+_HTML_MARKS = ((codecs.BOM_UTF8, UTF_8), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_DECLARED = re.compile(rb"<meta\b[^>]{0,512}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+_DECLARED_WITHIN = 1024
+# A declaration of UTF-16 that can be read as ASCII is wrong, and pages that declare Latin-1 hold Windows-1252
+# (WHATWG, Encoding Standard, sections 4.2 and 6.1; HTML Standard, section 13.2.3.2).
+_MEANT = {"utf-16": "utf-8", "utf-16-le": "utf-8", "utf-16-be": "utf-8", "iso8859-1": "cp1252", "ascii": "cp1252"}
+# Of Python's codecs only those of the standard; others read escapes or take quadratic time.
+_OF_THE_STANDARD = re.compile(
+    r"utf-(?:8|16.*)|ascii|cp(?:125\d|866|874)|iso8859-\d+|koi8-[ru]|gb(?:2312|k|18030)|big5\w*|euc_(?:jp|kr)|shift_jis"
+    r"|iso2022_jp|mac-\w+"
+)
+
+
+def decode_text(data: bytes, field: str) -> tuple[str, str]:
+    """Return the canonical text of a file's bytes, and the name of their encoding.
+
+    Bytes that are valid UTF-8 are UTF-8. A byte order mark is left out.
+
+    Raises:
+        EmptyDocumentError: no bytes, or white space only.
+        BinaryDocumentError: it is no text.
+        DocumentEncodingError: not valid in the encoding, or the encoding cannot be told; says where.
+        MissingExtraError: telling the encoding needs a library that is not installed.
+    """
+    wide = wide_encoding(data)
+    if wide is not None:
+        return _decoded_as(data, wide, field), wide
+    try:
+        return checked_text(data, field), UTF_8
+    except DocumentEncodingError as error:
+        offset = int(error.metadata["offset"])
+    encoding = _detected(data, offset)
+    if encoding is None:
+        why = f"is not valid UTF-8 at byte {offset}, and its encoding cannot be told for certain: convert it to UTF-8"
+        raise DocumentEncodingError([FieldViolation(field, why)], offset=offset)
+    return _decoded_as(data, encoding, field), _NAMES.get(encoding, encoding)
+
+
+def checked_text(data: bytes, field: str) -> str:
+    """Return the canonical text of a file's bytes after checking that it is text.
+
+    Raises:
+        EmptyDocumentError: no bytes, or white space only.
+        BinaryDocumentError: `binary_kind` says what it is.
+        DocumentEncodingError: not UTF-8; says where, in bytes of the file.
+    """
+    if not data:
+        raise EmptyDocumentError([FieldViolation(field, "is empty")])
+    kind = binary_kind(data)
+    if kind is not None:
+        raise BinaryDocumentError([FieldViolation(field, f"is {kind}, not text")], found=kind)
+    try:
+        text = canonical_text(data)
+    except UnicodeDecodeError as error:
+        raise _invalid(field, "UTF-8", error.start, error.reason) from None
+    if _NON_BLANK.search(text) is None:
+        raise EmptyDocumentError([FieldViolation(field, "has white space only")])
+    return text
+
+
+def canonical_text(data: bytes) -> str:
+    """Return the decoded UTF-8 without a leading byte order mark.
+
+    Raises:
+        UnicodeDecodeError: `start` is the offset of the first bad byte in `data`.
+    """
+    return utf_8_text(data, len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0)
+
+
+def utf_8_text(data: bytes | bytearray, start: int = 0) -> str:
+    """Return the text of UTF-8 bytes from `start` on, decoded in blocks of 1 MiB.
+
+    Other threads get the interpreter in between.
+
+    Raises:
+        UnicodeDecodeError: `start` is the offset of the first bad byte in `data`.
+    """
+    view, parts = memoryview(data), []
+    while start < len(data):
+        end = min(start + _BLOCK_BYTES, len(data))
+        # Back to the start of a character, which has at most three bytes more (RFC 3629); damage is found in decoding.
+        for candidate in range(end, end - 4, -1):
+            if candidate == len(data) or data[candidate] & _CONTINUATION_MASK != _CONTINUATION:
+                end = candidate
+                break
+        try:
+            parts.append(str(view[start:end], "utf-8"))
+        except UnicodeDecodeError as error:
+            raise UnicodeDecodeError(
+                "utf-8", bytes(data), start + error.start, start + error.end, error.reason
+            ) from None
+        start = end
+    return "".join(parts)
+
+
+def binary_kind(data: bytes) -> str | None:
+    """Return what binary content seems to be, None for what may be text.
+
+    Content is binary with a known signature at its start, a NUL byte, or more than 1 % control characters.
+    """
+    kind = next((name for signature, name in _SIGNATURES.items() if data.startswith(signature)), None)
+    if kind is not None:
+        return f"a {kind} file"
+    nul = data.find(0)
+    if nul >= 0:
+        return f"binary data with NUL at byte {nul}"
+    controls = len(data) - len(data.translate(None, _NOT_IN_TEXT))
+    return f"binary data with {controls} control characters" if controls > _MAX_CONTROL_SHARE * len(data) else None
+
+
+def _invalid(field: str, encoding: str, offset: int, reason: str) -> DocumentEncodingError:
+    violation = FieldViolation(field, f"is not valid {encoding} at byte {offset}: {reason}")
+    return DocumentEncodingError([violation], offset=offset)
+
+
+def wide_encoding(data: bytes) -> str | None:
+    """Return which of UTF-16 and UTF-32 a text is in by its byte order mark, or the NULs of its ASCII; else None."""
+    marked = next((name for mark, name in _MARKS if data.startswith(mark)), None)
+    if marked is not None:
+        return marked
+    sample = data[:4096]
+    even, odd = sample[0::2].count(0), sample[1::2].count(0)
+    least = max(1.0, _NUL_SHARE * (len(sample) // 2))
+    if odd >= least and not even:
+        return "utf-16-le" if _CONTROLS.isdisjoint(sample[0::2]) else None
+    return "utf-16-be" if even >= least and not odd and _CONTROLS.isdisjoint(sample[1::2]) else None
+
+
+def _decoded_as(data: bytes, encoding: str, field: str) -> str:
+    try:
+        text = data.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise _invalid(field, encoding, error.start, error.reason) from None
+    if "\x00" in text:
+        raise BinaryDocumentError([FieldViolation(field, f"is no text in {encoding}")], found="binary data")
+    if not text.strip():
+        raise EmptyDocumentError([FieldViolation(field, "has white space only")])
+    return text
+
+
+def _detected(data: bytes, offset: int) -> str | None:
+    """Return the one encoding that the bytes around the first that is not UTF-8 can be in, None when in doubt."""
+    # Where most of what is not ASCII is UTF-8, guessing would turn all of it into something else.
+    head = data[: 1 << 20]
+    valid = sum(len(character) for character in _UTF_8_CHARACTER.findall(head))
+    if 2 * valid >= sum(1 for _ in _HIGH_BYTE.finditer(head)):
+        return None
+    start = data.rfind(b"\n", max(0, offset - _SIDE_BYTES), offset) + 1 or max(0, offset - _SIDE_BYTES)
+    sample = data[start : start + _SAMPLE_BYTES]
+    if start + _SAMPLE_BYTES < len(data):
+        sample = sample[: sample.rfind(b"\n") + 1 or None]  # not in the middle of a character
+    detector = load("charset_normalizer")
+    matches = list(detector.from_bytes(sample, cp_isolation=list(_CANDIDATES), threshold=_MAX_CHAOS))
+    if not matches:
+        return None
+    best = matches[0]
+    close = [
+        match
+        for match in matches
+        if match.chaos <= best.chaos + _CLOSE_CHAOS and match.coherence >= best.coherence - _CLOSE_COHERENCE
+    ]
+    if all(_LATIN.intersection(match.could_be_from_charset) for match in close):
+        return _latin(close)
+    # Chinese and Japanese encodings read one another's bytes; only Japanese has kana.
+    japanese = [
+        match
+        for match in close
+        if len(_KANA.findall(str(match))) >= _KANA_SHARE * max(1, len(_NOT_ASCII.findall(str(match))))
+    ]
+    if len(japanese) == 1:
+        return str(japanese[0].encoding)
+    return str(best.encoding) if len(close) == 1 else None
+
+
+def _latin(close: Sequence[Any]) -> str | None:
+    """Return the only Latin encoding that makes a text of one of its languages, in its letters; None when in doubt.
+
+    Windows-1252 where the text is the same in all of them.
+    """
+    if len(close) == 1 and len(_LATIN.intersection(close[0].could_be_from_charset)) > 1:
+        return "cp1252" if "cp1252" in close[0].could_be_from_charset else None
+    sound = {
+        encoding
+        for match in close
+        for encoding in _LATIN.intersection(match.could_be_from_charset)
+        if _is_in_language(str(match), _LETTERS[encoding].get(match.language))
+    }
+    return sound.pop() if len(sound) == 1 else None
+
+
+def _is_in_language(text: str, letters: str | None) -> bool:
+    own = {char for char in _NOT_ASCII.findall(text.lower()) if char.isalpha()}
+    return letters is not None and own <= set(letters) and _SIGN_IN_WORD.search(text) is None
+
+
+def decode_html(data: bytes, field: str) -> tuple[str, str]:
+    """Return the text of the bytes without a byte order mark, and the name of their encoding.
+
+    Raises:
+        DocumentEncodingError: the bytes are not valid in that encoding, or it cannot be told; says where.
+    """
+    mark, encoding = next(
+        ((mark, name) for mark, name in _HTML_MARKS if data.startswith(mark)), (b"", _declared_encoding(data))
+    )
+    if encoding is None:
+        return decode_text(data, field)
+    try:
+        return data[len(mark) :].decode(encoding), encoding
+    except UnicodeDecodeError as error:
+        raise _invalid(field, encoding, error.start + len(mark), error.reason) from None
+
+
+def _declared_encoding(data: bytes) -> str | None:
+    declared = _DECLARED.search(data[:_DECLARED_WITHIN])
+    if declared is None:
+        return None
+    try:
+        name = codecs.lookup(declared.group(1).decode("ascii")).name
+    except LookupError:
+        return None
+    return _MEANT.get(name, name) if _OF_THE_STANDARD.fullmatch(name) else None

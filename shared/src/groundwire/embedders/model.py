@@ -1,0 +1,147 @@
+"""A model without its weights, the port of the engines that run them, and how vectors of two of them are compared."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundwire.embedders.tokenization import TokenIds
+from groundwire.kernel.embedder import EmbeddingIdentity, TokenizerDefinition, Vectors
+
+PROVIDER: Final = "sentence-transformers"
+"""Of every model here, whatever runs it: engines of the same weights share one identity."""
+
+PROBE_TEXTS: Final = (
+    "The quick brown fox jumps over the lazy dog.",
+    "How do I borrow a value mutably?",
+    "A citation points at the exact characters of its source.",
+    "def main() -> None: print('hello')",
+    "Äpfel, 東京, Ω and 🦊 are not ASCII.",
+    "42",
+    "Interest rates rose by a quarter of a percentage point in March 2023.",
+    "photosynthesis",
+)
+
+LONG_TEXTS: Final = (
+    " ".join(PROBE_TEXTS) * 2,
+    " ".join(reversed(PROBE_TEXTS)),
+    "word " * 600,
+    "",
+)
+"""Other lengths a model meets: medium, beyond the limit of most models, none."""
+
+CHECK_TEXTS: Final = PROBE_TEXTS + LONG_TEXTS
+"""What engines of the same weights are compared by."""
+
+MIN_COSINE: Final = 0.999
+"""Two ways to run the same weights must agree to this cosine on every text that is compared."""
+
+_BITS_PER_TEXT = 8
+_SALT = b"groundwire-probe-2143"
+"""Chosen so that no bit of the default model lies near its boundary (tests/unit/embedders/test_probe.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Token ids that the model expects before and after those of a text: special tokens and a prompt."""
+
+    prefix: tuple[int, ...]
+    suffix: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.prefix) + len(self.suffix)
+
+    def around(self, tokens: TokenIds) -> TokenIds:
+        """Return the whole sequence for the model."""
+        return np.concatenate([np.array(self.prefix, np.int64), tokens, np.array(self.suffix, np.int64)])
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModel:
+    """All that is known of a model without its weights."""
+
+    identity: EmbeddingIdentity
+    tokenizer: TokenizerDefinition
+    document_frame: Frame
+    query_frame: Frame
+    pad_id: int
+
+    @property
+    def window(self) -> int:
+        """Return the number of tokens of a text that one sequence holds."""
+        return self.identity.max_tokens - max(len(self.document_frame), len(self.query_frame))
+
+
+class Engine(Protocol):
+    """Runs a model; `infer` may be called from `parallelism` threads at once."""
+
+    name: str
+    """What operators see: library and precision."""
+
+    parallelism: int
+    """How many inferences run at once without slowing each other down."""
+
+    def infer(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> Vectors:
+        """Return float32 of shape (n, dimensions) for sequences of shape (n, length), padded on the right."""
+        ...
+
+    def close(self) -> None:
+        """Release threads and memory; idempotent."""
+        ...
+
+
+def pad(sequences: list[TokenIds], pad_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return ids and attention mask of shape (n, longest), the shorter sequences padded on the right."""
+    longest = max(len(sequence) for sequence in sequences)
+    input_ids = np.full((len(sequences), longest), pad_id, np.int64)
+    attention_mask = np.zeros_like(input_ids)
+    for row, sequence in enumerate(sequences):
+        input_ids[row, : len(sequence)] = sequence
+        attention_mask[row, : len(sequence)] = 1
+    return input_ids, attention_mask
+
+
+def unit_rows(vectors: Vectors) -> Vectors:
+    """Return the rows at length 1; float32. A row without direction stays 0."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    result: Vectors = (vectors / np.maximum(norms, np.float32(1e-12))).astype(np.float32, copy=False)
+    return result
+
+
+def embed_directly(engine: Engine, model: LanguageModel, sequences: list[TokenIds]) -> Vectors:
+    """Return the unit vectors of a few token sequences as one padded batch, without queue and threads."""
+    cut = [model.document_frame.around(tokens[: model.window]) for tokens in sequences]
+    return unit_rows(engine.infer(*pad(cut, model.pad_id)))
+
+
+def probe_digest(vectors: Vectors) -> str:
+    """Return the SHA-256 (hex) of 64 signs of random projections of the vectors of PROBE_TEXTS.
+
+    The sign of a projection is the coarsest rounding there is; two models agree in a bit by chance only.
+
+    Args:
+        vectors: float32, shape (len(PROBE_TEXTS), dimensions), rows L2-normalised.
+
+    Source: Charikar, "Similarity Estimation Techniques from Rounding Algorithms", STOC 2002, section 3.
+    """
+    bits = np.packbits(projections(vectors) > 0)
+    return hashlib.sha256(f"{vectors.shape[1]}:".encode() + bits.tobytes()).hexdigest()
+
+
+def projections(vectors: Vectors) -> NDArray[np.float64]:
+    """Return float64 of shape (8 texts, 8): about normal with variance 1 for unit vectors of a good model."""
+    dimensions = vectors.shape[1]
+    noise = hashlib.shake_256(_SALT).digest(_BITS_PER_TEXT * dimensions)
+    signs = np.where(np.frombuffer(noise, np.int8).reshape(dimensions, _BITS_PER_TEXT) < 0, -1.0, 1.0)
+    projected: NDArray[np.float64] = vectors.astype(np.float64) @ signs
+    return projected
+
+
+def cosines(left: Vectors, right: Vectors) -> NDArray[np.float64]:
+    """Return the cosine of each pair of rows, shape (n,), in [-1, 1]."""
+    left64, right64 = left.astype(np.float64), right.astype(np.float64)
+    norms = np.linalg.norm(left64, axis=1) * np.linalg.norm(right64, axis=1)
+    result: NDArray[np.float64] = (left64 * right64).sum(axis=1) / np.maximum(norms, 1e-12)
+    return result
