@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-_IS_ALONE = ("alone", "limits")
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
 _SPACE = 4 << 30
 
@@ -45,7 +44,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if not hasattr(item.config, "workerinput"):
         return (yield)
     shared_by_workers = Path(item.config.getoption("basetemp")).parent
-    with _turn(shared_by_workers / "turns.lock", is_alone=any(map(item.get_closest_marker, _IS_ALONE))):
+    with _turn(shared_by_workers / "turns.lock", is_alone=item.get_closest_marker("alone") is not None):
         return (yield)
 
 

@@ -55,7 +55,6 @@ class TestChromaServerStore(VectorStoreContract, ServerVectorStoreContract):
         return super().is_unsupported_filter(condition) or orders_under_negation(condition)
 
 
-@pytest.mark.alone
 def test_a_server_that_hangs_costs_a_call_no_more_than_its_time(tmp_path: Path) -> None:
     vectors = unit_vectors(20)
     with chroma_server(tmp_path) as server:

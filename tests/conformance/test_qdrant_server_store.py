@@ -156,7 +156,6 @@ def test_a_passing_failure_is_repeated_and_a_lasting_one_is_unavailable(
     assert backend.failures == []
 
 
-@pytest.mark.alone
 def test_a_server_that_hangs_costs_a_call_no_more_than_its_time(
     opened: Callable[..., VectorStore], backend: Backend
 ) -> None:

@@ -66,7 +66,6 @@ def _counts(server: ServerProcess) -> dict[str, int]:
         return {document.source_uri: document.chunk_count for document in page.documents}
 
 
-@pytest.mark.alone
 def test_ctrl_c_stops_the_file_that_is_under_way(server: ServerProcess, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -255,7 +255,6 @@ def test_waiting_for_a_connection_ends_with_the_call_and_takes_none_away(tmp_pat
     database.close()
 
 
-@pytest.mark.alone
 def test_a_write_that_could_not_begin_within_its_call_never_happens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,7 +180,6 @@ def test_embedding_progress_counts_chunks(harness: Harness, collection: str) -> 
     assert all(progress.total in {1, total} for progress in seen)
 
 
-@pytest.mark.alone
 def test_a_lock_is_waited_for_no_longer_than_the_budget() -> None:
     locks = KeyedLocks()
     with locks.hold(("a",), Budget()), locks.hold(("b",), Budget()):

@@ -75,7 +75,6 @@ def test_refusals_keep_their_type_field_and_facts(parser: ParserProcess) -> None
     assert caught.value.violations[0].field == "content"
 
 
-@pytest.mark.alone
 def test_a_document_that_takes_too_long_is_refused_and_the_next_one_goes_on() -> None:
     parser = ParserProcess(TOKENIZER.definition, ParserLimits(base_s=0.6, s_per_mib=0.0))
     try:
@@ -121,7 +120,6 @@ def test_a_parser_killed_in_the_middle_gets_the_document_again(parser: ParserPro
 
 
 @pytest.mark.parametrize("error", [CallCancelledError, DeadlineError])
-@pytest.mark.alone
 def test_a_caller_that_leaves_does_not_wait(parser: ParserProcess, error: type[Exception]) -> None:
     budget = Budget(0.3 if error is DeadlineError else None)
     if error is CallCancelledError:

@@ -197,7 +197,6 @@ BROKEN = {
 
 @pytest.mark.requirement("S1-40")
 @pytest.mark.parametrize("kind", [*BROKEN, "500", "404", "302", "hang", "drip", "flood", "cut"])
-@pytest.mark.alone
 async def test_when_the_model_fails_the_search_runs_unfiltered_and_says_so(
     modelled: Library, endpoint: ChatEndpoint, kind: str
 ) -> None:

@@ -88,7 +88,6 @@ async def test_services_are_ready_as_long_as_what_they_need_works() -> None:
     assert [each[0] for each in told].count("a dependency is back") == 3
 
 
-@pytest.mark.alone
 async def test_stopping_does_not_wait_for_a_check_that_hangs() -> None:
     engine = Switch()
     engine.goes_on.clear()

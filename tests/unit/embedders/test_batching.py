@@ -302,7 +302,6 @@ def test_urgent_documents_go_ahead_of_those_that_wait(
 
 
 @pytest.mark.parametrize("kind", ["query", "documents"])
-@pytest.mark.alone
 def test_who_waits_for_a_hung_model_ends_with_its_deadline_and_leaves_nothing_behind(
     engine: WordEngine, embedder: BatchingEmbedder, threads: ThreadPoolExecutor, kind: str
 ) -> None:

@@ -116,7 +116,6 @@ def test_what_went_with_its_collection_fails_no_more() -> None:
         assert eventually(lambda: housekeeping.failures("me") == [])
 
 
-@pytest.mark.alone
 def test_a_job_that_hangs_keeps_no_other_lane_waiting_and_ends_with_the_service() -> None:
     entered = threading.Event()
 

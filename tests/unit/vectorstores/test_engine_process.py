@@ -62,7 +62,6 @@ def elapsed_of(call: Callable[[], object]) -> tuple[float, GroundwireError]:
     return time.monotonic() - began_at, raised.value
 
 
-@pytest.mark.alone
 def test_a_call_ends_with_its_budget_while_the_engine_works(start: Start) -> None:
     engine = start()
     elapsed_s, error = elapsed_of(lambda: engine.read(Budget(0.3), "echo_later", b"late", 3.0))
@@ -75,7 +74,6 @@ def test_a_call_ends_with_its_budget_while_the_engine_works(start: Start) -> Non
     assert elapsed_s < 2.0
 
 
-@pytest.mark.alone
 def test_waiting_for_a_free_connection_ends_with_the_budget(start: Start) -> None:
     engine = start()
     with ThreadPoolExecutor(4) as pool:
@@ -103,7 +101,6 @@ def test_a_late_answer_reaches_nobody_else(start: Start) -> None:
     eventually(lambda: len(engine._readers) == 4)
 
 
-@pytest.mark.alone
 def test_callers_give_up_on_a_stopped_engine_and_are_answered_when_it_goes_on(start: Start) -> None:
     engine = start()
     os.kill(engine._pid, signal.SIGSTOP)
@@ -134,7 +131,6 @@ def test_callers_give_up_on_a_stopped_engine_and_are_answered_when_it_goes_on(st
     eventually(lambda: len(engine._readers) == 4 and len(engine._writers) == 2)
 
 
-@pytest.mark.alone
 def test_an_engine_that_works_without_letting_anybody_in_is_not_taken_for_hung(start: Start) -> None:
     engine = start(hung_after_s=2.0)
     with ThreadPoolExecutor(1) as pool:
@@ -169,7 +165,6 @@ def test_an_engine_that_was_killed_is_replaced_though_nobody_calls(start: Start)
     owned.close()
 
 
-@pytest.mark.alone
 def test_callers_do_not_wait_for_an_engine_that_fails_to_start(start: Start) -> None:
     can_start = threading.Event()
     can_start.set()
