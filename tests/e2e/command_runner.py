@@ -1,7 +1,9 @@
-"""Runs commands one after the other, each in a process of its own that finds all of the command line imported.
+"""Runs the command line, each time in a process of its own that finds all of it imported.
 
-Reads one line of JSON for each command, forks, and prints the exit code. What `python -m groundwire.cli` takes before
-it does anything is thus spent once; `tests/unit/cli/test_start_up.py` looks at what it imports.
+What `python -m groundwire.cli` takes before it does anything, a second for a server, is thus spent once;
+`tests/unit/cli/test_start_up.py` and `tests/e2e/test_starting.py` look at real starts. The standard input is a socket:
+each message is an order, and comes with the streams of the new process and a pipe, into which its id is written, and
+its exit code when it ends.
 """
 
 import gc
@@ -10,38 +12,81 @@ import json
 import os
 import pkgutil
 import runpy
+import socket
 import sys
 from collections.abc import Mapping, Sequence
+from selectors import EVENT_READ, DefaultSelector
 
+STREAMS = 3
+MAX_ORDER_BYTES = 1 << 20
 _FOR_SERVERS = {"server"}
+_OF_SERVERS = (
+    "groundwire.cli.server",
+    "groundwire.embedders.factory",
+    "groundwire.rpc.logging_setup",
+    "groundwire.standalone.bootstrap",
+    "groundwire.standalone.process",
+    "groundwire.standalone.readiness",
+    "groundwire.vectorstores.factory",
+)
+_OF_COMMANDS = ("groundwire.client", "grpc._channel", "importlib.metadata")
 
 
 def main() -> None:
-    """Run commands until the input ends."""
+    """Start processes until the other end of the socket is closed."""
+    _import_for(sys.argv[1])
+    gc.freeze()  # or each child looks through all of it when it ends
+    orders = socket.socket(fileno=sys.stdin.fileno())
+    waiting = DefaultSelector()
+    waiting.register(orders, EVENT_READ)
+    while True:
+        for ready, _ in waiting.select():
+            if ready.data:
+                waiting.unregister(ready.fd)
+                os.close(ready.fd)
+                child, report = ready.data
+                os.write(report, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+                os.close(report)
+                continue
+            message, descriptors, _, _ = socket.recv_fds(orders, MAX_ORDER_BYTES, STREAMS + 1)
+            if not message:
+                return
+            *streams, report = descriptors
+            child = os.fork()
+            if not child:
+                for other in waiting.get_map().values():
+                    os.close(other.fd)
+                    if other.data:
+                        os.close(other.data[1])
+                os.close(report)
+                _become(streams=streams, **json.loads(message))
+                return
+            os.write(report, b"%d\n" % child)
+            waiting.register(os.pidfd_open(child), EVENT_READ, (child, report))
+            for number in streams:
+                os.close(number)
+
+
+def _import_for(kind: str) -> None:
     import groundwire.cli  # noqa: PLC0415 - the children of this process alone need it
 
-    for module in pkgutil.iter_modules(groundwire.cli.__path__, "groundwire.cli."):
-        if module.name.rpartition(".")[2] not in _FOR_SERVERS:
-            importlib.import_module(module.name)
-    for name in ("groundwire.client", "grpc._channel", "importlib.metadata"):
+    names = [module.name for module in pkgutil.iter_modules(groundwire.cli.__path__, "groundwire.cli.")]
+    names = [name for name in names if name.rpartition(".")[2] not in _FOR_SERVERS]
+    for name in (*names, *(_OF_SERVERS if kind == "server" else _OF_COMMANDS)):
         importlib.import_module(name)
-    gc.freeze()  # or each child looks through all of it when it ends
     del sys.modules["groundwire.cli.__main__"]
-    while line := sys.stdin.readline():
-        child = os.fork()
-        if not child:
-            _become(**json.loads(line))
-            return
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201 - the parent reads it
 
 
-def _become(*, arguments: Sequence[str], variables: Mapping[str, str], folder: str, streams: Sequence[str]) -> None:
+def _become(*, streams: Sequence[int], arguments: Sequence[str], variables: Mapping[str, str], folder: str) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(variables)
-    for number, path in enumerate(streams):
-        os.dup2(os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY), number)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    # The objects of the runner have looked at its own streams, whether they can be wound back.
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", errors="backslashreplace", buffering=1, closefd=False)
     sys.argv = ["groundwire", *arguments]
     runpy.run_module("groundwire.cli", run_name="__main__", alter_sys=True)
 

@@ -13,9 +13,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
+from tests.e2e.commands import Command
 from tests.e2e.server import ServerProcess, groundwire
 
 SERVE = [sys.executable, "-m", "groundwire.cli", "serve", "--listen", "127.0.0.1:0"]
@@ -27,6 +29,20 @@ def refused(*arguments: str) -> tuple[int, str]:
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     return done.returncode, line
+
+
+def started_and_stopped(data: Path) -> tuple[int, str]:
+    """Start a server, stop it when it serves, and return its exit code and what it says on the way."""
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end) as printed, TemporaryFile("w+", encoding="utf-8") as said:
+        arguments = ["serve", "--listen", "127.0.0.1:0", "--data", str(data), "--embedder", "hashing:256"]
+        server = Command(arguments, stdout=write_end, stderr=said.fileno())
+        os.close(write_end)
+        if printed.readline().startswith("listening on "):
+            server.terminate()
+        code = server.wait(timeout=60)
+        said.seek(0)
+        return code, said.read()
 
 
 @contextmanager
@@ -99,14 +115,9 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kib", [32, 256, 2048])
 def test_a_disk_that_fills_up_during_the_start_is_one_sentence(tmp_path: Path, kib: int) -> None:
     with mounted(tmp_path / "small", "-o", f"size={kib}k") as folder:
-        command = [*SERVE, "--data", str(folder / "data"), "--embedder", "hashing:64"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            if server.stdout.readline().startswith("listening on "):
-                server.terminate()  # it needs no more than this
-            _, said = server.communicate(timeout=60)
+        code, said = started_and_stopped(folder / "data")  # it may need no more than this
     assert "Traceback" not in said
-    assert server.returncode == 0 or (server.returncode == 1 and "full" in said.splitlines()[-1]), said
+    assert code == 0 or (code == 1 and "full" in said.splitlines()[-1]), said
 
 
 def test_what_a_start_waits_for_is_shown_on_a_terminal(tmp_path: Path) -> None:
@@ -192,13 +203,8 @@ def test_a_damaged_file_at_start_is_one_sentence_or_none(
     if (data / name).is_dir():
         (data / name).rmdir()
     (data / name).write_bytes(content)
-    command = [*SERVE, "--data", str(data), "--embedder", "hashing:256"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        if server.stdout.readline().startswith("listening on "):
-            server.terminate()
-        _, said = server.communicate(timeout=60)
+    code, said = started_and_stopped(data)
     assert "Traceback" not in said
-    assert server.returncode in {0, 1, 2}
-    if server.returncode:
+    assert code in {0, 1, 2}
+    if code:
         assert said.splitlines()[-1].startswith("error ")
