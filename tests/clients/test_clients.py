@@ -12,6 +12,7 @@ import pytest
 
 from tests.clients.toolchains import GO, HERE, JAVA, ROOT, generate, packages, require, run
 from tests.e2e.server import ServerProcess
+from tests.e2e.transcripts import steps_of
 
 TEXT = (
     "# Tides 🌊\n\nThe moon causes the tides of the sea. Water follows its pull.\n\n"
@@ -113,6 +114,10 @@ def test_a_client_does_the_main_job(make: Callable[[Path], list[str]], server: S
     assert said["verified"] == "true"
     assert said["reason"] == "INVALID_FIELD"
     assert "query" in done.stdout.partition("reason: ")[2]
+    page = PAGES[make.__name__.removesuffix("_client")]
+    assert TEXT in page.read_text(encoding="utf-8")
+    (shown,) = [step for step in steps_of(page) if "all.json" in step.command]
+    assert shown.shows(done.stdout), done.stdout
 
 
 @pytest.mark.parametrize("language", SOURCES)
