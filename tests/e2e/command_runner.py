@@ -23,7 +23,7 @@ _FOR_SERVERS = {"server"}
 _OF_SERVERS = (
     "groundwire.cli.server",
     "groundwire.embedders.factory",
-    "groundwire.rpc.logging_setup",
+    "groundwire.rpc.logs",
     "groundwire.standalone.bootstrap",
     "groundwire.standalone.process",
     "groundwire.standalone.readiness",

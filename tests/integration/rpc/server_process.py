@@ -7,7 +7,7 @@ import asyncio
 import signal
 import sys
 
-from groundwire.rpc.logging_setup import configure_logging
+from groundwire.rpc.logs import configure_logging
 from groundwire.rpc.server import GrpcServer, ServerOptions, serve
 from tests.integration.rpc.fake_ingest import fake_ingest, fake_services
 

@@ -11,7 +11,7 @@ from groundwire.ingest.parsing.markdown_reader import FrontMatter, read_front_ma
 from groundwire.ingest.parsing.source_properties import SourceProperties, filled_from_source, following_source
 from groundwire.ingest.wire.fields import parse_fields
 from groundwire.kernel.document import DocumentFields
-from groundwire.rpc.document_messages import to_fields_message
+from groundwire.rpc.messages import to_fields_message
 
 BLOCK = """---
 title: "On: Tides"

@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from groundwire.rpc import request_context
-from groundwire.rpc.logging_setup import LogFormat, Repetitions, configure_logging
+from groundwire.rpc.logs import LogFormat, Repetitions, configure_logging
 from groundwire.rpc.methods import DeadlineTable
 from groundwire.rpc.request_context import RequestContext
 

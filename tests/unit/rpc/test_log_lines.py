@@ -5,7 +5,7 @@ import os
 import threading
 import time
 
-from groundwire.rpc.log_lines import LineLogger
+from groundwire.rpc.logs import LineLogger
 
 
 def test_ordinary_lines_are_written_together_soon_after() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.kernel.errors import InvalidFilterError, InvalidRequestError
-from groundwire.rpc.times import parse_duration, parse_timestamp, to_duration, to_timestamp
+from groundwire.rpc.value_messages import parse_duration, parse_timestamp, to_duration, to_timestamp
 
 WEEK = timedelta(days=7)
 

@@ -32,8 +32,7 @@ from groundwire.kernel.filters import (
     kind_of,
     leaves,
 )
-from groundwire.rpc.metadata_messages import to_value
-from groundwire.rpc.times import parse_timestamp
+from groundwire.rpc.value_messages import parse_timestamp, to_value
 
 _COMPARATORS = {
     pb.FILTER_OPERATOR_EQ: Comparator.EQ,

@@ -1,10 +1,13 @@
-"""What is known about the call that the current task or thread works for."""
+"""What is known about the call that the current task or thread works for, and what its repetition is recognised by."""
 
+import hashlib
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from google.protobuf.message import Message
+
 from groundwire.kernel.budget import Budget, bind_current_budget
-from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.identifiers import DEFAULT_TENANT, RequestKey, parse_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +40,21 @@ def bind(context: RequestContext) -> None:
     """
     _current.set(context)
     bind_current_budget(context.budget)
+
+
+def request_key(method: str, request: Message, content_hash: str = "") -> RequestKey | None:
+    """Return what a mutating request is known by, None without `request_id`.
+
+    `content_hash` stands for content that is not in the message.
+
+    Raises:
+        InvalidRequestError: the id is no UUID.
+    """
+    request_id: str = getattr(request, "request_id", "")
+    if not request_id:
+        return None
+    body = type(request)()
+    body.CopyFrom(request)
+    body.ClearField("request_id")
+    digest = hashlib.sha256(body.SerializeToString(deterministic=True) + content_hash.encode()).hexdigest()
+    return RequestKey(parse_uuid(request_id, "request_id"), method, digest)

@@ -38,8 +38,8 @@ from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_uuid
 from groundwire.kernel.spans import Span
-from groundwire.rpc.chunk_messages import to_span
-from groundwire.rpc.times import parse_duration, parse_timestamp, to_duration, to_timestamp
+from groundwire.rpc.messages import to_span
+from groundwire.rpc.value_messages import parse_duration, parse_timestamp, to_duration, to_timestamp
 
 
 def parse_span(message: span_pb2.Span) -> Span:

@@ -19,7 +19,7 @@ from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.kernel.clock import Clock
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
-from groundwire.rpc.request_keys import request_key
+from groundwire.rpc.request_context import request_key
 
 
 class AnswerServicer(pb_grpc.AnswerServiceServicer):

@@ -77,7 +77,7 @@ def _open(
     settings: ProcessSettings, stack: ExitStack, announce: Callable[[str], None]
 ) -> "tuple[list[Service], list[Dependency]]":
     """Open everything and return the services, started, and what they need; `stack` closes it, also after a failure."""
-    from groundwire.rpc.logging_setup import configure_logging  # noqa: PLC0415 - see above
+    from groundwire.rpc.logs import configure_logging  # noqa: PLC0415 - see above
 
     configure_logging(settings.server.log_format)
     with ThreadPoolExecutor(2, thread_name_prefix="opening") as beside:

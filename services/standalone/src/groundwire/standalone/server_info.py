@@ -16,7 +16,7 @@ from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.query_log import QueryLogMode
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.servicer.search_calls import MAX_REQUESTS
-from groundwire.rpc.document_messages import to_identity_message
+from groundwire.rpc.messages import to_identity_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, MAX_PAGE_SIZE
 from groundwire.rpc.server import ServerOptions, Service
 from groundwire.standalone.settings import ProcessSettings

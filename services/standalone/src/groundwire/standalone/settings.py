@@ -11,7 +11,7 @@ from groundwire.answer.settings import AnswerSettings
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.retrieve.settings import RetrieveSettings
-from groundwire.rpc.logging_setup import LogFormat
+from groundwire.rpc.logs import LogFormat
 from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, Work
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S
 

@@ -31,7 +31,7 @@ from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Membe
 from groundwire.kernel.spans import Span
 from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.filter_messages import to_filter_message
-from groundwire.rpc.hit_views import only_ids
+from groundwire.rpc.messages import only_ids
 
 _SELECTION_HITS = 10
 _SPACE = re.compile(r"\s+")

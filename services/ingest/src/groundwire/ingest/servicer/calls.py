@@ -28,9 +28,8 @@ from groundwire.ingest.wire.documents import (
 from groundwire.ingest.wire.ready_chunks import parse_put_chunks
 from groundwire.kernel.identifiers import RequestKey, parse_collection_name
 from groundwire.rpc import request_context
-from groundwire.rpc.chunk_messages import to_chunk_message
-from groundwire.rpc.document_messages import parse_reference, to_document_message
-from groundwire.rpc.request_keys import request_key
+from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message
+from groundwire.rpc.request_context import request_key
 
 T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Message)

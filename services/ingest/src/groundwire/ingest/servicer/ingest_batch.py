@@ -16,7 +16,7 @@ from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.interceptors.errors import as_groundwire_error
 from groundwire.rpc.pagination import MAX_PAGE_BYTES
-from groundwire.rpc.request_keys import request_key
+from groundwire.rpc.request_context import request_key
 
 MAX_DOCUMENTS = 100
 _AT_A_TIME = 8

@@ -25,7 +25,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.store_findings import StoreFinding
 from groundwire.rpc import request_context
-from groundwire.rpc.request_keys import request_key
+from groundwire.rpc.request_context import request_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ from groundwire.kernel.collection import (
 )
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name, parse_source_uri
-from groundwire.rpc.document_messages import to_identity_message
-from groundwire.rpc.times import parse_duration, to_timestamp
+from groundwire.rpc.messages import to_identity_message
+from groundwire.rpc.value_messages import parse_duration, to_timestamp
 
 _UNITS = numbers_of(pb.ChunkUnit, "CHUNK_UNIT", ChunkUnit)
 _CHUNKERS = numbers_of(pb.Chunker, "CHUNKER", ChunkerKind)

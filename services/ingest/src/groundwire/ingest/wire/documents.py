@@ -21,11 +21,10 @@ from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter, leaves
 from groundwire.kernel.identifiers import RequestKey, parse_caller_id, parse_collection_name, parse_source_uri
-from groundwire.rpc.chunk_messages import to_span
-from groundwire.rpc.document_messages import to_document_message
 from groundwire.rpc.filter_messages import parse_filter_message
-from groundwire.rpc.request_keys import request_key
-from groundwire.rpc.times import to_timestamp
+from groundwire.rpc.messages import to_document_message, to_span
+from groundwire.rpc.request_context import request_key
+from groundwire.rpc.value_messages import to_timestamp
 
 _FORMATS = numbers_of(document_format_pb2.DocumentFormat, "DOCUMENT_FORMAT", DocumentFormat)
 _POLICIES = numbers_of(ingest_result_pb2.DuplicatePolicy, "DUPLICATE_POLICY", DuplicatePolicy)

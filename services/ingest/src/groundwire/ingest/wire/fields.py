@@ -20,7 +20,7 @@ from groundwire.kernel.document import (
 )
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, Scalar, Value
-from groundwire.rpc.times import parse_timestamp
+from groundwire.rpc.value_messages import parse_timestamp
 
 _MAX_LIST = 256
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")

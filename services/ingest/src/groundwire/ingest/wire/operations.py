@@ -15,9 +15,9 @@ from groundwire.ingest.housekeeping import Failure, JobFigures
 from groundwire.ingest.wire.documents import to_progress
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.store_findings import StoreFinding
-from groundwire.rpc.document_messages import to_identity_message
 from groundwire.rpc.error_status import to_status
-from groundwire.rpc.times import to_timestamp
+from groundwire.rpc.messages import to_identity_message
+from groundwire.rpc.value_messages import to_timestamp
 
 MAX_FINDINGS = 1000
 """Findings that the report of a check shows; it counts them all."""

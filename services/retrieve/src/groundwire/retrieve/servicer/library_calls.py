@@ -18,8 +18,7 @@ from groundwire.retrieve.wire.library import (
     to_text_message,
 )
 from groundwire.rpc import request_context
-from groundwire.rpc.chunk_messages import to_chunk_message
-from groundwire.rpc.document_messages import parse_reference, to_document_message
+from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message
 from groundwire.rpc.pagination import PageTokens, as_many_as_fit, page_size
 
 

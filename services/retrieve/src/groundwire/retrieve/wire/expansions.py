@@ -4,7 +4,7 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion, Passage
-from groundwire.rpc.chunk_messages import to_chunk_message, to_span
+from groundwire.rpc.messages import to_chunk_message, to_span
 
 _MODES = {
     pb.EXPAND_MODE_WINDOW: ExpandMode.WINDOW,

@@ -8,7 +8,7 @@ from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.fusion import Score
 from groundwire.retrieve.search_types import Evidence, Fate, SearchPlan, StageKind, StageTrace
 from groundwire.retrieve.vector_search import VectorPath
-from groundwire.rpc.times import to_duration
+from groundwire.rpc.value_messages import to_duration
 
 _PATHS = {
     VectorPath.EXACT: "exact",

@@ -16,10 +16,9 @@ from groundwire.retrieve.library import (
     Stats,
     TextSlice,
 )
-from groundwire.rpc.chunk_messages import to_chunk_message, to_span
-from groundwire.rpc.document_messages import parse_reference, to_identity_message
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.filter_messages import parse_filter_message
+from groundwire.rpc.messages import parse_reference, to_chunk_message, to_identity_message, to_span
 from groundwire.rpc.pagination import MAX_PAGE_SIZE
 
 _PROJECTS_SHOWN = 100

@@ -10,7 +10,7 @@ from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.query_log import LoggedQuery
 from groundwire.retrieve.pipeline import LONGEST_WINDOW_S, Latencies, PipelineFigures
 from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES
-from groundwire.rpc.times import parse_timestamp, to_duration, to_timestamp
+from groundwire.rpc.value_messages import parse_timestamp, to_duration, to_timestamp
 
 
 def parse_log_query(request: pb.ListQueryLogsRequest) -> tuple[str | None, datetime | None, datetime | None]:

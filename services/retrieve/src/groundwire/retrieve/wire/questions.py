@@ -9,7 +9,7 @@ from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.retrieve.self_query.questions import ParsedQuestion
 from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES, check_query
 from groundwire.rpc.filter_messages import to_filter_message
-from groundwire.rpc.times import parse_timestamp
+from groundwire.rpc.value_messages import parse_timestamp
 
 
 def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:

@@ -19,7 +19,7 @@ from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.query_log import QueryType
 from groundwire.retrieve.search_types import ResultOrder, SearchRequest
 from groundwire.rpc.filter_messages import parse_filter_message
-from groundwire.rpc.times import parse_timestamp
+from groundwire.rpc.value_messages import parse_timestamp
 
 MODES = {
     search_mode_pb2.SEARCH_MODE_UNSPECIFIED: None,

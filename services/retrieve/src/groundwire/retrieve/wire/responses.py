@@ -12,9 +12,8 @@ from groundwire.retrieve.search_types import ResultOrder, SearchHit, SearchResul
 from groundwire.retrieve.wire.explain import to_explain_plan
 from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES
 from groundwire.rpc.filter_messages import to_filter_message
-from groundwire.rpc.hit_views import chunk_in_view, documents_in_view
-from groundwire.rpc.metadata_messages import to_metadata
-from groundwire.rpc.times import parse_timestamp, to_duration, to_timestamp
+from groundwire.rpc.messages import chunk_in_view, documents_in_view
+from groundwire.rpc.value_messages import parse_timestamp, to_duration, to_metadata, to_timestamp
 
 _MODES = {
     SearchMode.HYBRID: search_mode_pb2.SEARCH_MODE_HYBRID,

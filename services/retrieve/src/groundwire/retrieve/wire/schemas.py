@@ -10,8 +10,7 @@ from typing import Any
 from groundwire.api.common.v1.metadata_value_pb2 import MetadataValue
 from groundwire.api.retrieve.v1 import schema_pb2
 from groundwire.kernel.errors import InvalidRequestError, NotFoundError
-from groundwire.rpc.metadata_messages import to_metadata
-from groundwire.rpc.times import parse_timestamp
+from groundwire.rpc.value_messages import parse_timestamp, to_metadata
 from groundwire.schemas import MODELS, OWN_KEYS, Schema, check_metadata, schema_of
 
 _PREFIX = f"{OWN_KEYS}."

@@ -1,12 +1,16 @@
-"""Times and durations as messages, and back."""
+"""Single values as messages, and back: times, durations and metadata; for servers and clients."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from groundwire.api.common.v1 import metadata_value_pb2 as pb
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.filters import Value
 
 _SECOND_NS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -56,3 +60,34 @@ def _shown(duration: timedelta) -> str:
     if days and duration == timedelta(days=days):
         return "1 day" if days == 1 else f"{days} days"
     return "1 second" if seconds == 1 else f"{seconds:g} seconds"
+
+
+def to_metadata(metadata: Mapping[str, Value]) -> dict[str, pb.MetadataValue]:
+    """Return the messages of metadata by key."""
+    return {key: to_value(value) for key, value in metadata.items()}
+
+
+def to_value(value: Value) -> pb.MetadataValue:
+    """Return the message of one value; a list of whole numbers and others is one of doubles."""
+    match value:
+        case bool():
+            return pb.MetadataValue(bool_value=value)
+        case int():
+            return pb.MetadataValue(int64_value=value)
+        case float():
+            return pb.MetadataValue(double_value=value)
+        case str():
+            return pb.MetadataValue(string_value=value)
+        case _:
+            return _to_list(value)
+
+
+def _to_list(values: Sequence[Any]) -> pb.MetadataValue:
+    # An empty list is one of texts; a truth value is also a whole number, so that truth values come first.
+    if all(isinstance(value, str) for value in values):
+        return pb.MetadataValue(string_list=pb.StringList(values=values))
+    if all(isinstance(value, bool) for value in values):
+        return pb.MetadataValue(bool_list=pb.BoolList(values=values))
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return pb.MetadataValue(int64_list=pb.Int64List(values=values))
+    return pb.MetadataValue(double_list=pb.DoubleList(values=map(float, values)))

@@ -1,0 +1,218 @@
+"""Chunks and documents as messages, whole or as far as a view of hits goes (`HitView` in the contract)."""
+
+from collections.abc import Iterable
+
+from groundwire.api.common.v1 import chunk_pb2, document_pb2, embedding_pb2, span_pb2
+from groundwire.api.common.v1.document_format_pb2 import DocumentFormat
+from groundwire.api.common.v1.hit_pb2 import HIT_VIEW_FULL, HIT_VIEW_IDS, Hit, HitView
+from groundwire.kernel.document import Document, DocumentFields, DocumentReference
+from groundwire.kernel.embedder import EmbeddingIdentity, Vectors
+from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.identifiers import parse_source_uri
+from groundwire.kernel.spans import Span
+from groundwire.kernel.stored_chunk import StoredChunk
+from groundwire.rpc.value_messages import to_metadata, to_timestamp
+
+
+def to_chunk_message(stored: StoredChunk, vector: Vectors | None = None) -> chunk_pb2.Chunk:
+    """Return the message of a chunk, with its vector (float32, shape (d,)) if one is given."""
+    chunk, document = stored.chunk, stored.document
+    unique_start = min(chunk.span.start + chunk.overlap_prev_chars, chunk.span.end)
+    return chunk_pb2.Chunk(
+        chunk_id=stored.chunk_id,
+        chunk_number=stored.chunk_number,
+        document_id=document.document_id,
+        generation=stored.generation,
+        source_uri=document.source_uri,
+        sequence_num=chunk.sequence_num,
+        span=to_span(chunk.span),
+        content=chunk.content,
+        content_hash=chunk.content_hash,
+        chapter=chunk.chapter,
+        section=chunk.section or "",
+        section_heading=chunk.section_title,
+        page_numbers=chunk.page_numbers,
+        hierarchy_path=chunk.hierarchy_path,
+        level=chunk.level,
+        token_count=chunk.token_count,
+        tokenizer=document.tokenizer,
+        word_count=len(chunk.content.split()),
+        char_count=len(chunk.content),
+        overlap_prev_chars=chunk.overlap_prev_chars,
+        overlap_next_chars=chunk.overlap_next_chars,
+        unique_content_start=unique_start,
+        unique_content_end=max(unique_start, chunk.span.end - chunk.overlap_next_chars),
+        undersized=chunk.undersized,
+        sentence_index=chunk.sentence_index,
+        window_size=chunk.window_size,
+        prev_chunk_id=stored.links.previous or "",
+        next_chunk_id=stored.links.following or "",
+        parent_chunk_id=stored.links.parent or "",
+        grandparent_chunk_id=stored.links.grandparent or "",
+        tags=stored.tags,
+        metadata=to_metadata(stored.metadata),
+        embedding_model=document.embedding_model,
+        embed_time=to_timestamp(stored.embed_time),
+        create_time=to_timestamp(stored.ingest_time),
+        etag=stored.etag,
+        embedding=() if vector is None else vector.tolist(),
+    )
+
+
+def to_span(span: Span) -> span_pb2.Span:
+    """Return the message of a span."""
+    return span_pb2.Span(start=span.start, end=span.end, start_byte=span.start_byte, end_byte=span.end_byte)
+
+
+def parse_reference(message: document_pb2.DocumentReference) -> DocumentReference:
+    """Return which document is meant.
+
+    Raises:
+        InvalidRequestError: neither id nor source is given, or the source cannot be one.
+    """
+    match message.WhichOneof("reference"):
+        case "document_id" if message.document_id:
+            return DocumentReference(document_id=message.document_id)
+        case "source_uri":
+            return DocumentReference(source_uri=parse_source_uri(message.source_uri, "reference.source_uri"))
+        case _:
+            raise InvalidRequestError.of("reference", "must be given: either document_id or source_uri")
+
+
+def to_document_message(document: Document) -> document_pb2.Document:
+    """Return the message of a document."""
+    return document_pb2.Document(
+        document_id=document.document_id,
+        collection=document.collection,
+        source_uri=document.source_uri,
+        format=_format_of(document),
+        source_hash=document.source_hash,
+        fields=to_fields_message(document.fields),
+        generation=document.generation,
+        chunk_count=document.chunk_count,
+        total_chars=document.total_chars,
+        total_bytes=document.total_bytes,
+        encoding=document.encoding,
+        embedding_model=document.embedding_model,
+        ingest_time=to_timestamp(document.ingest_time),
+        update_time=to_timestamp(document.update_time),
+        display_title=document.display_title,
+        alias_uris=document.alias_uris,
+        alias_count=document.alias_count,
+        source_version=document.source_version,
+        delete_time=None if document.delete_time is None else to_timestamp(document.delete_time),
+        etag=document.etag,
+    )
+
+
+def to_fields_message(fields: DocumentFields) -> document_pb2.DocumentFields:
+    """Return the message of the fields; absent values are left out."""
+    return document_pb2.DocumentFields(
+        title=fields.title or "",
+        creators=fields.creators,
+        subjects=fields.subjects,
+        description=fields.description or "",
+        date_created=to_timestamp(fields.date_created) if fields.date_created else None,
+        language=fields.language,
+        category=fields.category or "",
+        tags=fields.tags,
+        project=fields.project or "",
+        metadata=to_metadata(fields.metadata),
+    )
+
+
+def to_identity_message(identity: EmbeddingIdentity) -> embedding_pb2.EmbeddingIdentity:
+    """Return the message of an embedding identity."""
+    return embedding_pb2.EmbeddingIdentity(
+        provider=identity.provider,
+        model_name=identity.model_name,
+        revision=identity.revision,
+        dimensions=identity.dimensions,
+        max_sequence_tokens=identity.max_tokens,
+        normalized=identity.normalized,
+        probe_digest=identity.probe_digest,
+    )
+
+
+def _format_of(document: Document) -> "DocumentFormat.ValueType":
+    return DocumentFormat.Value(f"DOCUMENT_FORMAT_{document.format.name}")
+
+
+# Views
+
+
+def chunk_in_view(stored: StoredChunk, view: "HitView.ValueType") -> chunk_pb2.Chunk:
+    """Return the message of a chunk as far as the view goes; unspecified means `BASIC`."""
+    if view == HIT_VIEW_FULL:
+        return to_chunk_message(stored)
+    message = chunk_pb2.Chunk(
+        chunk_id=stored.chunk_id,
+        chunk_number=stored.chunk_number,
+        document_id=stored.document.document_id,
+        generation=stored.generation,
+        span=to_span(stored.chunk.span),
+    )
+    if view == HIT_VIEW_IDS:
+        return message
+    chunk = stored.chunk
+    message.MergeFrom(
+        chunk_pb2.Chunk(
+            content=chunk.content,
+            source_uri=stored.document.source_uri,
+            sequence_num=chunk.sequence_num,
+            chapter=chunk.chapter,
+            section=chunk.section or "",
+            section_heading=chunk.section_title,
+            hierarchy_path=chunk.hierarchy_path,
+            level=chunk.level,
+            page_numbers=chunk.page_numbers,
+            tags=stored.tags,
+            metadata=to_metadata(stored.metadata),
+        )
+    )
+    return message
+
+
+def documents_in_view(documents: Iterable[Document], view: "HitView.ValueType") -> list[document_pb2.Document]:
+    """Return the messages of the documents as far as the view goes, each once, in the order of their first mention."""
+    if view == HIT_VIEW_IDS:
+        return []
+    to_message = to_document_message if view == HIT_VIEW_FULL else _to_basic_document
+    return [to_message(document) for document in {each.document_id: each for each in documents}.values()]
+
+
+def only_ids(hit: Hit) -> Hit:
+    """Return a hit of a larger view as `HIT_VIEW_IDS` shows it."""
+    chunk = hit.chunk
+    shown = Hit()
+    shown.CopyFrom(hit)
+    shown.chunk.CopyFrom(
+        chunk_pb2.Chunk(
+            chunk_id=chunk.chunk_id,
+            chunk_number=chunk.chunk_number,
+            document_id=chunk.document_id,
+            generation=chunk.generation,
+            span=chunk.span,
+        )
+    )
+    return shown
+
+
+def _to_basic_document(document: Document) -> document_pb2.Document:
+    fields = document.fields
+    return document_pb2.Document(
+        document_id=document.document_id,
+        collection=document.collection,
+        source_uri=document.source_uri,
+        format=_format_of(document),
+        generation=document.generation,
+        display_title=document.display_title,
+        fields=document_pb2.DocumentFields(
+            title=fields.title or "",
+            creators=fields.creators,
+            date_created=to_timestamp(fields.date_created) if fields.date_created else None,
+            language=fields.language,
+            category=fields.category or "",
+            project=fields.project or "",
+        ),
+    )
