@@ -12,8 +12,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Tests that take minutes, kill processes or need other languages have targets of their own.
 TESTS := not slow and not faults and not clients
-# As many tests at once as there are processors. A file stays with one worker: its tests share what it has started.
-SPREAD := -n logical --dist loadfile
+# Half as many workers again as there are processors: a test waits a third of its time. A file stays with one worker:
+# its tests share what it has started. tests/conftest.py says in which order.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) * 3 // 2 or 1)')
+SPREAD  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # They load and convert models with torch.
 MODELS := \
 	tests/unit/embedders/test_bert.py tests/unit/embedders/test_conversion.py tests/unit/embedders/test_engines_agree.py \

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -269,6 +270,7 @@ def _placed(chunk: Chunk, chapter: str, section: str | None) -> Chunk:
     return replace(chunk, chapter=chapter, section=section, hierarchy_path=path, level=3 if section else 2)
 
 
+@cache
 def _direction(word: str) -> Vectors:
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
     return np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)
