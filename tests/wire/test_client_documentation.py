@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from groundwire.client import AsyncGroundwireClient, Collection, GroundwireClient
-from groundwire.client.calls import StreamCall, UnaryCall
-from groundwire.client.contract import Contract
-from groundwire.client.operations import Operation, StreamOperation
+from groundwire.client.contract import Contract, StreamCall, UnaryCall
+from groundwire.client.transport import Operation, StreamOperation
 from tests.e2e.server import ServerProcess
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ import pytest
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.client import GroundwireClient
-from groundwire.client import upload as client_upload
+from groundwire.client import uploads as client_uploads
 from tests.integration.ingest.harness import Harness
 from tests.integration.ingest.test_ingest_document import long_text
 from tests.integration.ingest.test_over_grpc import header_of, parts_of
@@ -59,21 +59,21 @@ async def test_the_client_goes_on_where_the_cut_connection_was(
     harness: Harness, collection: str, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offsets: list[int] = []
-    take, next_part = client_upload.Upload.take, client_upload.Upload.next_part
+    take, next_part = client_uploads.Upload.take, client_uploads.Upload.next_part
 
-    def noting_take(self: client_upload.Upload, response: pb.UploadDocumentResponse) -> int | None:
+    def noting_take(self: client_uploads.Upload, response: pb.UploadDocumentResponse) -> int | None:
         offset = take(self, response)
         if offset is not None:
             offsets.append(offset)
         return offset
 
-    def slow_part(self: client_upload.Upload, file: Any, offset: int) -> pb.UploadDocumentRequest | None:
+    def slow_part(self: client_uploads.Upload, file: Any, offset: int) -> pb.UploadDocumentRequest | None:
         time.sleep(_PAUSE_S)
         return next_part(self, file, offset)
 
-    monkeypatch.setattr(client_upload.Upload, "take", noting_take)
-    monkeypatch.setattr(client_upload.Upload, "next_part", slow_part)
-    monkeypatch.setattr(client_upload, "_PART_BYTES", _PART_BYTES)
+    monkeypatch.setattr(client_uploads.Upload, "take", noting_take)
+    monkeypatch.setattr(client_uploads.Upload, "next_part", slow_part)
+    monkeypatch.setattr(client_uploads, "_PART_BYTES", _PART_BYTES)
     path = tmp_path / "slow.txt"
     path.write_bytes(content)
     header = pb.UploadHeader(collection=collection, source_uri="slow.txt")

@@ -16,8 +16,7 @@ from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.client import AsyncGroundwireClient, GroundwireClient
-from groundwire.client.calls import StreamCall, UnaryCall, with_request_id
-from groundwire.client.contract import Contract
+from groundwire.client.contract import Contract, StreamCall, UnaryCall, with_request_id
 from groundwire.kernel.errors import (
     CallCancelledError,
     DeadlineError,

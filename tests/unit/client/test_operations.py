@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from groundwire.client.operations import Operation, StreamOperation
-from groundwire.client.transport import AsyncCaller, Caller, SyncCaller
+from groundwire.client.transport import AsyncCaller, Caller, Operation, StreamOperation, SyncCaller
 
 
 class Operations(Caller):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.client.upload import Upload
+from groundwire.client.uploads import Upload
 from groundwire.kernel.document_errors import BinaryDocumentError
 from groundwire.kernel.errors import FieldViolation, GroundwireError, InternalError, UnavailableError
 

@@ -46,6 +46,7 @@ from groundwire.cli.source_files import (
     is_missing,
 )
 from groundwire.client import GroundwireClient
+from groundwire.client.uploads import UNARY_BYTES
 from groundwire.kernel.errors import (
     CallCancelledError,
     CollectionNotFoundError,
@@ -57,8 +58,6 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filters import ALIASES
 
 DEFAULT_JOBS = 8
-UNARY_BYTES = 1024 * 1024
-"""Larger files are uploaded as a stream, which shows how far they are."""
 PLANNED_BYTES = 4 * 1024 * 1024
 """Larger files do not fit into one message and cannot be planned."""
 _CONTENT_FIELDS = frozenset({"content", "part.data"})

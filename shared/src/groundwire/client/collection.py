@@ -19,10 +19,8 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as retrieve_pb
-from groundwire.client.batch import UNARY_BYTES, ingest_files
 from groundwire.client.contract import Contract
 from groundwire.client.long_running import end_of
-from groundwire.client.operations import Operation, StreamOperation
 from groundwire.client.results import (
     Answer,
     AnswerEvent,
@@ -40,8 +38,8 @@ from groundwire.client.results import (
     Verification,
     answer_event,
 )
-from groundwire.client.transport import AsyncCaller, Caller, SyncCaller, Transport
-from groundwire.client.upload import put_chunks, upload
+from groundwire.client.transport import AsyncCaller, Caller, Operation, StreamOperation, SyncCaller, Transport
+from groundwire.client.uploads import UNARY_BYTES, ingest_files, put_chunks, upload
 from groundwire.client.values import Fields, FilterJson, enum_value, fields_message, filter_message, purge_filter
 from groundwire.kernel.errors import (
     DataLossError,

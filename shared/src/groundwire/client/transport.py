@@ -1,15 +1,17 @@
 """Where the clients send their calls, and the two ways to wait for what comes back.
 
-What a client does is written once, as coroutines (see `groundwire.client.operations`): with `AsyncTransport` they wait
-in the event loop, with `SyncTransport` in the thread.
+What a client does is written once, as a coroutine that `Operation` decorates: with `AsyncTransport` it waits in the
+event loop, with `SyncTransport` in the thread, so that it never gives control away and one step is all of it.
 """
 
 import asyncio
+import functools
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import aclosing, closing, contextmanager
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 import grpc
 from google.protobuf.message import Message
@@ -20,12 +22,14 @@ from groundwire.rpc.error_status import from_rpc_error
 from groundwire.rpc.methods import DeadlineTable
 
 if TYPE_CHECKING:
-    from groundwire.client.calls import StreamCall, UnaryCall
-    from groundwire.client.upload import Upload
+    from groundwire.client.contract import StreamCall, UnaryCall
+    from groundwire.client.uploads import Upload
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
 ResultT = TypeVar("ResultT")
+ItemT = TypeVar("ItemT")
+Params = ParamSpec("Params")
 UPLOAD_PATH: Final = "/groundwire.api.ingest.v1.IngestService/UploadDocument"
 CallMetadata: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Metadata of calls by their keys, such as `{"authorization": "Bearer …"}`, or a function that returns them."""
@@ -218,24 +222,6 @@ class AsyncTransport(Transport):
                 call.cancel()
 
 
-class Caller:
-    """A client, or a part of one."""
-
-    _transport: Transport
-
-
-class SyncCaller(Caller):
-    """A client whose methods block until they are done."""
-
-    _transport: SyncTransport
-
-
-class AsyncCaller(Caller):
-    """A client whose methods are awaited or iterated with `async for`."""
-
-    _transport: AsyncTransport
-
-
 def _parts(upload: "Upload", offsets: "SimpleQueue[int | None]") -> Generator[pb.UploadDocumentRequest, None, None]:
     """Yield the header and, once the server said from where, the parts; runs in a thread of the library."""
     yield upload.first_message()
@@ -263,3 +249,98 @@ async def _awaited_parts(
             offset += len(message.part.data)
     finally:
         file.close()
+
+
+# Methods that are written once
+
+
+class Caller:
+    """A client, or a part of one."""
+
+    _transport: Transport
+
+
+class SyncCaller(Caller):
+    """A client whose methods block until they are done."""
+
+    _transport: SyncTransport
+
+
+class AsyncCaller(Caller):
+    """A client whose methods are awaited or iterated with `async for`."""
+
+    _transport: AsyncTransport
+
+
+class _TwoWays:
+    """A method in two forms: `awaited` as it was written, `blocking` as a function that runs it to its end."""
+
+    def __init__(self, awaited: Callable[..., Any], blocking: Callable[..., Any]) -> None:
+        self.awaited = awaited
+        self.blocking = functools.wraps(awaited)(blocking)
+
+    def __get__(self, owner: Any, kind: type) -> Any:
+        """Return the form that fits the owner or, asked of a class, its kind."""
+        function = self.blocking if issubclass(kind, SyncCaller) else self.awaited
+        return function if owner is None else MethodType(function, owner)
+
+
+class Operation(_TwoWays, Generic[Params, ResultT]):
+    """Decorates a coroutine function of a `Caller`: in a blocking one the method returns what the coroutine returns."""
+
+    def __init__(self, body: Callable[Concatenate[Any, Params], Coroutine[Any, Any, ResultT]]) -> None:
+        def blocking(owner: Any, *arguments: Params.args, **named: Params.kwargs) -> Any:
+            return _finish(body(owner, *arguments, **named))
+
+        super().__init__(body, blocking)
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> Callable[..., Any]: ...
+    @overload
+    def __get__(self, owner: SyncCaller, kind: type) -> Callable[Params, ResultT]: ...
+    @overload
+    def __get__(self, owner: AsyncCaller, kind: type) -> Callable[Params, Coroutine[Any, Any, ResultT]]: ...
+    def __get__(self, owner: Any, kind: type) -> Any:
+        """Return the method."""
+        return super().__get__(owner, kind)
+
+
+class StreamOperation(_TwoWays, Generic[Params, ItemT]):
+    """Decorates an asynchronous generator of a `Caller`: in a blocking one the method is a generator.
+
+    Whoever leaves the loop early and closes the generator ends what the server does for it.
+    """
+
+    def __init__(self, body: Callable[Concatenate[Any, Params], AsyncGenerator[ItemT, None]]) -> None:
+        def blocking(owner: Any, *arguments: Params.args, **named: Params.kwargs) -> Generator[ItemT, None, None]:
+            items = body(owner, *arguments, **named)
+            try:
+                while True:
+                    try:
+                        item = _finish(items.__anext__())
+                    except StopAsyncIteration:
+                        return
+                    yield item
+            finally:
+                _finish(items.aclose())
+
+        super().__init__(body, blocking)
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> Callable[..., Any]: ...
+    @overload
+    def __get__(self, owner: SyncCaller, kind: type) -> Callable[Params, Generator[ItemT, None, None]]: ...
+    @overload
+    def __get__(self, owner: AsyncCaller, kind: type) -> Callable[Params, AsyncGenerator[ItemT, None]]: ...
+    def __get__(self, owner: Any, kind: type) -> Any:
+        """Return the method."""
+        return super().__get__(owner, kind)
+
+
+def _finish(coroutine: Any) -> Any:
+    """Run a coroutine that awaits only what blocks: it never gives control away, so one step is all of it."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise RuntimeError("a coroutine of a blocking client gave control away")

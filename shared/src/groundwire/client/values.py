@@ -13,13 +13,14 @@ from groundwire.api.common.v1 import metadata_value_pb2 as pb
 from groundwire.api.common.v1.document_pb2 import DocumentFields
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filter_parsing import parse_filter, parse_filter_text
+from groundwire.rpc.value_messages import to_value
 
 MetadataValue: TypeAlias = str | int | float | bool | datetime | Sequence[str] | Sequence[int] | Sequence[float]
 """A value of metadata. Times come back as ISO 8601 texts, sequences as lists."""
 FilterJson: TypeAlias = Mapping[str, Any] | str
 """A filter in its JSON form, such as `{"year": {"$gte": 2024}}`, or the text of it."""
 
-_LISTS = ((bool, "bool_list"), (int, "int64_list"), (float, "double_list"), (str, "string_list"))
+_KINDS_OF_LISTS = ({bool}, {int}, {float}, {int, float}, {str})
 
 
 class Fields(TypedDict, total=False):
@@ -95,18 +96,16 @@ def value_message(value: Any, place: str) -> pb.MetadataValue:
     """
     try:
         match value:
-            case bool():
-                return pb.MetadataValue(bool_value=value)
-            case int():
-                return pb.MetadataValue(int64_value=value)
-            case float():
-                return pb.MetadataValue(double_value=value)
-            case str():
-                return pb.MetadataValue(string_value=value)
+            case str() | int() | float():
+                return to_value(value)
             case datetime():
                 return pb.MetadataValue(timestamp_value=_timestamp(value, place))
             case [*items]:
-                return _list_message(items, place)
+                kinds = {type(item) for item in items}
+                if kinds not in _KINDS_OF_LISTS:
+                    expected = "must be a list of texts, of numbers, or of truth values, and not empty"
+                    raise InvalidRequestError.of(place, expected)
+                return to_value(tuple(items))
     except ValueError as error:
         raise InvalidRequestError.of(place, f"cannot be stored: {error}") from error
     raise InvalidRequestError.of(place, "must be a text, a number, true, false, or a list of one kind of these")
@@ -152,18 +151,6 @@ def plain_value(message: pb.MetadataValue) -> Any:
         return message.timestamp_value.ToJsonString()
     held: Any = getattr(message, kind)
     return list(held.values) if kind.endswith("_list") else held
-
-
-def _list_message(items: list[Any], place: str) -> pb.MetadataValue:
-    kinds = {type(item) for item in items}
-    if kinds == {int, float}:
-        kinds = {float}
-    for kind, name in _LISTS:
-        if kinds == {kind}:
-            message = pb.MetadataValue()
-            getattr(message, name).values.extend(items)
-            return message
-    raise InvalidRequestError.of(place, "must be a list of texts, of numbers, or of truth values, and not empty")
 
 
 def _timestamp(moment: date, place: str) -> Timestamp:
