@@ -13,8 +13,8 @@ import pytest
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
 _SPACE = 4 << 30
-_LONGEST_FIRST = {"limits": 0, "e2e": 1, "conformance": 2, "integration": 3}
-"""Folders of tests; those of a file stay together."""
+_LONGEST_FIRST = ("limits", "unit/vectorstores", "unit/embedders", "e2e", "conformance", "integration")
+"""Folders of tests; the others are short."""
 
 
 def pytest_configure() -> None:
@@ -43,8 +43,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the files that take longest, so that the workers of pytest-xdist end at the same time."""
     if hasattr(config, "workerinput"):
-        here, others = Path(__file__).parent, len(_LONGEST_FIRST)
-        items.sort(key=lambda item: _LONGEST_FIRST.get(item.path.relative_to(here).parts[0], others))
+        items.sort(key=lambda item: _rank(item.path))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # around the time limit as well: the wait for others does not count
@@ -55,6 +54,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     shared_by_workers = Path(item.config.getoption("basetemp")).parent
     with _turn(shared_by_workers / "turns.lock", is_alone=item.get_closest_marker("alone") is not None):
         return (yield)
+
+
+def _rank(path: Path) -> int:
+    below = path.relative_to(Path(__file__).parent).as_posix()
+    return next((rank for rank, folder in enumerate(_LONGEST_FIRST) if below.startswith(folder)), len(_LONGEST_FIRST))
 
 
 @contextmanager
