@@ -9,7 +9,7 @@ from google.protobuf.descriptor import EnumDescriptor, FileDescriptor
 import groundwire
 from groundwire.answer.servicer import AnswerServicer
 from groundwire.ingest.servicer import CollectionServicer, IngestServicer, MaintenanceServicer
-from groundwire.retrieve.servicer import LibraryServicer, RetrieveServicer
+from groundwire.retrieve.servicers import LibraryServicer, RetrieveServicer
 from groundwire.standalone.server_info import ServerServicer
 from tests.stubs import SERVICES
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SERVICES = ["ingest", "retrieve", "answer"]
-EDGES = {"__init__", "__main__", "bootstrap", "messages", "servicer", "settings"}
+EDGES = {"__init__", "__main__", "bootstrap", "messages", "servicer", "servicers", "settings"}
 TRANSPORT = ("google", "groundwire.api", "groundwire.client", "groundwire.rpc", "grpc", "pydantic", "sqlalchemy")
 
 

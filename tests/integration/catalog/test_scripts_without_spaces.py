@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from groundwire.kernel.collection import Collection
-from groundwire.retrieve.query_terms import parse_query, select_terms
+from groundwire.retrieve.queries import parse_query, select_terms
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 QUESTIONS = Path(__file__).with_name("east_asian.tsv")

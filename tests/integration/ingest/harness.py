@@ -14,7 +14,6 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import library_service_pb2_grpc
-from groundwire.catalog.collections import Collections
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.bootstrap import IngestService, build
@@ -34,10 +33,8 @@ from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import VectorStore
 from groundwire.retrieve.bootstrap import LIBRARY, library
-from groundwire.retrieve.pipeline import Pipeline
-from groundwire.retrieve.servicer import LibraryServicer
-from groundwire.retrieve.servicer.library_calls import LibraryCalls
-from groundwire.retrieve.servicer.log_calls import LogCalls
+from groundwire.retrieve.query_log import Pipeline
+from groundwire.retrieve.servicers import LibraryServicer
 from groundwire.rpc.pagination import PageTokens
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
@@ -110,28 +107,24 @@ class Harness:
         return self.service.collection_servicer.calls
 
     @property
-    def library(self) -> LibraryCalls:
+    def library(self) -> LibraryServicer:
         """The calls that read what was stored, on the same catalog and engine."""
-        return LibraryCalls(library(self.catalog, self.vectors), PageTokens(b"k" * 32))
+        return LibraryServicer(
+            library=library(self.catalog, self.vectors),
+            tokens=PageTokens(b"k" * 32),
+            logs=QueryLogs(self.catalog),
+            recorder=None,  # type: ignore[arg-type]  # nothing is logged here
+            pipeline=Pipeline(),
+            vector_engine="memory",
+            counting_since=self.clock.now(),
+            clock=self.clock,
+            workers=self.workers,
+        )
 
     def services(self) -> list[Service]:
         """Return the services of ingest, and the one that reads, as one process offers them."""
-        clock = self.clock
-        pipeline = LogCalls(
-            QueryLogs(self.catalog),
-            None,  # type: ignore[arg-type]  # nothing is logged here
-            Pipeline(),
-            Collections(self.catalog),
-            PageTokens(b"k" * 32),
-            "memory",
-            clock.now(),
-            clock,
-        )
-        reading = LibraryServicer(self.library, pipeline, self.workers)
-        return [
-            *self.service.services(),
-            Service(LIBRARY, reading, library_service_pb2_grpc.add_LibraryServiceServicer_to_server),
-        ]
+        add = library_service_pb2_grpc.add_LibraryServiceServicer_to_server
+        return [*self.service.services(), Service(LIBRARY, self.library, add)]
 
     def housekeeping_state(self) -> maintenance_pb.GetHousekeepingResponse:
         """Return what runs behind the calls, and what of it fails."""

@@ -224,7 +224,7 @@ class Library:
                 getattr(options_message.options, name).CopyFrom(value)
             else:
                 setattr(options_message.options, name, value)
-        return self.service.servicer.search_calls.retrieve(options_message, time.perf_counter())
+        return self.service.servicer.retrieve(options_message, time.perf_counter())
 
     def close(self) -> None:
         self.service.close()

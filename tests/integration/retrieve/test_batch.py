@@ -77,10 +77,8 @@ async def test_a_batch_gives_what_single_calls_give(engine_library: Library) -> 
     words = ["alpha", "beta", "gamma", "delta"]
     engine_library.put("a.txt", [f"{first} {second} text" for first in words for second in words])
     requests = [_request(f"{first} and {second}", top_k=7) for first in words for second in words]
-    alone = [
-        engine_library.service.servicer.search_calls.retrieve(request, time.perf_counter()) for request in requests
-    ]
-    batch = engine_library.service.servicer.search_calls.batch_retrieve(_batch(*requests), time.perf_counter())
+    alone = [engine_library.service.servicer.retrieve(request, time.perf_counter()) for request in requests]
+    batch = engine_library.service.servicer.batch_retrieve(_batch(*requests), time.perf_counter())
     together = [outcome.response for outcome in batch.outcomes]
     assert [contents(response) for response in together] == [contents(response) for response in alone]
     for left, right in zip(together, alone, strict=True):
@@ -151,7 +149,7 @@ def test_a_batch_stops_between_two_searches(
     library: Library, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
     library.put("a.txt", ["alpha one"])
-    calls = library.service.servicer.search_calls
+    calls = library.service.servicer
     context = RequestContext(request_id="")
     request_context.bind(context)
     done: list[str] = []

@@ -28,7 +28,7 @@ _FIELDS = DocumentFields(
 
 def _search(library: Library, options: RetrievalOptions | None = None) -> pb.RetrieveResponse:
     request = pb.RetrieveRequest(collection="docs", query="alpha", options=options)
-    return library.service.servicer.search_calls.retrieve(request, time.perf_counter())
+    return library.service.servicer.retrieve(request, time.perf_counter())
 
 
 def _names(message: Chunk | Document) -> set[str]:
@@ -88,7 +88,7 @@ def test_ids_are_nothing_but_names_places_and_scores(filled: Library) -> None:
 
 def test_the_full_view_is_what_the_library_returns(filled: Library) -> None:
     response = _search(filled, RetrievalOptions(view=hit_pb2.HIT_VIEW_FULL))
-    calls = filled.service.library_servicer.calls
+    calls = filled.service.library_servicer
     requests = [
         GetChunkRequest(collection="docs", reference=ChunkReference(chunk_id=hit.chunk.chunk_id))
         for hit in response.results

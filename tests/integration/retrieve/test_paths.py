@@ -57,7 +57,7 @@ def _ask(library: Library, seed: int, filter_json: JsonFilter, **options: object
     request.options.top_k = 10
     for name, value in options.items():
         setattr(request.options, name, value)
-    return library.service.servicer.search_calls.retrieve(request, 0.0)
+    return library.service.servicer.retrieve(request, 0.0)
 
 
 def _numbers(response: pb.RetrieveResponse) -> list[int]:

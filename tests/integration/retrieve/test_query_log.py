@@ -21,8 +21,7 @@ from groundwire.catalog.query_log import QueryLogs
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.kernel.query_log import LoggedQuery, QueryLogMode
-from groundwire.retrieve.pipeline import Pipeline, SearchSample
-from groundwire.retrieve.query_log import QueryRecorder
+from groundwire.retrieve.query_log import Pipeline, QueryRecorder, SearchSample
 from groundwire.retrieve.settings import RetrieveSettings
 from tests.catalogs import open_database
 from tests.integration.retrieve.library import Library

@@ -48,7 +48,7 @@ def _request(query: str = "alpha", collection: str = "docs") -> pb.RetrieveReque
 
 
 def _repeat(library: Library, request: pb.RetrieveRequest) -> pb.RetrieveResponse | None:
-    return library.service.servicer.search_calls.repeat(request, time.perf_counter())
+    return library.service.servicer.repeat(request, time.perf_counter())
 
 
 def test_a_repeated_search_gives_the_same_bytes_as_a_new_one(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_time_that_a_new_search_refuses_is_refused_of_a_remembered_one(library
     for request in (late, impossible):
         assert _repeat(library, request) is None
         with pytest.raises(InvalidRequestError, match="query_time"):
-            library.service.servicer.search_calls.retrieve(request, time.perf_counter())
+            library.service.servicer.retrieve(request, time.perf_counter())
 
 
 def test_every_change_of_the_collection_ends_what_was_remembered(library: Library) -> None:
@@ -171,7 +171,7 @@ def test_what_tells_times_or_expires_is_not_remembered(library: Library, options
     request = _request()
     for name, value in options.items():
         setattr(request.options, name, value)
-    library.service.servicer.search_calls.retrieve(request, time.perf_counter())
+    library.service.servicer.retrieve(request, time.perf_counter())
     assert _repeat(library, request) is None
 
 
@@ -180,7 +180,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     library.put("a.txt", [f"alpha {number} " + "x" * 2000 for number in range(20)])
     for number in range(100):
         library.retrieve(f"alpha {number}", top_k=20)
-    held = library.service.servicer.search_calls.results._held
+    held = library.service.servicer.results._held
     assert 0 < held.weight <= 1 << 20
     assert len(held) < 100
     assert _repeat(library, _request("alpha 0")) is None
@@ -193,8 +193,8 @@ def test_a_remembered_response_holds_no_chunks(tmp_path: Path) -> None:
     for number in range(30):
         request = _request(f"alpha {number}")
         request.options.view, request.options.top_k = hit_pb2.HIT_VIEW_IDS, 10
-        library.service.servicer.search_calls.retrieve(request, time.perf_counter())
-    held = [each for each, _ in library.service.servicer.search_calls.results._held._held.values()]
+        library.service.servicer.retrieve(request, time.perf_counter())
+    held = [each for each, _ in library.service.servicer.results._held._held.values()]
     assert len(held) == 30, "a response of ids is small"
     assert not _reachable_chunks(held)
     library.close()

@@ -137,7 +137,7 @@ def test_a_query_time_slightly_ahead_is_not_overtaken_by_the_processing_time(eng
     request = pb.RetrieveRequest(collection="docs", query="alpha")
     request.options.include_report = True
     request.query_time.FromSeconds(int(time.time()) + 30)
-    response = engine_library.service.servicer.search_calls.retrieve(request, time.perf_counter())
+    response = engine_library.service.servicer.retrieve(request, time.perf_counter())
     assert response.report.query_time == request.query_time
     assert response.report.process_time.ToNanoseconds() >= response.report.query_time.ToNanoseconds()
 
@@ -307,7 +307,7 @@ def test_a_vector_of_another_length_is_refused(engine_library: Library) -> None:
     engine_library.put("a.txt", ["alpha"])
     request = pb.RetrieveRequest(collection="docs", query="alpha", query_vector=[1.0] * 3)
     with pytest.raises(DimensionMismatchError) as caught:
-        engine_library.service.servicer.search_calls.retrieve(request, time.perf_counter())
+        engine_library.service.servicer.retrieve(request, time.perf_counter())
     assert (caught.value.metadata["got"], caught.value.metadata["expected"]) == ("3", str(DIMENSIONS))
 
 

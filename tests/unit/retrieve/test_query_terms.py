@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundwire.kernel.words import signed_words, split_words
-from groundwire.retrieve.query_terms import MAX_QUERY_TERMS, parse_query, select_terms
+from groundwire.retrieve.queries import MAX_QUERY_TERMS, parse_query, select_terms
 
 
 @pytest.mark.requirement("T21")

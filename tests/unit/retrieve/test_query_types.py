@@ -3,7 +3,7 @@
 import pytest
 
 from groundwire.kernel.query_log import QueryType
-from groundwire.retrieve.query_types import QueryStrategy, applied_type, classify, find_section_reference, strategy_of
+from groundwire.retrieve.queries import QueryStrategy, applied_type, classify, find_section_reference, strategy_of
 
 _CONCEPTUAL, _FACTUAL, _SECTION = QueryType.CONCEPTUAL, QueryType.FACTUAL, QueryType.SECTION_BASED
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.retrieve.query_terms import KEYWORD_DENSE_WEIGHT, dense_weight_for, parse_query
+from groundwire.retrieve.queries import KEYWORD_DENSE_WEIGHT, dense_weight_for, parse_query
 
 
 def _weight(query: str, default: float = 0.75, **frequencies: int) -> float:

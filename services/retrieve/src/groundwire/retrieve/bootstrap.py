@@ -22,19 +22,15 @@ from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.expansion import ExpandChunks
 from groundwire.retrieve.filters import FilterCache
 from groundwire.retrieve.library import Library
-from groundwire.retrieve.pipeline import Pipeline
-from groundwire.retrieve.query_log import QueryRecorder, RecordSearch
+from groundwire.retrieve.query_log import Pipeline, QueryRecorder, RecordSearch
 from groundwire.retrieve.reranker import open_reranker
-from groundwire.retrieve.result_cache import ResultCache
 from groundwire.retrieve.search import QueryVectors, Search, Tuning
 from groundwire.retrieve.self_query.extractors import EndpointExtractor, RuleExtractor, open_extractor
 from groundwire.retrieve.self_query.questions import ParseQuestion
-from groundwire.retrieve.servicer import LibraryServicer, RetrieveServicer
-from groundwire.retrieve.servicer.library_calls import LibraryCalls
-from groundwire.retrieve.servicer.log_calls import LogCalls
-from groundwire.retrieve.servicer.search_calls import SearchCalls
+from groundwire.retrieve.servicers import LibraryServicer, RetrieveServicer
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.retrieve.wire.requests import RequestLimits
+from groundwire.retrieve.wire.result_cache import ResultCache
 from groundwire.rpc.pagination import PageTokens, load_key
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
@@ -88,27 +84,27 @@ def build(
     search = _search(catalog, vectors, embedder, settings, time, parse_question)
     collections, logs, pipeline = Collections(catalog), QueryLogs(catalog), Pipeline()
     recorder = QueryRecorder(logs, timedelta(days=settings.query_log_days))
-    search_calls = SearchCalls(
-        search,
-        RecordSearch(collections, recorder, pipeline, settings.query_log),
-        embedder,
-        RequestLimits(settings.max_query_chars, settings.max_top_k),
-        time,
-        ResultCache(settings.result_cache_mib << 20, catalog, search.views, search.wait_for_position),
-    )
-    tokens = PageTokens(_token_key(catalog))
     servicer = RetrieveServicer(
-        search_calls,
-        ExpandChunks(Passages(catalog), settings.approved_source_prefixes),
-        parse_question,
-        settings.max_query_chars,
-        time,
-        workers,
+        search=search,
+        record=RecordSearch(collections, recorder, pipeline, settings.query_log),
+        embedder=embedder,
+        limits=RequestLimits(settings.max_query_chars, settings.max_top_k),
+        clock=time,
+        results=ResultCache(settings.result_cache_mib << 20, catalog, search.views, search.wait_for_position),
+        expand_chunks=ExpandChunks(Passages(catalog), settings.approved_source_prefixes),
+        parse_question=parse_question,
+        workers=workers,
     )
     library_servicer = LibraryServicer(
-        LibraryCalls(library(catalog, vectors), tokens),
-        LogCalls(logs, recorder, pipeline, collections, tokens, engine_name(vectors), time.now(), time),
-        workers,
+        library=library(catalog, vectors),
+        tokens=PageTokens(_token_key(catalog)),
+        logs=logs,
+        recorder=recorder,
+        pipeline=pipeline,
+        vector_engine=engine_name(vectors),
+        counting_since=time.now(),
+        clock=time,
+        workers=workers,
     )
     return RetrieveService(servicer, library_servicer, search, recorder, extractor)
 

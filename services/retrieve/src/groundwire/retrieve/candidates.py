@@ -22,7 +22,7 @@ from groundwire.kernel.errors import DeadlineError, UnavailableError
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.filters import FilterMatches
 from groundwire.retrieve.fusion import Floats, Numbers
-from groundwire.retrieve.query_terms import MAX_MATCHES, QueryTerms, parse_query, select_terms
+from groundwire.retrieve.queries import MAX_MATCHES, QueryTerms, parse_query, select_terms
 from groundwire.retrieve.search_types import StageKind, StageTrace
 from groundwire.retrieve.vector_search import Neighbours, VectorSearch
 

@@ -14,7 +14,7 @@ from groundwire.kernel.collection import ProfileName, SearchMode
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.identifiers import is_approved
 from groundwire.retrieve.fusion import Scores
-from groundwire.retrieve.query_types import QueryStrategy
+from groundwire.retrieve.queries import QueryStrategy
 from groundwire.retrieve.search_types import ChapterRules, Fate, SearchPlan
 
 CHAPTER_RULES: Mapping[ProfileName, ChapterRules] = MappingProxyType(

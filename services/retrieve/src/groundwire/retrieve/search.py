@@ -39,8 +39,7 @@ from groundwire.retrieve.candidates import (
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.filters import FilterCache, FilterMatches, unit_rows
 from groundwire.retrieve.fusion import Scores, fuse
-from groundwire.retrieve.query_terms import check_query_length, dense_weight_for
-from groundwire.retrieve.query_types import applied_type, classify, strategy_of
+from groundwire.retrieve.queries import applied_type, check_query_length, classify, dense_weight_for, strategy_of
 from groundwire.retrieve.ranking import (
     Eligible,
     Reranker,

@@ -11,8 +11,7 @@ from groundwire.kernel.filters import Filter
 from groundwire.kernel.query_log import QueryType
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.retrieve.fusion import Score, Scores
-from groundwire.retrieve.query_terms import distinct_words
-from groundwire.retrieve.query_types import QueryStrategy
+from groundwire.retrieve.queries import QueryStrategy, distinct_words
 from groundwire.retrieve.top_down import ChosenSection
 from groundwire.retrieve.vector_search import VectorPlan
 

@@ -8,7 +8,7 @@ import numpy as np
 from groundwire.kernel.chunk import Section
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import And, Comparator, Comparison, Filter, Or
-from groundwire.retrieve.query_terms import STOP_WORDS, distinct_words
+from groundwire.retrieve.queries import STOP_WORDS, distinct_words
 
 CHAPTERS = 3
 SECTIONS = 5

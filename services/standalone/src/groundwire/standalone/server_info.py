@@ -15,7 +15,7 @@ from groundwire.ingest.wire.ready_chunks import MAX_CHUNKS
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.query_log import QueryLogMode
 from groundwire.kernel.vector_store import VectorStore
-from groundwire.retrieve.servicer.search_calls import MAX_REQUESTS
+from groundwire.retrieve.servicers import MAX_REQUESTS
 from groundwire.rpc.messages import to_identity_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, MAX_PAGE_SIZE
 from groundwire.rpc.server import ServerOptions, Service

@@ -10,8 +10,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import FieldDescription, FieldType
 from groundwire.kernel.filters import ALIASES, BUILT_IN_FIELDS, Filter
 from groundwire.kernel.query_log import QueryType
-from groundwire.retrieve.query_terms import check_query_length
-from groundwire.retrieve.query_types import classify
+from groundwire.retrieve.queries import check_query_length, classify
 
 BUILT_IN_REGISTRY = (
     FieldDescription("date_created", "When the document was written", FieldType.TIME),

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from groundwire.kernel.collection import FieldDescription, FieldType
 from groundwire.kernel.filters import ALIASES, And, Comparator, Comparison, Containment, Filter, Membership
-from groundwire.retrieve.query_terms import STOP_WORDS
-from groundwire.retrieve.query_types import MAX_PHRASED_CHARS, find_section_reference
+from groundwire.retrieve.queries import MAX_PHRASED_CHARS, STOP_WORDS, find_section_reference
 from groundwire.retrieve.self_query.dates import find_date_range
 from groundwire.retrieve.self_query.questions import Extraction, Question
 

@@ -1,4 +1,4 @@
-"""Translate between the messages of the contract and the types of a search; check requests."""
+"""Messages of searches, questions and expansions that come in: checked, all violations told at once, and parsed."""
 
 import unicodedata
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.query_log import QueryType
+from groundwire.retrieve.expansion import DEFAULT_LEVELS_UP, DEFAULT_MAX_CHARS, ExpandMode, Expansion
 from groundwire.retrieve.search_types import ResultOrder, SearchRequest
 from groundwire.rpc.filter_messages import parse_filter_message
 from groundwire.rpc.value_messages import parse_timestamp
@@ -192,3 +193,72 @@ def query_time_violations(message: pb.RetrieveRequest, now: datetime) -> list[Fi
 
 def _vector(message: pb.RetrieveRequest) -> Vectors | None:
     return np.asarray(message.query_vector, dtype=np.float32) if message.query_vector else None
+
+
+def check_parse_request(request: pb.ParseQueryRequest, max_chars: int) -> None:
+    """Return if collection and question keep the rules.
+
+    Raises:
+        InvalidRequestError: with every violation found.
+    """
+    violations: list[FieldViolation] = []
+    try:
+        parse_collection_name(request.collection)
+    except InvalidRequestError as error:
+        violations += error.violations
+    violations += check_query(request.question, max_chars, "question")
+    if violations:
+        raise InvalidRequestError(violations)
+
+
+def question_time(request: pb.ParseQueryRequest, now: datetime) -> datetime:
+    """Return when the question was asked.
+
+    Raises:
+        InvalidRequestError: it is no valid time.
+    """
+    if not request.HasField("question_time"):
+        return now
+    return parse_timestamp(request.question_time, "question_time")
+
+
+_EXPAND_MODES = {
+    pb.EXPAND_MODE_WINDOW: ExpandMode.WINDOW,
+    pb.EXPAND_MODE_NEIGHBOURS: ExpandMode.NEIGHBOURS,
+    pb.EXPAND_MODE_PARENT: ExpandMode.PARENT,
+    pb.EXPAND_MODE_HIERARCHY: ExpandMode.HIERARCHY,
+}
+_MAX_EXPANDED = 20
+_EXPAND_LIMITS = {"radius": (0, 20), "levels_up": (1, 3), "max_chars": (1, 1_000_000)}
+
+
+def parse_expand_request(request: pb.ExpandRequest) -> tuple[list[str | int], Expansion]:
+    """Return the chunks, by id or number, and how far to go.
+
+    Raises:
+        InvalidRequestError: with every violation found.
+    """
+    violations: list[FieldViolation] = []
+    try:
+        parse_collection_name(request.collection)
+    except InvalidRequestError as error:
+        violations += error.violations
+    if not 1 <= len(request.chunks) <= _MAX_EXPANDED:
+        violations.append(FieldViolation("chunks", f"must be 1 to {_MAX_EXPANDED} chunks"))
+    for position, reference in enumerate(request.chunks):
+        if reference.WhichOneof("reference") is None:
+            violations.append(FieldViolation(f"chunks[{position}]", "must have either chunk_id or chunk_number"))
+    if request.mode not in _EXPAND_MODES:
+        violations.append(FieldViolation("mode", "must be WINDOW, NEIGHBOURS, PARENT or HIERARCHY"))
+    for field, (low, high) in _EXPAND_LIMITS.items():
+        if request.HasField(field) and not low <= getattr(request, field) <= high:  # type: ignore[arg-type]  # our names
+            violations.append(FieldViolation(field, f"must be {low} to {high}"))
+    if violations:
+        raise InvalidRequestError(violations)
+    references = [getattr(item, item.WhichOneof("reference") or "") for item in request.chunks]
+    return references, Expansion(
+        mode=_EXPAND_MODES[request.mode],
+        radius=request.radius if request.HasField("radius") else None,
+        levels_up=request.levels_up if request.HasField("levels_up") else DEFAULT_LEVELS_UP,
+        max_chars=request.max_chars if request.HasField("max_chars") else DEFAULT_MAX_CHARS,
+    )

@@ -7,12 +7,15 @@ from groundwire.api.common.v1.hit_pb2 import Hit, HitView
 from groundwire.api.retrieve.v1 import retrieve_report_pb2 as report_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.kernel.collection import SearchMode
+from groundwire.kernel.filters import contract_name
+from groundwire.retrieve.expansion import Passage
 from groundwire.retrieve.flat_view import flat_view
 from groundwire.retrieve.search_types import ResultOrder, SearchHit, SearchResult, SearchState, SearchTimes
+from groundwire.retrieve.self_query.questions import ParsedQuestion
 from groundwire.retrieve.wire.explain import to_explain_plan
 from groundwire.retrieve.wire.requests import QUERY_TYPE_VALUES
 from groundwire.rpc.filter_messages import to_filter_message
-from groundwire.rpc.messages import chunk_in_view, documents_in_view
+from groundwire.rpc.messages import chunk_in_view, documents_in_view, to_chunk_message, to_span
 from groundwire.rpc.value_messages import parse_timestamp, to_duration, to_metadata, to_timestamp
 
 _MODES = {
@@ -155,3 +158,31 @@ def _to_quality(result: SearchResult) -> report_pb.QualityMetrics:
 def _to_states(times: SearchTimes) -> list[report_pb.QueryStateChange]:
     made = {moment: to_timestamp(moment) for _, moment in times.states}
     return [report_pb.QueryStateChange(state=_STATES[state], reach_time=made[at]) for state, at in times.states]
+
+
+def to_parse_response(parsed: ParsedQuestion) -> pb.ParseQueryResponse:
+    """Return the response."""
+    response = pb.ParseQueryResponse(
+        semantic_query=parsed.extraction.semantic_query,
+        field_names=map(contract_name, parsed.extraction.field_names),
+        query_type=QUERY_TYPE_VALUES[parsed.query_type],
+        extractor=parsed.extractor,
+        fell_back=parsed.fell_back,
+    )
+    if parsed.extraction.where is not None:
+        response.filter.CopyFrom(to_filter_message(parsed.extraction.where))
+    return response
+
+
+def to_passage_message(passage: Passage) -> pb.ExpandedPassage:
+    """Return the message of a passage."""
+    return pb.ExpandedPassage(
+        requested_chunk_ids=[chunk.chunk_id for chunk in passage.requested],
+        document_id=passage.requested[0].document.document_id,
+        generation=passage.requested[0].generation,
+        span=to_span(passage.span),
+        content=passage.content,
+        chunks=[to_chunk_message(chunk) for chunk in passage.chunks],
+        hierarchy_path=passage.path,
+        truncated=passage.truncated,
+    )

@@ -1,0 +1,305 @@
+"""What a query says: the words that tell chunks apart, and what kind of question it is."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.query_log import QueryType
+from groundwire.kernel.words import signed_words, split_words, without_pairs
+
+_QUOTED = re.compile(r'"([^"]+)"')
+_RUN = re.compile(r"[^\s\"(){}\[\]<>,;!?=&|*^`~“”„«»]+")
+
+KEYWORD_DENSE_WEIGHT = 0.4
+"""Below one half, so that the only chunk with a decisive word comes before the nearest chunk without one."""
+
+_FEW_WORDS = 3
+_RARE_CHUNKS = 3
+_RARE_SHARE = 0.005
+
+MAX_MATCHES = 5000
+"""Chunks that the words of one query may match, counted word by word: every one is scored (2 us each)."""
+MAX_QUERY_TERMS = 64
+"""Distinct words of one query that are looked up at all."""
+
+STOP_WORDS = frozenset(
+    """
+    a about above after again all also am an and any are as at be because been before being below between
+    both but by can could did do does doing don down during each few for from further had has have having he
+    her here hers him his how i if in into is it its itself just me more most my no nor not now of off on
+    once only or other our out over own s same she should so some such t than that the their them then there
+    these they this those through to too under until up very was we were what when where which while who
+    whom why will with would you your yours
+    """.split()  # noqa: SIM905 - a hundred quoted words are harder to read
+)
+"""English function words; those of other languages fall to the frequency rule of `select_terms`."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTerms:
+    """The words and the phrases of a query, each once, in the order of the query.
+
+    Terms are single words, case-folded, of scripts without spaces pairs of characters; without punctuation, but for
+    words that are others with their sign, such as `c++` and `at&t`. Phrases are words in a row, separated by one space:
+    what the caller put in double quotes, and the parts of a compound such as `OPS-306` or `std::mem`
+    (not of `it's`, whose parts are stop words). `quoted` are those of them that the caller quoted.
+    """
+
+    terms: tuple[str, ...]
+    phrases: tuple[str, ...]
+    quoted: tuple[str, ...] = ()
+
+
+def check_query_length(query: str, collection: Collection, field: str) -> None:
+    """Return if a query, counted in code points, is within its collection's limit (requirements S3-01, C15).
+
+    Raises:
+        InvalidRequestError: naming `field`.
+    """
+    limit = collection.settings.limits.max_query_chars
+    if len(query) > limit:
+        raise InvalidRequestError.of(field, f"must be at most {limit} characters, has {len(query)}")
+
+
+def parse_query(query: str) -> QueryTerms:
+    """Return the words and phrases of a free text.
+
+    Nothing in the text is an operator: signs only separate words, and AND, NEAR or NOT are words. Stop
+    words are left out unless nothing else is there.
+    """
+    phrases = [words for quoted in _QUOTED.findall(query) if len(words := _words(quoted)) > 1]
+    # A sentence without spaces is no compound, nor is a number in it a code.
+    runs = _RUN.findall(without_pairs(query))
+    compounds = [words for run in runs if len(set(words := _words(run)) - STOP_WORDS) > 1]
+    words = _words(query) + signed_words(query)
+    telling = [word for word in words if word not in STOP_WORDS] or words
+    joined = [" ".join(words) for words in (*phrases, *compounds)]
+    quoted = _unique(joined[: len(phrases)])
+    return QueryTerms(_unique(telling)[:MAX_QUERY_TERMS], _unique(joined)[:MAX_QUERY_TERMS], quoted[:MAX_QUERY_TERMS])
+
+
+def select_terms(
+    frequencies: Mapping[str, int], chunk_count: int, *, max_share: float = 0.25, max_terms: int = 12, few: int = 2
+) -> tuple[str, ...]:
+    """Return the words worth looking up, rarest first.
+
+    Words of more than `max_share` of all chunks say little and cost most (each match is scored), so
+    they are dropped unless fewer than `few` rarer ones are there. So are the most frequent of the others when
+    all together match more than `MAX_MATCHES` chunks.
+
+    Args:
+        frequencies: word to the number of chunks that contain it; words in no chunk are left out.
+        chunk_count: all chunks of the collection.
+        max_share: in (0, 1].
+        max_terms: at most so many words are returned.
+        few: at least so many are returned, when there are as many.
+    """
+    found = sorted((count, word) for word, count in frequencies.items() if count > 0)
+    totals = accumulate(count for count, _ in found)
+    rare = [
+        word
+        for (count, word), total in zip(found, totals, strict=True)
+        if count <= max_share * chunk_count and total <= MAX_MATCHES
+    ]
+    kept = rare if len(rare) >= few else [word for _, word in found[:few]]
+    return tuple(kept[:max_terms])
+
+
+def dense_weight_for(default: float, parsed: QueryTerms, frequencies: Mapping[str, int], chunk_count: int) -> float:
+    """Return the share of the vectors for one query, at most `default`.
+
+    Embedding models know little about rare names and codes, and words find them exactly. So the words lead
+    when a rare word (at most 3 chunks, or 0.5 % of them) decides: in a query of at most 3 telling words, or when it is
+    a code, with letters and digits or joined to its neighbour by a sign, such as `OPS-306` (requirement S1-42). So they
+    do when the caller quotes words that some chunk has in that order.
+
+    Args:
+        default: share in [0, 1] for ordinary questions.
+        parsed: the query.
+        frequencies: word or phrase of the query to the number of chunks that contain it.
+        chunk_count: all chunks of the collection.
+    """
+    if any(frequencies.get(phrase, 0) > 0 for phrase in parsed.quoted):
+        return min(default, KEYWORD_DENSE_WEIGHT)
+    limit = max(_RARE_CHUNKS, _RARE_SHARE * chunk_count)
+    rare = {word for word in parsed.terms if 0 < frequencies.get(word, 0) <= limit}
+    decisive = rare if len(parsed.terms) <= _FEW_WORDS else {word for word in rare if _is_code(word, parsed)}
+    return min(default, KEYWORD_DENSE_WEIGHT) if decisive else default
+
+
+def _is_code(word: str, parsed: QueryTerms) -> bool:
+    has_digit = any(char.isdigit() for char in word)
+    joined = any(word in phrase.split() for phrase in parsed.phrases)
+    return has_digit and (joined or not word.isdigit())
+
+
+def distinct_words(text: str) -> set[str]:
+    """Return the case-folded words of a text, those with a sign too."""
+    return {*_words(text), *signed_words(text)}
+
+
+def _words(text: str) -> list[str]:
+    if text.isascii():
+        return split_words(text.lower())
+    return [word.casefold() for word in split_words(text)]
+
+
+def _unique(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
+
+
+MAX_PHRASED_CHARS = 1000
+"""A query is read as a phrase up to here: patterns of language over longer texts would take long and mean nothing."""
+_KINDS = "chapter|section|subsection|appendix|part"
+_NUMBER = r"\d+(?:\.\d+)*|[IVXLC]+(?![a-z])|[A-Z](?![A-Za-z])"
+_QUOTE = "[\"'\u201c\u201d\u2018\u2019]"
+_NUMBERED = re.compile(rf"(?:\b(?P<kind>{_KINDS})s?\s+(?:no\.?\s*)?|§+\s*)(?P<number>{_NUMBER})\b", re.IGNORECASE)
+_TITLED = re.compile(
+    rf"\b(?:{_KINDS})s?\s+(?:(?:on|about|called|titled|named|entitled|covering)\s+{_QUOTE}?|{_QUOTE})"
+    rf"(?P<title>(?:(?!{_QUOTE})[^?!.;:,]){{2,80}})",
+    re.IGNORECASE,
+)
+_LEADING = re.compile(rf"{_QUOTE}?(?P<title>[\w][\w \-]{{1,60}}?){_QUOTE}?\s+(?P<kind>{_KINDS})\b", re.IGNORECASE)
+_HEADING_NUMBER = re.compile(
+    rf"^\W*(?:(?P<kind>{_KINDS})\s+)?(?P<number>\d+(?:\.\d+)*|[IVXLC]+|[A-Z])(?:[.:)\s–-]|$)", re.IGNORECASE
+)
+_ARTICLE = re.compile(r"\b(?:the|this|that|a|an|in|of|from|does|is)\s+", re.IGNORECASE)
+_ASKING = re.compile(r"(?:which|what|each|every|any|next|last|previous|first|this|that)\b", re.IGNORECASE)
+_TAIL = re.compile(r"\s+(?:says?|tells?|covers?|explains?|mentions?|of|in|from|and\s+how|please)\b.*", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+")
+
+FACTUAL_SHIFT = -0.05
+CONCEPTUAL_SHIFT = 0.05
+NEIGHBOUR_SHARE = 0.2
+
+_FEW_WORDS = 4
+_CONCEPTUAL = re.compile(
+    r"""^\W*(?:why|explain|describe|discuss|compare|in\ what\ way|tell\ me\ about|overview|understand
+    |how\ (?:do|does|did|is|are|was|were|can|could|should|would|to|come)
+    |what\ (?:do|does)\ .*\ mean
+    |what\ (?:is|are)\ the\ (?:differences?|purpose|point|idea|meaning|role|reasons?|trade-?offs?))\b
+    |\b(?:difference\ between|concept\ of|idea\ behind|purpose\ of|advantages?\ of|trade-?offs?|explain)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_FACTUAL = re.compile(
+    r"""^\W*(?:(?:in|on|at|by|for|from|to|of)\ )?(?:who|whom|whose|when|where|which
+    |how\ (?:many|much|long|old|often|big|large|fast|far)
+    |what\ (?:is|are|was|were)\ the
+    |what\ (?:year|date|day|time|number|name|version|size|value|type|command|file|flag|port))\b
+    |\b(?:define|definition\ of|name\ of|number\ of|list\ of|value\ of|default\ value)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_QUESTION = re.compile(
+    r"^\W*(?:what|is|are|was|were|do|does|did|can|could|should|would|will|has|have)\b", re.IGNORECASE
+)
+_CODE = re.compile(r"\w*\d\w*|\w+(?:::|[_./-])\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class SectionReference:
+    """A section as a query names it: by number, such as `4` or `IV` or `B`, or by the words of its title.
+
+    `kind` is the word before the number, lower-case, empty when there was none.
+    """
+
+    number: str = ""
+    kind: str = ""
+    words: frozenset[str] = frozenset()
+
+    def means(self, headings: Iterable[str]) -> bool:
+        """Tell whether one of the headings is the section."""
+        return any(self._is(heading) for heading in headings)
+
+    def _is(self, heading: str) -> bool:
+        if self.words:
+            return self.words <= _telling_words(heading)
+        found = _HEADING_NUMBER.match(heading)
+        if found is None or found["number"].casefold() != self.number:
+            return False
+        named = (found["kind"] or "").casefold()
+        return bool(named or self.number[0].isdigit()) and (not named or not self.kind or named == self.kind)
+
+
+def find_section_reference(query: str) -> SectionReference | None:
+    """Return the section that a query names, as in `chapter 4`, `§ 2.1` or `the section on lifetimes`; else None."""
+    query = query[:MAX_PHRASED_CHARS]
+    numbered = _NUMBERED.search(query)
+    if numbered is not None and _is_number(numbered["number"]):
+        return SectionReference(number=numbered["number"].casefold(), kind=(numbered["kind"] or "").casefold())
+    titled = _TITLED.search(query)
+    if titled is not None:
+        words = _telling_words(_TAIL.sub("", titled["title"]))
+        return SectionReference(words=words) if words else None
+    return _leading(query)
+
+
+def _leading(query: str) -> SectionReference | None:
+    """Return the section of `the lifetimes section` or `"Error Handling" chapter`."""
+    found = _LEADING.search(query)
+    if found is None:
+        return None
+    title = _ARTICLE.split(found["title"])[-1]
+    words = _telling_words(title)
+    return SectionReference(words=words) if words and not _ASKING.match(title.strip()) else None
+
+
+def _is_number(text: str) -> bool:
+    return text[0].isdigit() or text.isupper()
+
+
+def _telling_words(text: str) -> frozenset[str]:
+    return frozenset(word.casefold() for word in _WORD.findall(text)) - STOP_WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStrategy:
+    """What a type of query changes.
+
+    `weight_shift` is added to the share of the vectors where the request does not give one. `neighbour_share` in
+    [0, 1] is how much of the way a chunk follows a better neighbour. Chunks of `section` are preferred.
+    """
+
+    weight_shift: float = 0.0
+    neighbour_share: float = 0.0
+    section: SectionReference | None = None
+
+
+def classify(query: str) -> QueryType:
+    """Return the type of a query by its words.
+
+    A query that names a chapter or section is section-based; one that asks why or how, for an explanation or a
+    comparison is conceptual; one that asks who, when, where, which, how many or for a named value is factual. Of the
+    others, questions are conceptual, and bare key words and codes are factual.
+    """
+    query = query[:MAX_PHRASED_CHARS]
+    if find_section_reference(query) is not None:
+        return QueryType.SECTION_BASED
+    if _CONCEPTUAL.search(query):
+        return QueryType.CONCEPTUAL
+    if _FACTUAL.search(query) or not _is_question(query):
+        return QueryType.FACTUAL
+    return QueryType.CONCEPTUAL
+
+
+def applied_type(classified: QueryType, preferred: Sequence[QueryType]) -> QueryType:
+    """Return the type whose strategy applies: the query's own, or the first preferred one when it is not among them."""
+    return classified if not preferred or classified in preferred else preferred[0]
+
+
+def strategy_of(kind: QueryType, query: str) -> QueryStrategy:
+    """Return what a type changes for one query; section-based changes nothing when no section is named."""
+    match kind:
+        case QueryType.FACTUAL:
+            return QueryStrategy(weight_shift=FACTUAL_SHIFT)
+        case QueryType.CONCEPTUAL:
+            return QueryStrategy(weight_shift=CONCEPTUAL_SHIFT, neighbour_share=NEIGHBOUR_SHARE)
+        case QueryType.SECTION_BASED:
+            return QueryStrategy(section=find_section_reference(query))
+
+
+def _is_question(query: str) -> bool:
+    words = query.split()
+    return bool(_QUESTION.match(query)) or (len(words) > _FEW_WORDS and not _CODE.fullmatch(words[0]))

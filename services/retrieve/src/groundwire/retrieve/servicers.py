@@ -1,0 +1,459 @@
+"""gRPC edge of the retrieve services: each call is checked, run in one worker thread, and answered."""
+# ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
+from groundwire.api.retrieve.v1 import library_service_pb2_grpc as library_grpc
+from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.api.retrieve.v1 import retrieve_service_pb2_grpc as pb_grpc
+from groundwire.catalog.query_log import QueryLogs
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.embedder import Embedder
+from groundwire.kernel.errors import (
+    CallCancelledError,
+    ChunkNotFoundError,
+    DeadlineError,
+    GroundwireError,
+    InvalidRequestError,
+)
+from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.retrieve.expansion import ExpandChunks
+from groundwire.retrieve.library import Library
+from groundwire.retrieve.query_log import Pipeline, QueryRecorder, ReceivedCall, RecordSearch, ServedSearch
+from groundwire.retrieve.search import Search
+from groundwire.retrieve.search_types import PreparedVector, SearchRequest
+from groundwire.retrieve.self_query.questions import ParseQuestion
+from groundwire.retrieve.wire.library import (
+    parse_chunk_query,
+    parse_chunk_references,
+    parse_document_query,
+    parse_log_query,
+    parse_span_queries,
+    parse_stats_request,
+    to_chunk_outcome,
+    to_log_message,
+    to_span_outcome,
+    to_stats_message,
+    to_stats_response,
+    to_text_message,
+)
+from groundwire.retrieve.wire.requests import (
+    RequestLimits,
+    check_parse_request,
+    parse_expand_request,
+    parse_retrieve_request,
+    query_time_violations,
+    question_time,
+)
+from groundwire.retrieve.wire.responses import (
+    add_log_id,
+    cut_to_size,
+    to_parse_response,
+    to_passage_message,
+    to_retrieve_response,
+)
+from groundwire.retrieve.wire.result_cache import RememberedResponse, ResultCache
+from groundwire.rpc import request_context
+from groundwire.rpc.error_status import to_status
+from groundwire.rpc.interceptors.errors import as_groundwire_error
+from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message
+from groundwire.rpc.pagination import MAX_PAGE_BYTES, PageTokens, as_many_as_fit, page_size
+from groundwire.rpc.workers import Workers
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+MAX_REQUESTS = 100
+"""Searches of one batch."""
+
+
+@dataclass(frozen=True)
+class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
+    """Searches. The event loop only hands messages over, and answers what is remembered.
+
+    Tenant, budget and peer are those of the current call. `started` is the reading of `time.perf_counter` at the
+    receipt of a call.
+    """
+
+    search: Search
+    record: RecordSearch
+    embedder: Embedder
+    limits: RequestLimits
+    clock: Clock
+    results: ResultCache
+    expand_chunks: ExpandChunks
+    parse_question: ParseQuestion
+    workers: Workers
+
+    async def Retrieve(self, request: pb.RetrieveRequest, context: Any) -> pb.RetrieveResponse:
+        """Return the most relevant chunks."""
+        started = time.perf_counter()
+        repeated = self.repeat(request, started)
+        if repeated is not None:
+            return repeated
+        return await self._run(lambda message: self.retrieve(message, started), request)
+
+    async def BatchRetrieve(self, request: pb.BatchRetrieveRequest, context: Any) -> pb.BatchRetrieveResponse:
+        """Run several searches."""
+        started = time.perf_counter()
+        return await self._run(lambda message: self.batch_retrieve(message, started), request)
+
+    async def Expand(self, request: pb.ExpandRequest, context: Any) -> pb.ExpandResponse:
+        """Return the surroundings of chunks."""
+        return await self._run(self._expand, request)
+
+    async def ParseQuery(self, request: pb.ParseQueryRequest, context: Any) -> pb.ParseQueryResponse:
+        """Split a question into a query and a filter."""
+        return await self._run(self._parse, request)
+
+    def repeat(self, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse | None:
+        """Return what a search that was made before would return again, if that is certain; never waits."""
+        cached = self.results.current(request_context.current().tenant, request)
+        if cached is None or query_time_violations(request, self.clock.now()):
+            return None
+        return self._answer(cached, request, started)
+
+    def retrieve(self, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
+        """Return the most relevant chunks."""
+        call = self._received(request, started)
+        with suppress(GroundwireError):  # the search itself tells what is wrong
+            cached = self.results.renewed(call.tenant, request)
+            # The time is no part of what is remembered, so it is the one thing that may be wrong here.
+            if cached is not None and not query_time_violations(request, self.clock.now()):
+                return self._answer(cached, request, started)
+        return cut_to_size(self._serve(call, request, lambda: self._interpret(call, request)), MAX_PAGE_BYTES)
+
+    def _answer(self, cached: RememberedResponse, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
+        call = self._received(request, started)
+        response, search = cached.again(request, call.received, started)
+        add_log_id(response, self.record.served(call, search))
+        return cut_to_size(response, MAX_PAGE_BYTES)
+
+    def batch_retrieve(self, request: pb.BatchRetrieveRequest, started: float) -> pb.BatchRetrieveResponse:
+        """Run several searches; each succeeds or fails for itself.
+
+        Raises:
+            InvalidRequestError: not 1 to 100 searches.
+            DeadlineError: the time of the whole call is used up.
+            CallCancelledError: the caller left.
+        """
+        if not 1 <= len(request.requests) <= MAX_REQUESTS:
+            raise InvalidRequestError.of("requests", f"must be 1 to {MAX_REQUESTS} searches")
+        calls = [self._received(item, started) for item in request.requests]
+        pairs = list(zip(calls, request.requests, strict=True))
+        searches = self._embedded([self._interpreted(call, item) for call, item in pairs])
+        outcomes = []
+        for (call, item), search in zip(pairs, searches, strict=True):
+            outcome = self._outcome(call, item, search)
+            if outcome.HasField("response"):
+                cut_to_size(outcome.response, MAX_PAGE_BYTES // len(pairs))
+            outcomes.append(outcome)
+        return pb.BatchRetrieveResponse(outcomes=outcomes)
+
+    def _outcome(
+        self, call: ReceivedCall, item: pb.RetrieveRequest, search: SearchRequest | GroundwireError
+    ) -> pb.BatchRetrieveOutcome:
+        request_context.current().budget.check()
+        embedding_s = search.prepared.elapsed_s if isinstance(search, SearchRequest) and search.prepared else 0.0
+        own = replace(call, started=time.perf_counter() - embedding_s)
+        try:
+            return pb.BatchRetrieveOutcome(response=self._serve(own, item, lambda: _accepted(search)))
+        except (CallCancelledError, DeadlineError):
+            raise
+        except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
+            return pb.BatchRetrieveOutcome(error=to_status(as_groundwire_error(error, "BatchRetrieve")))
+
+    def _embedded(
+        self, searches: Sequence[SearchRequest | GroundwireError]
+    ) -> Sequence[SearchRequest | GroundwireError]:
+        """Embed all queries together; when that fails, each search embeds and fails for itself."""
+        queries = {each.query: None for each in searches if isinstance(each, SearchRequest) and each.vector is None}
+        vectors: dict[str, PreparedVector] = {}
+        started = time.perf_counter()
+        with suppress(GroundwireError):
+            rows = self.embedder.embed_queries(list(queries), request_context.current().budget) if queries else ()
+            share_s = (time.perf_counter() - started) / max(1, len(queries))
+            vectors = {query: PreparedVector(row, share_s) for query, row in zip(queries, rows, strict=True)}
+        return [
+            replace(each, prepared=vectors.get(each.query))
+            if isinstance(each, SearchRequest) and each.vector is None
+            else each
+            for each in searches
+        ]
+
+    def _serve(
+        self, call: ReceivedCall, request: pb.RetrieveRequest, interpret: Callable[[], SearchRequest]
+    ) -> pb.RetrieveResponse:
+        try:
+            search = interpret()
+            budget = request_context.current().budget
+            result = self.search.search(search, budget, received=call.received, started=call.started)
+            response = to_retrieve_response(request, result, search.order)
+        except Exception as error:
+            self.record.failed(call, error.reason if isinstance(error, GroundwireError) else "INTERNAL")
+            raise
+        served = ServedSearch.of(result)
+        add_log_id(response, self.record.served(call, served))
+        self.results.put(call.tenant, request, response, result, served)
+        return response
+
+    def _interpret(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest:
+        current = request_context.current()
+        search = parse_retrieve_request(request, current.tenant, self.limits, self.clock.now())
+        return self.search.interpret(search, call.received, current.budget)
+
+    def _interpreted(self, call: ReceivedCall, request: pb.RetrieveRequest) -> SearchRequest | GroundwireError:
+        try:
+            return self._interpret(call, request)
+        except (CallCancelledError, DeadlineError):
+            raise
+        except GroundwireError as error:
+            return error
+
+    def _received(self, request: pb.RetrieveRequest, started: float) -> ReceivedCall:
+        current = request_context.current()
+        return ReceivedCall(
+            tenant=current.tenant,
+            collection=request.collection,
+            query=request.query,
+            user_agent=current.user_agent,
+            received=self.clock.now() - timedelta(seconds=time.perf_counter() - started),
+            started=started,
+        )
+
+    def _expand(self, request: pb.ExpandRequest) -> pb.ExpandResponse:
+        current = request_context.current()
+        references, rule = parse_expand_request(request)
+        passages = self.expand_chunks.expand(current.tenant, request.collection, references, rule, current.budget)
+        fitting = as_many_as_fit(map(to_passage_message, passages))
+        omitted = [chunk.chunk_id for passage in passages[len(fitting) :] for chunk in passage.requested]
+        return pb.ExpandResponse(passages=fitting, omitted_chunk_ids=omitted)
+
+    def _parse(self, request: pb.ParseQueryRequest) -> pb.ParseQueryResponse:
+        current = request_context.current()
+        check_parse_request(request, self.limits.max_query_chars)
+        asked = question_time(request, self.clock.now())
+        parsed = self.parse_question.parse(current.tenant, request.collection, request.question, asked, current.budget)
+        return to_parse_response(parsed)
+
+    async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
+        return await self.workers.run(request_context.current().budget, call, request)
+
+
+def _accepted(search: SearchRequest | GroundwireError) -> SearchRequest:
+    if isinstance(search, GroundwireError):
+        raise search
+    return search
+
+
+@dataclass(frozen=True)
+class LibraryServicer(library_grpc.LibraryServiceServicer):
+    """Reads what is stored, and what became of searches.
+
+    The tenant and the budget are those of the current call. `counting_since` is when the figures of the pipeline
+    began.
+    """
+
+    library: Library
+    tokens: PageTokens
+    logs: QueryLogs
+    recorder: QueryRecorder
+    pipeline: Pipeline
+    vector_engine: str
+    counting_since: datetime
+    clock: Clock
+    workers: Workers
+
+    async def GetDocument(self, request: library_pb.GetDocumentRequest, context: Any) -> library_pb.GetDocumentResponse:
+        """Return a document."""
+        return await self._run(self.get_document, request)
+
+    async def ListDocuments(
+        self, request: library_pb.ListDocumentsRequest, context: Any
+    ) -> library_pb.ListDocumentsResponse:
+        """Return a page of documents."""
+        return await self._run(self.list_documents, request)
+
+    async def GetDocumentText(
+        self, request: library_pb.GetDocumentTextRequest, context: Any
+    ) -> AsyncIterator[library_pb.GetDocumentTextResponse]:
+        """Return the parts of a text."""
+        budget = request_context.current().budget
+        async with aclosing(self.workers.iterate(budget, lambda: self.document_text(request))) as parts:
+            async for part in parts:
+                yield part
+
+    async def ReadSpans(self, request: library_pb.ReadSpansRequest, context: Any) -> library_pb.ReadSpansResponse:
+        """Return what stands at spans of texts."""
+        return await self._run(self.read_spans, request)
+
+    async def GetChunk(self, request: library_pb.GetChunkRequest, context: Any) -> library_pb.GetChunkResponse:
+        """Return a chunk."""
+        return await self._run(self.get_chunk, request)
+
+    async def BatchGetChunks(
+        self, request: library_pb.BatchGetChunksRequest, context: Any
+    ) -> library_pb.BatchGetChunksResponse:
+        """Return several chunks."""
+        return await self._run(self.batch_get_chunks, request)
+
+    async def ListChunks(self, request: library_pb.ListChunksRequest, context: Any) -> library_pb.ListChunksResponse:
+        """Return a page of chunks."""
+        return await self._run(self.list_chunks, request)
+
+    async def GetSchema(self, request: library_pb.GetSchemaRequest, context: Any) -> library_pb.GetSchemaResponse:
+        """Return schemas of metadata."""
+        return await self._run(self.get_schema, request)
+
+    async def ValidateMetadata(
+        self, request: library_pb.ValidateMetadataRequest, context: Any
+    ) -> library_pb.ValidateMetadataResponse:
+        """Check metadata and fill in defaults."""
+        return await self._run(self.validate_metadata, request)
+
+    async def ListStats(self, request: library_pb.ListStatsRequest, context: Any) -> library_pb.ListStatsResponse:
+        """Return figures of collections."""
+        return await self._run(self.list_stats, request)
+
+    async def ListQueryLogs(
+        self, request: library_pb.ListQueryLogsRequest, context: Any
+    ) -> library_pb.ListQueryLogsResponse:
+        """Return a page of logged queries."""
+        return await self._run(self.list_query_logs, request)
+
+    async def GetPipelineStats(
+        self, request: library_pb.GetPipelineStatsRequest, context: Any
+    ) -> library_pb.GetPipelineStatsResponse:
+        """Return the figures of this process."""
+        return await self._run(self.pipeline_stats, request)
+
+    def get_document(self, request: library_pb.GetDocumentRequest) -> library_pb.GetDocumentResponse:
+        """Return a document."""
+        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        document = self.library.document(tenant, collection, parse_reference(request.reference))
+        return library_pb.GetDocumentResponse(
+            document=to_document_message(document),
+            chunk_ids=self.library.chunk_ids(tenant, document) if request.include_chunk_ids else (),
+            text=self.library.whole_text(tenant, document) if request.include_text else "",
+        )
+
+    def list_documents(self, request: library_pb.ListDocumentsRequest) -> library_pb.ListDocumentsResponse:
+        """Return a page of documents."""
+        tenant = request_context.current().tenant
+        query = parse_document_query(request, tenant)
+        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        after = (str(position[0]), str(position[1])) if position else None
+        page = self.library.list_documents(query, after, page_size(request.page_size))
+        messages = zip(map(to_document_message, page.items), page.positions, strict=True)
+        documents, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
+        return library_pb.ListDocumentsResponse(documents=documents, next_page_token=token)
+
+    def document_text(self, request: library_pb.GetDocumentTextRequest) -> Iterator[library_pb.GetDocumentTextResponse]:
+        """Return the parts of a text."""
+        parts = self.library.text(
+            request_context.current().tenant,
+            parse_collection_name(request.collection),
+            parse_reference(request.reference),
+            request.generation,
+            request.start,
+            request.end if request.HasField("end") else None,
+        )
+        return (to_text_message(part) for part in parts)
+
+    def get_chunk(self, request: library_pb.GetChunkRequest) -> library_pb.GetChunkResponse:
+        """Return a chunk."""
+        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        (reference,) = parse_chunk_references([request.reference], "reference")
+        (found,) = self.library.find_chunks(
+            tenant, collection, [reference], include_embedding=request.include_embedding
+        )
+        if isinstance(found, ChunkNotFoundError):
+            raise found
+        return library_pb.GetChunkResponse(
+            chunk=to_chunk_message(found.stored, found.vector), document=to_document_message(found.stored.document)
+        )
+
+    def batch_get_chunks(self, request: library_pb.BatchGetChunksRequest) -> library_pb.BatchGetChunksResponse:
+        """Return several chunks, as many as fit."""
+        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        references = parse_chunk_references(request.references, "references")
+        found = self.library.find_chunks(tenant, collection, references, include_embedding=request.include_embedding)
+        return library_pb.BatchGetChunksResponse(outcomes=as_many_as_fit(map(to_chunk_outcome, found)))
+
+    def read_spans(self, request: library_pb.ReadSpansRequest) -> library_pb.ReadSpansResponse:
+        """Return what stands at several spans, as many as fit."""
+        tenant, collection = request_context.current().tenant, parse_collection_name(request.collection)
+        read = self.library.read_spans(tenant, collection, parse_span_queries(request))
+        return library_pb.ReadSpansResponse(outcomes=as_many_as_fit(map(to_span_outcome, read)))
+
+    def list_chunks(self, request: library_pb.ListChunksRequest) -> library_pb.ListChunksResponse:
+        """Return a page of chunks."""
+        tenant = request_context.current().tenant
+        query = parse_chunk_query(request, tenant)
+        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        page = self.library.list_chunks(query, int(position[0]) if position else None, page_size(request.page_size))
+        found = (to_chunk_message(each.stored, each.vector) for each in page.items)
+        messages = zip(found, page.positions, strict=True)
+        chunks, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
+        return library_pb.ListChunksResponse(chunks=chunks, next_page_token=token)
+
+    def get_schema(self, request: library_pb.GetSchemaRequest) -> library_pb.GetSchemaResponse:
+        """Return one schema, or all."""
+        from groundwire.retrieve.wire.schemas import schema_entries  # noqa: PLC0415 - see there
+
+        return library_pb.GetSchemaResponse(schemas=schema_entries(request.document_type))
+
+    def validate_metadata(self, request: library_pb.ValidateMetadataRequest) -> library_pb.ValidateMetadataResponse:
+        """Check metadata, say everything that is wrong at once, and fill in defaults."""
+        from groundwire.retrieve.wire.schemas import checked_metadata  # noqa: PLC0415 - see there
+
+        return library_pb.ValidateMetadataResponse(metadata=checked_metadata(request.document_type, request.metadata))
+
+    def list_stats(self, request: library_pb.ListStatsRequest) -> library_pb.ListStatsResponse:
+        """Return the figures of one collection, or a page of those of all."""
+        current, size = request_context.current(), page_size(request.page_size)
+        position = self.tokens.read(request.page_token, tenant=current.tenant, request=request)
+        if request.collection:
+            names = [self.library.collections.get(current.tenant, parse_collection_name(request.collection)).name]
+        else:
+            after = str(position[0]) if position else ""
+            names = [found.name for found in self.library.collections.page(current.tenant, after, size + 1)]
+        figures = self.library.stats(current.tenant, names[:size], current.budget)
+        entries = ((to_stats_message(each), (each.counted.collection.name,)) for each in figures)
+        last = (names[size - 1],) if len(names) > size else None
+        stats, token = self.tokens.fill(entries, last, tenant=current.tenant, request=request)
+        return library_pb.ListStatsResponse(stats=stats, next_page_token=token)
+
+    def list_query_logs(self, request: library_pb.ListQueryLogsRequest) -> library_pb.ListQueryLogsResponse:
+        """Return a page of logged queries, newest first."""
+        tenant = request_context.current().tenant
+        collection, start, end = parse_log_query(request)
+        position = self.tokens.read(request.page_token, tenant=tenant, request=request)
+        after = (int(position[0]), int(position[1])) if position else None
+        self.recorder.flush()  # what this process recorded before the call is in the list
+        limit = page_size(request.page_size)
+        page = self.logs.page(tenant, collection=collection, start=start, end=end, after=after, limit=limit)
+        messages = zip(map(to_log_message, page.entries), page.positions, strict=True)
+        logs, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
+        return library_pb.ListQueryLogsResponse(logs=logs, next_page_token=token)
+
+    def pipeline_stats(self, request: library_pb.GetPipelineStatsRequest) -> library_pb.GetPipelineStatsResponse:
+        """Return the figures of this process."""
+        tenant = request_context.current().tenant
+        collection, window_s = parse_stats_request(request)
+        if collection is not None:
+            self.library.collections.get(tenant, collection)
+        figures = self.pipeline.read(tenant, collection, window_s)
+        since = self.counting_since
+        if window_s is not None:
+            since = max(since, self.clock.now() - timedelta(seconds=window_s))
+        return to_stats_response(figures, since, self.vector_engine)
+
+    async def _run(self, call: Callable[[RequestT], ResponseT], request: RequestT) -> ResponseT:
+        return await self.workers.run(request_context.current().budget, call, request)
