@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pysqlite3
 import pytest
@@ -18,7 +18,7 @@ from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import StoreUnavailableError
 from groundwire.retrieve.bootstrap import LIBRARY, RETRIEVE
 from groundwire.rpc.health import HealthBoard
-from groundwire.standalone.bootstrap import Engines, dependencies_of
+from groundwire.standalone.bootstrap import dependencies_of
 from groundwire.standalone.readiness import Dependency, ReadinessMonitor
 from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.catalogs import open_database
@@ -125,11 +125,9 @@ async def test_each_service_needs_what_its_calls_use(tmp_path: Path) -> None:
     with ExitStack() as stack:
         catalog = open_database(tmp_path / "catalog.db")
         stack.callback(catalog.close)
-        workers: Any = None
         board = Board(names)
         await board.open()
-        engines = Engines(catalog, vectors, cast("Embedder", model), workers, workers, workers)
-        monitor = ReadinessMonitor(dependencies_of(engines, stack), board)
+        monitor = ReadinessMonitor(dependencies_of(catalog, vectors, cast("Embedder", model), stack), board)
         monitor.start()
         await asyncio.sleep(1.0)
         assert board.state() == healthy

@@ -3,11 +3,13 @@
 import hashlib
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-
-from google.protobuf.message import Message
+from typing import TYPE_CHECKING
 
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.identifiers import DEFAULT_TENANT, RequestKey, parse_uuid
+
+if TYPE_CHECKING:  # the settings name the formats of the log, and are read before anything heavy is imported
+    from google.protobuf.message import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def bind(context: RequestContext) -> None:
     bind_current_budget(context.budget)
 
 
-def request_key(method: str, request: Message, content_hash: str = "") -> RequestKey | None:
+def request_key(method: str, request: "Message", content_hash: str = "") -> RequestKey | None:
     """Return what a mutating request is known by, None without `request_id`.
 
     `content_hash` stands for content that is not in the message.

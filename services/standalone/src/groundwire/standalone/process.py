@@ -11,14 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from groundwire.kernel.errors import InvalidRequestError, NotAvailableError
+from groundwire.kernel.errors import NotAvailableError
 from groundwire.standalone.settings import ProcessSettings, ServerSettings
-from groundwire.standalone.start_checks import check_address, check_folder, plain_disk_failures
+from groundwire.standalone.start_checks import check_address, check_folder, check_generator, plain_disk_failures
 
 if TYPE_CHECKING:
     from groundwire.kernel.embedder import Embedder
     from groundwire.kernel.vector_store import VectorStore
-    from groundwire.rpc.server import ServerOptions, Service
+    from groundwire.rpc.server import Service
     from groundwire.standalone.readiness import Dependency
 
 ALL = "all"
@@ -51,19 +51,36 @@ def run(service: str, settings: ProcessSettings, announce: Callable[[str], None]
 
 
 async def _serve(settings: ProcessSettings, announce: Callable[[str], None]) -> None:
+    options = settings.server
     with ExitStack() as stack:
         services, dependencies = await asyncio.to_thread(_open, settings, stack, announce)
         import structlog  # noqa: PLC0415 - see above
 
-        from groundwire.rpc.server import GrpcServer, serve  # noqa: PLC0415 - see above
+        from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable  # noqa: PLC0415 - see above
+        from groundwire.rpc.server import GrpcServer, ServerOptions, serve  # noqa: PLC0415 - see above
         from groundwire.standalone.readiness import ReadinessMonitor  # noqa: PLC0415 - see above
 
-        _keep_collections_short()
-        server = GrpcServer(server_options(settings.server), services)
+        # A full collection holds the interpreter lock: over everything that is loaded it takes hundreds of
+        # milliseconds. So what was loaded goes out of the collector's sight, and it runs less often.
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+        gc.enable()
+        server = GrpcServer(
+            ServerOptions(
+                listen=options.listen,
+                reflection=options.reflection,
+                call_limits={work: getattr(options, f"max_{work}_calls", limit) for work, limit in CALL_LIMITS.items()},
+                first_message_s=options.first_message_s,
+                stream_idle_s=options.stream_idle_s,
+                deadlines=DeadlineTable(default_s=options.default_deadline_s),
+                drain_s=options.drain_s,
+            ),
+            services,
+        )
         readiness = ReadinessMonitor(dependencies, server.health)
         readiness.start()
         try:
-            host = settings.server.listen.rpartition(":")[0]
+            host = options.listen.rpartition(":")[0]
             await serve(server, on_listening=lambda port: print(f"listening on {host}:{port}", flush=True))  # noqa: T201 - the one line that scripts wait for
         finally:
             await readiness.stop()
@@ -85,9 +102,9 @@ def _open(
         embedder = beside.submit(_open_embedder, settings.server)
         stack.callback(_close_opened, vectors)
         stack.callback(_close_opened, embedder)
-        from groundwire.standalone.bootstrap import Openings, build_services  # noqa: PLC0415 - see above
+        from groundwire.standalone.bootstrap import build_services  # noqa: PLC0415 - see above
 
-        return build_services(settings, Openings(vectors, embedder), stack, announce)
+        return build_services(settings, vectors, embedder, stack, announce)
 
 
 def _open_vectors(settings: ServerSettings) -> "VectorStore":
@@ -112,43 +129,3 @@ def _open_embedder(settings: ServerSettings) -> "Embedder":
 def _close_opened(opening: "Future[VectorStore] | Future[Embedder]") -> None:
     if opening.exception() is None:
         opening.result().close()
-
-
-def _keep_collections_short() -> None:
-    """Take what was loaded at start out of the garbage collector's sight, and let it run less often.
-
-    A full collection holds the interpreter lock: over everything that is loaded it takes hundreds of milliseconds. None
-    is made before either, because what it would find is next to nothing.
-    """
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
-    gc.enable()
-
-
-def server_options(settings: ServerSettings) -> "ServerOptions":
-    """Return the options of the gRPC server that the settings ask for."""
-    from groundwire.rpc.methods import CALL_LIMITS, DeadlineTable  # noqa: PLC0415 - see above
-    from groundwire.rpc.server import ServerOptions  # noqa: PLC0415 - see above
-
-    return ServerOptions(
-        listen=settings.listen,
-        reflection=settings.reflection,
-        call_limits={work: getattr(settings, f"max_{work}_calls", limit) for work, limit in CALL_LIMITS.items()},
-        first_message_s=settings.first_message_s,
-        stream_idle_s=settings.stream_idle_s,
-        deadlines=DeadlineTable(default_s=settings.default_deadline_s),
-        drain_s=settings.drain_s,
-    )
-
-
-def check_generator(url: str) -> None:
-    """Return if this version has the generator.
-
-    Raises:
-        NotAvailableError: it is behind an endpoint.
-        InvalidRequestError: there is none of that name.
-    """
-    if url.startswith("openai+"):
-        raise NotAvailableError("generators behind an endpoint are not offered yet", feature="openai generator")
-    if url != "extractive:":
-        raise InvalidRequestError.of("generator", f"{url!r} is not 'extractive:'")

@@ -1,4 +1,4 @@
-"""What can be wrong with the address and the data folder: told before anything heavy is loaded, in one sentence."""
+"""What can be wrong with the settings, the address and the data folder, said in one sentence before a slow start."""
 
 import errno
 import os
@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from groundwire.kernel.errors import ExhaustedError, InvalidRequestError, PreconditionError, StoreUnavailableError
+from groundwire.kernel.errors import (
+    ExhaustedError,
+    InvalidRequestError,
+    NotAvailableError,
+    PreconditionError,
+    StoreUnavailableError,
+)
 
 _MAX_PORT = 65_535
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
@@ -21,6 +27,19 @@ _ADDRESS_TROUBLES = {
     errno.EADDRNOTAVAIL: "this machine has no such address",
     errno.EACCES: "only root may listen on such a port",
 }
+
+
+def check_generator(url: str) -> None:
+    """Return if this version has the generator.
+
+    Raises:
+        NotAvailableError: it is behind an endpoint.
+        InvalidRequestError: there is none of that name.
+    """
+    if url.startswith("openai+"):
+        raise NotAvailableError("generators behind an endpoint are not offered yet", feature="openai generator")
+    if url != "extractive:":
+        raise InvalidRequestError.of("generator", f"{url!r} is not 'extractive:'")
 
 
 def check_address(listen: str) -> None:
