@@ -99,6 +99,38 @@ def test_links_to_sections_resolve(page: Path) -> None:
     assert [anchor for name, anchor in targets if anchor not in _anchors(page.parent / name if name else page)] == []
 
 
+def _places(span: str) -> list[Path]:
+    """Return what a path means that is written from the root, from within `groundwire`, or from within a service."""
+    pattern = span.replace("…", "*/*").rstrip("/")
+    roots = ("", "shared/src/groundwire/", "services/*/src/groundwire/", "services/*/src/groundwire/*/")
+    return [place for root in roots for place in ROOT.glob(root + pattern)]
+
+
+def _paths_named(text: str) -> set[str]:
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    braces = {span: re.match(r"(.*)\{(.*)\}(.*)", span) for span in spans}
+    spread = {
+        f"{found[1]}{part}{found[3]}" if found else span
+        for span, found in braces.items()
+        for part in (found[2].split(",") if found else [""])
+    }
+    return {span for span in spread if re.fullmatch(r"[\w…./-]+(?:/|/[\w-]+|\.(?:py|md|proto|toml|svg))", span)}
+
+
+def test_every_path_in_the_architecture_exists() -> None:
+    named = _paths_named(_text("ARCHITECTURE.md"))
+    assert len(named) > 40
+    assert {span for span in named if not _places(span)} == set()
+
+
+def test_a_path_that_does_not_exist_is_noticed() -> None:
+    named = _paths_named(
+        "`retrieve/fusion.py`, `shared/…/kernel`, `catalog/gone.py`, `Budget.wait_for` and `a/{b,c}/d`"
+    )
+    assert named == {"retrieve/fusion.py", "shared/…/kernel", "catalog/gone.py", "a/b/d", "a/c/d"}
+    assert {span for span in named if _places(span)} == {"retrieve/fusion.py", "shared/…/kernel"}
+
+
 def test_nothing_names_a_place_on_a_machine() -> None:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
