@@ -231,7 +231,7 @@ def live_chunks(connection: Connection, tenant: str, collection: str, numbers: S
     """Return those of the chunks that are live in the collection, by number, in the order given; one query."""
     given = {"tenant": tenant, "collection": collection, "wanted": encode_json(list(numbers))}
     seen: dict[int, Document] = {}
-    found = {row[0]: to_stored_chunk(row, seen) for row in connection.execute(_BY_NUMBERS, given)}
+    found = {row[0]: to_stored_chunk(row, seen) for row in connection.execute(_BY_NUMBERS, given).all()}
     return {number: found[number] for number in numbers if number in found}
 
 

@@ -145,32 +145,34 @@ def chunk_in_view(stored: StoredChunk, view: "HitView.ValueType") -> chunk_pb2.C
     """Return the message of a chunk as far as the view goes; unspecified means `BASIC`."""
     if view == HIT_VIEW_FULL:
         return to_chunk_message(stored)
-    message = chunk_pb2.Chunk(
+    chunk, document = stored.chunk, stored.document
+    if view == HIT_VIEW_IDS:
+        return chunk_pb2.Chunk(
+            chunk_id=stored.chunk_id,
+            chunk_number=stored.chunk_number,
+            document_id=document.document_id,
+            generation=stored.generation,
+            span=to_span(chunk.span),
+        )
+    # Made at once, not from the smaller view: every search makes ten of them, and merging copies each.
+    return chunk_pb2.Chunk(
         chunk_id=stored.chunk_id,
         chunk_number=stored.chunk_number,
-        document_id=stored.document.document_id,
+        document_id=document.document_id,
         generation=stored.generation,
-        span=to_span(stored.chunk.span),
+        span=to_span(chunk.span),
+        content=chunk.content,
+        source_uri=document.source_uri,
+        sequence_num=chunk.sequence_num,
+        chapter=chunk.chapter,
+        section=chunk.section or "",
+        section_heading=chunk.section_title,
+        hierarchy_path=chunk.hierarchy_path,
+        level=chunk.level,
+        page_numbers=chunk.page_numbers,
+        tags=stored.tags,
+        metadata=to_metadata(stored.metadata),
     )
-    if view == HIT_VIEW_IDS:
-        return message
-    chunk = stored.chunk
-    message.MergeFrom(
-        chunk_pb2.Chunk(
-            content=chunk.content,
-            source_uri=stored.document.source_uri,
-            sequence_num=chunk.sequence_num,
-            chapter=chunk.chapter,
-            section=chunk.section or "",
-            section_heading=chunk.section_title,
-            hierarchy_path=chunk.hierarchy_path,
-            level=chunk.level,
-            page_numbers=chunk.page_numbers,
-            tags=stored.tags,
-            metadata=to_metadata(stored.metadata),
-        )
-    )
-    return message
 
 
 def documents_in_view(documents: Iterable[Document], view: "HitView.ValueType") -> list[document_pb2.Document]:
