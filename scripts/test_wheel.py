@@ -52,7 +52,7 @@ def _run(scratch: Path) -> int:
     _call(python, "-m", "pip", "install", "--quiet", "--group", f"{ROOT / 'pyproject.toml'}:dev")
     checkout = scratch / "checkout"
     _copy_tests(checkout)
-    spread = ["-n", "logical", "--dist", "loadfile"]
+    spread = ["-n", "logical", "--dist", "loadfile", "--no-loadscope-reorder"]
     command = [python, "-m", "pytest", *spread, "-m", "not slow and not faults and not clients", *sys.argv[1:]]
     return subprocess.run(command, cwd=checkout, check=False).returncode  # noqa: S603 - our own command
 
