@@ -1,5 +1,6 @@
 """The chunkers: what all of them promise, and what each one is for."""
 
+import json
 import random
 from dataclasses import replace
 from itertools import pairwise
@@ -12,8 +13,8 @@ from groundwire.ingest.chunking.boundaries import is_cluster_boundary
 from groundwire.ingest.chunking.rules import check_policy
 from groundwire.ingest.parsing.html_reader import read_html
 from groundwire.ingest.parsing.parse_document import MAX_CHUNKS
-from groundwire.ingest.parsing.parsed_document import ParsedChunk, ParsedDocument, chunks_of
-from groundwire.kernel.chunk import MAX_CHUNK_CHARS
+from groundwire.ingest.parsing.parsed_document import ParsedDocument, parsed_from_message, parsed_to_message
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
 from groundwire.kernel.collection import (
     MAX_CHUNK_SIZES,
     PROFILES,
@@ -25,6 +26,7 @@ from groundwire.kernel.collection import (
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import DocumentLimitError, EmptyDocumentError
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.pages import PageSpan
 from tests.growth import LINEAR, growth
 from tests.unit.ingest.test_chunking import BITS, parse_whole, prose, tokenizer
 
@@ -154,8 +156,8 @@ def test_a_sentence_is_a_chunk_with_its_number() -> None:
     text = " ".join(f"This is sentence {number}." for number in range(8))
     parsed = parse(text, SENTENCES, DocumentFormat.TEXT)
     assert contents(parsed) == [f"This is sentence {number}." for number in range(8)]
-    assert [chunk.sentence for chunk in parsed.chunks] == list(range(8))
-    assert {(chunk.sentence_index, chunk.window_size) for chunk in chunks_of(parsed, 2)} == {
+    assert [chunk.sentence_index for chunk in parsed.chunks] == list(range(8))
+    assert {(chunk.sentence_index, chunk.window_size) for chunk in parsed.chunks} == {
         (number, 2) for number in range(8)
     }
 
@@ -185,7 +187,7 @@ def test_short_sentences_stay_alone_and_long_ones_are_cut() -> None:
     found = contents(parsed)
     assert (found[0], found[-1]) == ("Yes.", "No.")
     assert [chunk.undersized for chunk in (parsed.chunks[0], parsed.chunks[-1])] == [True, True]
-    assert [chunk.sentence for chunk in parsed.chunks] == [0, *[1] * (len(found) - 2), 2]
+    assert [chunk.sentence_index for chunk in parsed.chunks] == [0, *[1] * (len(found) - 2), 2]
     assert len(found) - 2 <= 6
     assert all(chunk.token_count <= 600 for chunk in parsed.chunks)
 
@@ -200,7 +202,7 @@ BOOK = f"# One\n\nIntro of one.\n\n## First\n\n{prose(30)}\n\n## Second\n\nText 
 
 @pytest.mark.requirement("S1-46")
 def test_levels_have_chunks_of_their_own() -> None:
-    chunks = chunks_of(parse(BOOK, HIERARCHY), 2)
+    chunks = parse(BOOK, HIERARCHY).chunks
     uppers = [chunk for chunk in chunks if chunk.upper]
     assert [(chunk.level, chunk.hierarchy_path, chunk.parent and chunks[chunk.parent].level) for chunk in uppers] == [
         (0, ("file.md",), None),
@@ -218,7 +220,7 @@ def test_levels_have_chunks_of_their_own() -> None:
 
 @pytest.mark.requirement("S1-46")
 def test_paragraphs_know_their_parents_and_their_path() -> None:
-    chunks = chunks_of(parse(BOOK, HIERARCHY), 2)
+    chunks = parse(BOOK, HIERARCHY).chunks
     leaves = [chunk for chunk in chunks if not chunk.upper]
     assert {chunk.level for chunk in leaves} == {3}
     assert all(chunk.indexed for chunk in leaves)
@@ -239,7 +241,7 @@ def test_paragraphs_know_their_parents_and_their_path() -> None:
 
 
 def test_a_text_without_headings_has_only_the_document_above() -> None:
-    chunks = chunks_of(parse("Some words.", HIERARCHY), 2)
+    chunks = parse("Some words.", HIERARCHY).chunks
     assert [(chunk.level, chunk.upper, chunk.parent, chunk.grandparent) for chunk in chunks] == [
         (3, False, 1, None),
         (0, True, None, None),
@@ -249,10 +251,17 @@ def test_a_text_without_headings_has_only_the_document_above() -> None:
 def test_an_upper_chunk_that_is_very_long_keeps_its_span_and_no_content() -> None:
     text = f"# One\n\n{prose(MAX_CHUNK_CHARS // 4)}\n\n# Two\n\nShort.\n"
     policy = replace(PROFILES[ProfileName.DOCUMENTS].settings.chunking, chunker=ChunkerKind.HIERARCHY)
-    document, one, two = (chunk for chunk in chunks_of(parse(text, policy), 2) if chunk.upper)
+    document, one, two = (chunk for chunk in parse(text, policy).chunks if chunk.upper)
     assert (document.content, one.content, two.content) == ("", "", "# Two\n\nShort.")
     assert (document.span.start, document.span.end) == (0, len(text) - 1)
     assert one.embedding_text == "file.md\nOne\n\n"
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: f"{policy.chunker}-{policy.unit}-{policy.target}")
+def test_a_parsed_document_comes_through_the_messages_unchanged(policy: ChunkingPolicy) -> None:
+    parsed = replace(parse(f"Before.\n\n{BOOK}", replace(policy, window_size=3)), pages=(PageSpan(1, 0, 9),))
+    message, body = parsed_to_message(parsed)
+    assert parsed_from_message(json.loads(json.dumps(message)), body) == parsed
 
 
 def test_many_sections_are_cut_in_linear_time() -> None:
@@ -288,7 +297,7 @@ def test_each_profile_keeps_its_limits_on_long_and_short_texts(
     assert short.undersized == (policy.minimum > 2 or min_chars > 4)
 
 
-def _pairs(parsed: ParsedDocument) -> list[tuple[ParsedChunk, str]]:
+def _pairs(parsed: ParsedDocument) -> list[tuple[Chunk, str]]:
     return list(zip(parsed.chunks, contents(parsed), strict=True))
 
 

@@ -12,9 +12,10 @@ from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.chunking.boundaries import is_cluster_boundary
 from groundwire.ingest.chunking.splitter import Splitter
 from groundwire.ingest.parsing.parse_document import parse_document
-from groundwire.ingest.parsing.parsed_document import ParsedChunk, ParsedDocument, ParseRules
+from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.parsing.text_encoding import canonical_text
+from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import PROFILES, ChunkingPolicy, ChunkUnit, ProfileName
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
@@ -49,7 +50,7 @@ def parse(
     policy: ChunkingPolicy = SMALL,
     document_format: DocumentFormat = DocumentFormat.MARKDOWN,
     title: str | None = None,
-) -> list[ParsedChunk]:
+) -> list[Chunk]:
     return list(parse_whole(text, policy, document_format, title).chunks)
 
 
@@ -60,7 +61,7 @@ def parse_whole(
     return parse_document(text.encode(), rules, ReadingLimits(), tokenizer())
 
 
-def contents(text: str, chunks: list[ParsedChunk]) -> list[str]:
+def contents(text: str, chunks: list[Chunk]) -> list[str]:
     return [text[chunk.span.start : chunk.span.end] for chunk in chunks]
 
 
@@ -140,7 +141,7 @@ def test_a_chunk_does_not_reach_over_a_chapter() -> None:
     text = "# One\n\nShort.\n\n# Two\n\nAlso short.\n"
     chunks = parse(text)
     assert contents(text, chunks) == ["# One\n\nShort.", "# Two\n\nAlso short."]
-    assert [chunk.place.chapter for chunk in chunks] == ["One", "Two"]
+    assert [chunk.chapter for chunk in chunks] == ["One", "Two"]
     assert all(chunk.undersized for chunk in chunks[:1])
 
 
@@ -148,20 +149,20 @@ def test_a_chunk_does_not_reach_over_a_chapter() -> None:
 def test_small_sections_of_a_chapter_are_joined() -> None:
     text = "# One\n\n## A\n\nFirst words.\n\n## B\n\nTwo.\n"
     (chunk,) = parse(text)
-    assert (chunk.place.section, chunk.place.path, chunk.undersized) == ("A", ("One", "A"), False)
+    assert (chunk.section, chunk.hierarchy_path, chunk.undersized) == ("A", ("One", "A"), False)
 
 
 def test_sections_that_are_long_enough_stay_apart() -> None:
     text = f"# One\n\n## A\n\n{prose(7)}\n\n## B\n\n{prose(7, 2)}\n"
     chunks = parse(text)
-    assert [chunk.place.section for chunk in chunks] == ["A", "B"]
+    assert [chunk.section for chunk in chunks] == ["A", "B"]
     assert contents(text, chunks)[1].startswith("## B\n\n")
 
 
 def test_sections_do_not_overlap() -> None:
     text = f"# One\n\n## A\n\n{prose(40)}\n\n## B\n\n{prose(40, 2)}\n"
     chunks = parse(text)
-    first_of_b = next(chunk for chunk in chunks if chunk.place.section == "B")
+    first_of_b = next(chunk for chunk in chunks if chunk.section == "B")
     assert first_of_b.overlap_prev_chars == 0
     assert any(chunk.overlap_prev_chars for chunk in chunks)
 
@@ -170,14 +171,14 @@ def test_a_document_of_headings_only_is_ingested() -> None:
     text = "# One\n\n## Two\n\n### Three\n"
     (chunk,) = parse(text)
     assert contents(text, [chunk]) == ["# One\n\n## Two\n\n### Three"]
-    assert chunk.place.chapter == "One"
+    assert chunk.chapter == "One"
 
 
 @pytest.mark.requirement("C26")
 def test_the_chapter_falls_back_to_first_heading_title_and_file_name() -> None:
-    assert parse("Preamble.\n\n## First\n\nText.\n")[0].place.chapter == "First"
-    assert parse("No heading.", title="Given")[0].place.chapter == "Given"
-    assert parse("No heading.")[0].place.chapter == "file.md"
+    assert parse("Preamble.\n\n## First\n\nText.\n")[0].chapter == "First"
+    assert parse("No heading.", title="Given")[0].chapter == "Given"
+    assert parse("No heading.")[0].chapter == "file.md"
 
 
 def test_front_matter_is_not_chunked() -> None:

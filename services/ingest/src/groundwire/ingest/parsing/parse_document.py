@@ -3,7 +3,7 @@
 Only parser processes import this: it loads the readers and the chunkers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,12 +18,13 @@ from groundwire.ingest.parsing.docx_reader import read_docx
 from groundwire.ingest.parsing.formats import recognise_format
 from groundwire.ingest.parsing.html_reader import read_html
 from groundwire.ingest.parsing.markdown_reader import read_markdown
-from groundwire.ingest.parsing.parsed_document import ParsedChunk, ParsedDocument, ParseRules, Place
+from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules, stored_content
 from groundwire.ingest.parsing.pdf_reader import read_pdf
 from groundwire.ingest.parsing.record_readers import read_csv, read_jsonl
 from groundwire.ingest.parsing.rst_reader import read_rst
 from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText
 from groundwire.ingest.parsing.text_encoding import decode_text
+from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import DocumentLimitError, EmptyDocumentError
@@ -67,23 +68,32 @@ def parse_document(data: bytes, rules: ParseRules, limits: ReadingLimits, tokeni
     overlaps = [0, *(max(0, cut.end - after.start) for cut, after in pairwise(leaves))]
     overlaps += [0] * (len(cuts) - len(leaves) + 1)
     chunks = []
-    for index, cut in enumerate(cuts):
-        place, branch = place_of(cut.path, fallback_chapter), cut.branch
-        if branch is not None:
-            place = replace(place, path=(title, *place.path), level=branch.level)
-        chunk = ParsedChunk(
-            span=offsets.span(cut.start, cut.end),
+    for number, cut in enumerate(cuts):
+        chapter, section, level = place_of(cut.path, fallback_chapter)
+        path, branch = tuple(heading.text for heading in cut.path), cut.branch
+        if branch is not None:  # in a tree the document is the root, and each paragraph has a name of its own
+            path = (title, *path) if branch.paragraph is None else (title, *path, f"para_{branch.paragraph}")
+            level = branch.level
+        span = offsets.span(cut.start, cut.end)
+        chunk = Chunk(
+            sequence_num=number,
+            span=span,
+            content=stored_content(source.text, span, upper=cut.is_upper),
             token_count=cut.token_count,
-            place=place,
-            overlap_prev_chars=overlaps[index],
-            overlap_next_chars=overlaps[index + 1],
-            undersized=cut.undersized,
+            chapter=chapter,
+            section=section,
+            hierarchy_path=path,
+            level=level,
             page_numbers=pages_between(source.pages, cut.start, cut.end),
-            upper=cut.is_upper,
-            sentence=cut.sentence,
-            paragraph=branch.paragraph if branch else None,
+            overlap_prev_chars=overlaps[number],
+            overlap_next_chars=overlaps[number + 1],
+            undersized=cut.undersized,
+            sentence_index=cut.sentence,
+            window_size=None if cut.sentence is None else rules.policy.window_size,
             parent=branch.parent if branch else None,
             grandparent=branch.grandparent if branch else None,
+            upper=cut.is_upper,
+            indexed=not cut.is_upper,
         )
         chunks.append(chunk)
     return ParsedDocument(
@@ -125,13 +135,15 @@ def read_source(data: bytes, rules: ParseRules, limits: ReadingLimits) -> Source
     return replace(source, encoding=encoding)
 
 
-def place_of(path: tuple[Heading, ...], fallback_chapter: str) -> Place:
-    """Return the place of text below the headings `path`.
+def place_of(path: Sequence[Heading], fallback_chapter: str) -> tuple[str, str | None, int]:
+    """Return the chapter, the section and the level of text below the headings `path`, outermost first.
 
-    The chapter is the level-1 heading above; without one it is `fallback_chapter`, which is the first
-    heading of the document, else its title, else its file name (requirement C26).
+    The chapter is the level-1 heading above; without one it is `fallback_chapter`, which is the first heading of the
+    document, else its title, else its file name (requirement C26). The level is the depth in the tree document (0),
+    chapter (1), section (2), paragraph (3): text in a section has 3, text of a chapter outside its sections 2, text of
+    a document without headings 1.
     """
     chapter = next((heading.text for heading in path if heading.level == CHAPTER_LEVEL), fallback_chapter)
     section = next((heading.text for heading in path if heading.level == SECTION_LEVEL), None)
     in_section = any(heading.level >= SECTION_LEVEL for heading in path)
-    return Place(chapter, section, tuple(heading.text for heading in path), 3 if in_section else 2 if path else 1)
+    return chapter, section, 3 if in_section else 2 if path else 1
