@@ -26,7 +26,7 @@ from groundwire.kernel.collection import (
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import DocumentLimitError, EmptyDocumentError
 from groundwire.kernel.errors import InvalidRequestError
-from groundwire.kernel.pages import PageSpan
+from groundwire.kernel.spans import PageSpan
 from tests.growth import LINEAR, growth
 from tests.unit.ingest.test_chunking import BITS, parse_whole, prose, tokenizer
 

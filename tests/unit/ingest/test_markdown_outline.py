@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groundwire.ingest.chunking.outline import Outline, runs_of, sections_of
+from groundwire.ingest.chunking.headings import TextOutline, runs_of, sections_of
 from groundwire.ingest.parsing.markdown_reader import markdown_outline
 from groundwire.ingest.parsing.parse_document import place_of
 from groundwire.kernel.sentences import MAX_HEADING_CHARS, heading_text
@@ -110,5 +110,5 @@ def test_the_place_of_a_paragraph() -> None:
 
 
 def test_an_empty_outline_has_one_section() -> None:
-    (section,) = sections_of(Outline(), 0, 10)
+    (section,) = sections_of(TextOutline(), 0, 10)
     assert (section.start, section.end, section.level) == (0, 10, 0)

@@ -8,7 +8,7 @@ from groundwire.catalog.texts import Sources
 from groundwire.ingest.admit_document import AdmitDocument
 from groundwire.ingest.domain.ingesting import IngestOutcome, IngestRequest, IngestResult
 from groundwire.ingest.known_sources import KnownSources
-from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
+from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules, chunks_of
 from groundwire.ingest.parsing.source_properties import filled_from_source, following_source
 from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.ingest.ports import Original, Parser
@@ -150,7 +150,7 @@ class PrepareDocument:
             source_hash=under_way.source_hash,
             fields=under_way.fields(parsed.properties),
             text=parsed.text,
-            chunks=parsed.chunks,
+            chunks=chunks_of(parsed, under_way.policy.window_size),
             expected_generation=existing.generation if existing else 0,
             pages=parsed.pages,
             properties=parsed.properties,

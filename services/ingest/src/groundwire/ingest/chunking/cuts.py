@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from groundwire.ingest.chunking.outline import Heading, Outline
+from groundwire.ingest.chunking.headings import Heading, TextOutline
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Cut:
 class TextChunker(Protocol):
     """Cuts texts by one policy; the same text, outline and policy always give the same chunks."""
 
-    def cut(self, text: str, outline: Outline, start: int) -> list[Cut]:
+    def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
         """Return the chunks of `text` from code point `start` on; empty for white space.
 
         Chunks are exact ranges of the text, in order, and together hold every character but white space. None is

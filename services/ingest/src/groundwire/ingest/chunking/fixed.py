@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from groundwire.ingest.chunking.boundaries import cut_before, is_cluster_boundary
 from groundwire.ingest.chunking.cuts import Cut, trim
-from groundwire.ingest.chunking.outline import Outline, SectionPaths, sections_of
+from groundwire.ingest.chunking.headings import SectionPaths, TextOutline, sections_of
 from groundwire.ingest.chunking.splitter import Splitter
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import MAX_CHARS_PER_TOKEN, ChunkingPolicy, ChunkUnit
@@ -28,7 +28,7 @@ class FixedChunker:
     policy: ChunkingPolicy
     splitter: Splitter
 
-    def cut(self, text: str, outline: Outline, start: int) -> list[Cut]:
+    def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
         """Return the chunks of `text` from code point `start` on; empty for white space."""
         policy = self.policy
         overlap = round(policy.target * policy.overlap_ratio)

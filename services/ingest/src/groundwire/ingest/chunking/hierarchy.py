@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from groundwire.ingest.chunking.cuts import Branch, Cut, trim
-from groundwire.ingest.chunking.outline import CHAPTER_LEVEL, SECTION_LEVEL, Heading, Outline, sections_of
+from groundwire.ingest.chunking.headings import CHAPTER_LEVEL, SECTION_LEVEL, Heading, TextOutline, sections_of
 from groundwire.ingest.chunking.splitter import Splitter
 from groundwire.ingest.chunking.structure import StructureChunker
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
@@ -34,7 +34,7 @@ class HierarchyChunker:
     policy: ChunkingPolicy
     splitter: Splitter
 
-    def cut(self, text: str, outline: Outline, start: int) -> list[Cut]:
+    def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
         """Return the chunks of `text` from code point `start` on; empty for white space."""
         leaves = StructureChunker(self.policy, self.splitter, SECTION_LEVEL).cut(text, outline, start)
         if not leaves:
@@ -65,7 +65,7 @@ class HierarchyChunker:
         return cuts
 
 
-def _nodes(text: str, outline: Outline, start: int) -> list[_Node]:
+def _nodes(text: str, outline: TextOutline, start: int) -> list[_Node]:
     """Return document, chapters and sections in the order of the text, outer ones first."""
     sections = [each for each in sections_of(outline, start, len(text)) if 0 < each.level <= SECTION_LEVEL]
     # From the last to the first: a section ends at the next heading of either level, a chapter at the next chapter.

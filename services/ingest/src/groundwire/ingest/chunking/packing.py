@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from groundwire.ingest.chunking.boundaries import AFTER_HEADING, cut_cost
-from groundwire.ingest.chunking.outline import SECTION_LEVEL, Section
+from groundwire.ingest.chunking.headings import SECTION_LEVEL, TextSection
 from groundwire.ingest.chunking.splitter import Splitter
 from groundwire.kernel.collection import ChunkingPolicy, ChunkUnit
 
@@ -70,7 +70,7 @@ def _split(
 
 def pieces_of(
     text: str,
-    sections: Sequence[Section],
+    sections: Sequence[TextSection],
     verbatim: Sequence[tuple[int, int]],
     policy: ChunkingPolicy,
     splitter: Splitter,

@@ -105,7 +105,7 @@ def _in_text(text: str, chunks: Sequence[ReadyChunk]) -> list[_Range]:
                 raise _violation(number, "content", "is not in the text behind the start of the chunk before")
         if end > len(text):
             raise _violation(number, "char_end", f"{end} lies beyond the text, which has {len(text)} characters")
-        if not agrees(text[start:end], chunk.content):
+        if not is_made_of(text[start:end], chunk.content):
             raise _violation(number, "content", f"differs from the text at {start} to {end}")
         ranges.append((start, end))
     return ranges
@@ -133,7 +133,7 @@ def _laid_out(chunks: Sequence[ReadyChunk], max_chars: int) -> PlacedText:
     return PlacedText("".join(parts), ranges)
 
 
-def agrees(stored: str, content: str) -> bool:
+def is_made_of(stored: str, content: str) -> bool:
     """Tell whether a part of a text is what a content was made of.
 
     They may differ in white space, and one may have a run of up to `SLACK_CHARS` characters that the other lacks.

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from groundwire.ingest.chunking.boundaries import cut_before, is_cluster_boundary, lies_inside
 from groundwire.ingest.chunking.cuts import Cut, trim
-from groundwire.ingest.chunking.outline import CHAPTER_LEVEL, Outline, Section, sections_of
+from groundwire.ingest.chunking.headings import CHAPTER_LEVEL, TextOutline, TextSection, sections_of
 from groundwire.ingest.chunking.packing import measured_pieces
 from groundwire.ingest.chunking.splitter import Splitter
 from groundwire.kernel.collection import ChunkingPolicy
@@ -28,7 +28,7 @@ class SentenceChunker:
     policy: ChunkingPolicy
     splitter: Splitter
 
-    def cut(self, text: str, outline: Outline, start: int) -> list[Cut]:
+    def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
         """Return the chunks of `text` from code point `start` on; empty for white space."""
         sentences = [cut for cut in self._sentences(text, outline, start) if text[cut.start : cut.end].strip()]
         sizes = self._sizes(text, [(cut.start, cut.end) for cut in sentences])
@@ -41,10 +41,10 @@ class SentenceChunker:
         counts = self.splitter.count_tokens([text[cut.start : cut.end] for cut in cuts])
         return [replace(cut, token_count=tokens) for cut, tokens in zip(cuts, counts, strict=True)]
 
-    def _sentences(self, text: str, outline: Outline, start: int) -> Iterator[Cut]:
+    def _sentences(self, text: str, outline: TextOutline, start: int) -> Iterator[Cut]:
         """Yield the sentences, not yet measured, whatever their length."""
         verbatim = [(first, first + len(text[first:end].rstrip())) for first, end in outline.verbatim]
-        headings: list[Section] = []  # sections of a heading alone, which wait for the first sentence below them
+        headings: list[TextSection] = []  # sections of a heading alone, which wait for the first sentence below them
 
         def alone() -> Cut:
             first, end = trim(text, headings[0].start, headings[-1].end)

@@ -5,7 +5,14 @@ from dataclasses import dataclass, replace
 
 from groundwire.ingest.chunking.boundaries import restart_near
 from groundwire.ingest.chunking.cuts import Cut, trim
-from groundwire.ingest.chunking.outline import CHAPTER_LEVEL, Outline, Section, SectionPaths, runs_of, sections_of
+from groundwire.ingest.chunking.headings import (
+    CHAPTER_LEVEL,
+    SectionPaths,
+    TextOutline,
+    TextSection,
+    runs_of,
+    sections_of,
+)
 from groundwire.ingest.chunking.packing import Limits, pack, pieces_of
 from groundwire.ingest.chunking.splitter import Splitter
 from groundwire.kernel.collection import ChunkingPolicy
@@ -29,7 +36,7 @@ class StructureChunker:
     splitter: Splitter
     border_level: int = CHAPTER_LEVEL
 
-    def cut(self, text: str, outline: Outline, start: int) -> list[Cut]:
+    def cut(self, text: str, outline: TextOutline, start: int) -> list[Cut]:
         """Return the chunks of `text` from code point `start` on; empty for white space."""
         sections = [part for part in sections_of(outline, start, len(text)) if text[part.start : part.end].strip()]
         runs = runs_of(text, sections, self.border_level)
@@ -45,7 +52,7 @@ class StructureChunker:
             counted.append(replace(cut, start=begin, token_count=own))
         return counted
 
-    def _cut_run(self, text: str, outline: Outline, sections: Sequence[Section]) -> Iterator[Cut]:
+    def _cut_run(self, text: str, outline: TextOutline, sections: Sequence[TextSection]) -> Iterator[Cut]:
         policy = self.policy
         # With the overlap, a chunk that begins inside a section must still keep the maximum.
         room = 1.0 - policy.overlap_ratio * (1.0 + _OVERLAP_SLACK)

@@ -12,7 +12,7 @@ from typing import Any
 
 from groundwire.ingest.parsing.formats import open_zip
 from groundwire.ingest.parsing.source_properties import SourceProperties, source_properties
-from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, TextBuilder, load, malformed, one_line
+from groundwire.ingest.parsing.source_text import ReadingLimits, SourceText, TextBuilder, load, malformed, on_one_line
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
@@ -100,8 +100,12 @@ class _Blocks:
         for element in _walk(parent, _SKIPPED, _BLOCKS):
             if element.tag == _PARAGRAPH:
                 self._add_paragraph(element)
-            elif element.tag == _TABLE:
-                self._add_table(element)
+            elif element.tag == _TABLE:  # a line for each row; a table inside a cell is part of that cell
+                for row in _own(element, _ROW, _TABLE):
+                    paragraphs = ([_text_of(each) for each in cell.iter(_PARAGRAPH)] for cell in _own(row, _CELL, _ROW))
+                    cells = [on_one_line(" ".join(texts)) for texts in paragraphs]
+                    if any(cells):
+                        self.builder.add(" | ".join(cells), tight=True)
 
     def _add_paragraph(self, paragraph: Any) -> None:
         text = _text_of(paragraph)
@@ -122,14 +126,6 @@ class _Blocks:
         for element in _walk(paragraph, _OLD_COPY, {_TEXT_BOX}):
             if element.tag == _TEXT_BOX:
                 self.add_all(element)
-
-    def _add_table(self, table: Any) -> None:
-        """Add a line for each row; a table inside a cell is part of that cell."""
-        for row in _own(table, _ROW, _TABLE):
-            paragraphs = ([_text_of(each) for each in cell.iter(_PARAGRAPH)] for cell in _own(row, _CELL, _ROW))
-            cells = [one_line(" ".join(texts)) for texts in paragraphs]
-            if any(cells):
-                self.builder.add(" | ".join(cells), tight=True)
 
 
 def _level_of_style(style: Any) -> int | None:

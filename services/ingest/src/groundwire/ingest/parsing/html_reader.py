@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from groundwire.ingest.parsing.source_properties import SourceProperties, source_properties
-from groundwire.ingest.parsing.source_text import SourceText, TextBuilder, load, one_line, over_limit
+from groundwire.ingest.parsing.source_text import SourceText, TextBuilder, load, on_one_line, over_limit
 from groundwire.ingest.parsing.text_encoding import decode_html
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
@@ -247,7 +247,7 @@ class _Blocks:
         """End the paragraph, item or line that was being collected."""
         if self._pre:
             return
-        lines = [one_line(line) for line in "".join(self._inline).split(_BREAK)]
+        lines = [on_one_line(line) for line in "".join(self._inline).split(_BREAK)]
         self._inline.clear()
         text = "\n".join(lines).strip()
         if not text:
@@ -266,6 +266,6 @@ class _Blocks:
         return marker
 
     def _take_line(self) -> str:
-        line = one_line("".join(self._inline).replace(_BREAK, " "))
+        line = on_one_line("".join(self._inline).replace(_BREAK, " "))
         self._inline.clear()
         return line

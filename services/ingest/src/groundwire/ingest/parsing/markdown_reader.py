@@ -15,7 +15,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from groundwire.ingest.chunking.outline import Heading, Outline
+from groundwire.ingest.chunking.headings import Heading, TextOutline
 from groundwire.ingest.parsing.source_properties import SourceProperties, source_properties
 from groundwire.ingest.parsing.source_text import REPLACEMENT, SourceText
 from groundwire.kernel.document import DocumentFormat
@@ -55,7 +55,7 @@ def read_markdown(text: str) -> SourceText:
     )
 
 
-def markdown_outline(text: str, start: int = 0) -> Outline:
+def markdown_outline(text: str, start: int = 0) -> TextOutline:
     """Return the headings and verbatim blocks of `text` from code point `start`, a line start, on.
 
     Headings in code, HTML, lists and quotes are not structure. Headings without words are left out.
@@ -77,7 +77,7 @@ def markdown_outline(text: str, start: int = 0) -> Outline:
         if opening.type == "heading_open" and opening.level == 0
     ]
     verbatim = [code_points(token) for token in tokens if token.type in _VERBATIM]
-    return Outline(tuple(heading for heading in headings if heading.text), tuple(verbatim))
+    return TextOutline(tuple(heading for heading in headings if heading.text), tuple(verbatim))
 
 
 @lru_cache(maxsize=1)

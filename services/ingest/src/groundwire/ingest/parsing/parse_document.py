@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from groundwire.ingest.chunking.cuts import TextChunker
 from groundwire.ingest.chunking.fixed import FixedChunker
+from groundwire.ingest.chunking.headings import CHAPTER_LEVEL, SECTION_LEVEL, Heading
 from groundwire.ingest.chunking.hierarchy import HierarchyChunker
-from groundwire.ingest.chunking.outline import CHAPTER_LEVEL, SECTION_LEVEL, Heading
 from groundwire.ingest.chunking.sentence import SentenceChunker
 from groundwire.ingest.chunking.splitter import Splitter
 from groundwire.ingest.chunking.structure import StructureChunker

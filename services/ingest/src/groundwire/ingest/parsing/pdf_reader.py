@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import accumulate
 from typing import Any
 
-from groundwire.ingest.chunking.outline import Heading, Outline
+from groundwire.ingest.chunking.headings import Heading, TextOutline
 from groundwire.ingest.parsing.source_properties import SourceProperties, source_properties
 from groundwire.ingest.parsing.source_text import (
     ReadingLimits,
@@ -16,7 +16,7 @@ from groundwire.ingest.parsing.source_text import (
     clean,
     load,
     malformed,
-    one_line,
+    on_one_line,
     over_limit,
 )
 from groundwire.kernel.document import DocumentFormat
@@ -78,7 +78,7 @@ def read_pdf(data: bytes, limits: ReadingLimits, field: str) -> SourceText:
     finally:
         pdf.close()  # PDFium frees what it holds outside of Python only now
     warnings = {**properties.warnings, **({SourceWarning.PAGE_WITHOUT_TEXT: blank} if blank else {})}
-    outline = Outline(tuple(headings))
+    outline = TextOutline(tuple(headings))
     return SourceText(DocumentFormat.PDF, text, outline, pages=pages, properties=properties.fields, warnings=warnings)
 
 
@@ -91,7 +91,7 @@ def find_headings(text: str, pages: Sequence[PageSpan], bookmarks: Sequence[Book
     headings: list[Heading] = []
     after = 0
     for bookmark in bookmarks:
-        title = one_line(bookmark.title)
+        title = on_one_line(bookmark.title)
         if not title or len(title) > _MAX_TITLE_CHARS:
             continue
         page = pages[bookmark.page_index]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from groundwire.ingest.parsing.source_text import SourceText, TextBuilder, malformed, one_line, without_blank_lines
+from groundwire.ingest.parsing.source_text import SourceText, TextBuilder, malformed, on_one_line, without_blank_lines
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation
@@ -34,7 +34,7 @@ def read_csv(text: str, field: str) -> SourceText:
     try:
         for row in rows:
             if header is None:
-                header = [one_line(name) or f"column {number}" for number, name in enumerate(row, start=1)]
+                header = [on_one_line(name) or f"column {number}" for number, name in enumerate(row, start=1)]
                 continue
             beyond = (f"column {number}" for number in range(len(header) + 1, len(row) + 1))
             values = ((name, without_blank_lines(value)) for name, value in zip((*header, *beyond), row, strict=False))
@@ -87,7 +87,7 @@ def _values(value: Any, path: str) -> Iterator[str]:
     match value:
         case dict():
             for key, inner in value.items():
-                yield from _values(inner, f"{path}.{one_line(key)}" if path else one_line(key))
+                yield from _values(inner, f"{path}.{on_one_line(key)}" if path else on_one_line(key))
         case list() if any(isinstance(inner, dict | list) for inner in value):
             for number, inner in enumerate(value):
                 yield from _values(inner, f"{path}[{number}]")

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from groundwire.ingest.chunking.outline import Heading, Outline
-from groundwire.ingest.parsing.source_text import SourceText, load, one_line
+from groundwire.ingest.chunking.headings import Heading, TextOutline
+from groundwire.ingest.parsing.source_text import SourceText, load, on_one_line
 from groundwire.kernel.document import DocumentFormat
 from groundwire.kernel.sentences import MAX_HEADING_CHARS
 
@@ -30,7 +30,7 @@ def read_rst(text: str) -> SourceText:
     return SourceText(DocumentFormat.RST, text, rst_outline(text))
 
 
-def rst_outline(text: str) -> Outline:
+def rst_outline(text: str) -> TextOutline:
     """Return the section titles of `text`; none when it is nested too deeply for docutils."""
     nodes, rst = load("docutils.nodes"), load("docutils.parsers.rst")
     settings = load("docutils.frontend").get_default_settings(rst.Parser)
@@ -41,14 +41,19 @@ def rst_outline(text: str) -> Outline:
         rst.Parser().parse(text, document)
         titles = list(document.findall(nodes.title))
     except RecursionError:
-        return Outline()
-    lines = _line_ranges(text)
+        return TextOutline()
+    # The code points of each line, without its end, that docutils counts.
+    lines: list[tuple[int, int]] = []
+    start = 0
+    for line in text.translate(_SPACE_FOR_DOCUTILS).splitlines(keepends=True):
+        lines.append((start, start + len(line.rstrip(_LINE_ENDS))))
+        start += len(line)
     headings: list[Heading] = []
     for title in titles:
         heading = _heading(title, nodes, text, lines)
         if heading is not None and (not headings or headings[-1].end <= heading.start):
             headings.append(heading)
-    return Outline(tuple(headings))
+    return TextOutline(tuple(headings))
 
 
 def _heading(title: Any, nodes: Any, text: str, lines: Sequence[tuple[int, int]]) -> Heading | None:
@@ -56,12 +61,12 @@ def _heading(title: Any, nodes: Any, text: str, lines: Sequence[tuple[int, int]]
     level, parent = 0, title.parent
     while isinstance(parent, nodes.section):
         level, parent = level + 1, parent.parent
-    source, words = one_line(title.rawsource), one_line(title.astext())
+    source, words = on_one_line(title.rawsource), on_one_line(title.astext())
     if not level or not words or title.line is None:
         return None
     # docutils counts the line of a title from its underline, its overline or itself: the likeliest first.
     for number in (title.line - 1, title.line, title.line - 2, title.line + 1):
-        if 1 <= number <= len(lines) and one_line(text[slice(*lines[number - 1])]) == source:
+        if 1 <= number <= len(lines) and on_one_line(text[slice(*lines[number - 1])]) == source:
             first = number - 2 if number > 1 and _is_rule(text[slice(*lines[number - 2])]) else number - 1
             last = number if number < len(lines) and _is_rule(text[slice(*lines[number])]) else number - 1
             return Heading(min(_MAX_LEVEL, level), words[:MAX_HEADING_CHARS].rstrip(), lines[first][0], lines[last][1])
@@ -72,12 +77,3 @@ def _is_rule(line: str) -> bool:
     """Tell whether a line is one punctuation character over and over."""
     mark = line.strip()
     return len(set(mark)) == 1 and not mark[0].isalnum()
-
-
-def _line_ranges(text: str) -> list[tuple[int, int]]:
-    """Return the code points of each line without its end, for the lines that docutils counts."""
-    ranges, start = [], 0
-    for line in text.translate(_SPACE_FOR_DOCUTILS).splitlines(keepends=True):
-        ranges.append((start, start + len(line.rstrip(_LINE_ENDS))))
-        start += len(line)
-    return ranges

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 
-from groundwire.ingest.parsing.source_text import REPLACEMENT, SourceWarning, one_line
+from groundwire.ingest.parsing.source_text import REPLACEMENT, SourceWarning, on_one_line
 from groundwire.kernel.document import ISO_639_1, MAX_DESCRIPTION_CHARS, MAX_ENTRIES, MAX_NAME_CHARS, DocumentFields
 
 _LANGUAGE = re.compile(r"([a-z]{2})(?:[-_].*)?", re.IGNORECASE)
@@ -67,7 +67,7 @@ class _Reading:
         self.ignored = 0
 
     def text(self, value: str | None, max_chars: int = MAX_NAME_CHARS, without: str = REPLACEMENT) -> str | None:
-        line = one_line(value or "")
+        line = on_one_line(value or "")
         usable = line[:max_chars].strip()
         if REPLACEMENT in usable or without in usable or any(unicodedata.category(char) == "Cc" for char in usable):
             usable = ""

@@ -7,7 +7,7 @@ from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
-from groundwire.ingest.chunking.outline import Heading, Outline
+from groundwire.ingest.chunking.headings import Heading, TextOutline
 from groundwire.kernel.document import DocumentFields, DocumentFormat
 from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalformedError, DocumentTooLargeError
 from groundwire.kernel.errors import FieldViolation, MissingExtraError
@@ -40,7 +40,7 @@ class SourceText:
 
     format: DocumentFormat
     text: str
-    outline: Outline = field(default_factory=Outline)
+    outline: TextOutline = field(default_factory=TextOutline)
     body_start: int = 0
     pages: tuple[PageSpan, ...] = ()
     properties: DocumentFields = field(default_factory=DocumentFields)
@@ -102,7 +102,7 @@ def clean(text: str) -> str:
     return _NO_CHARACTER.sub(REPLACEMENT, _LINE_END.sub("\n", text))
 
 
-def one_line(text: str) -> str:
+def on_one_line(text: str) -> str:
     """Return the text with runs of white space as single spaces, without any at its ends."""
     return _SPACE.sub(" ", clean(text)).strip()
 
@@ -139,7 +139,7 @@ class TextBuilder:
 
     def heading(self, level: int, text: str) -> None:
         """Add a heading of level 1 to 6 as a line of its own; its chunks know at most MAX_HEADING_CHARS of it."""
-        line = one_line(text)
+        line = on_one_line(text)
         added = self.add(line)
         if added is not None:
             self._headings.append(Heading(level, line[:MAX_HEADING_CHARS].rstrip(), *added))
@@ -154,6 +154,6 @@ class TextBuilder:
         """Return everything that was added."""
         return "".join(self._parts)
 
-    def outline(self) -> Outline:
+    def outline(self) -> TextOutline:
         """Return the headings and the verbatim blocks."""
-        return Outline(tuple(self._headings), tuple(self._verbatim))
+        return TextOutline(tuple(self._headings), tuple(self._verbatim))

@@ -8,6 +8,7 @@ what older programs wrote by charset-normalizer, and HTML also by what it declar
 import codecs
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from groundwire.ingest.parsing.source_text import load
@@ -255,18 +256,15 @@ def _latin(close: Sequence[Any]) -> str | None:
     """
     if len(close) == 1 and len(_LATIN.intersection(close[0].could_be_from_charset)) > 1:
         return "cp1252" if "cp1252" in close[0].could_be_from_charset else None
-    sound = {
-        encoding
-        for match in close
-        for encoding in _LATIN.intersection(match.could_be_from_charset)
-        if _is_in_language(str(match), _LETTERS[encoding].get(match.language))
-    }
+    sound: set[str] = set()
+    for match in close:
+        text = str(match)
+        letters = {char for char in _NOT_ASCII.findall(text.lower()) if char.isalpha()}
+        for encoding in _LATIN.intersection(match.could_be_from_charset):
+            own = _LETTERS[encoding].get(match.language)
+            if own is not None and letters <= set(own) and _SIGN_IN_WORD.search(text) is None:
+                sound.add(encoding)
     return sound.pop() if len(sound) == 1 else None
-
-
-def _is_in_language(text: str, letters: str | None) -> bool:
-    own = {char for char in _NOT_ASCII.findall(text.lower()) if char.isalpha()}
-    return letters is not None and own <= set(letters) and _SIGN_IN_WORD.search(text) is None
 
 
 def decode_html(data: bytes, field: str) -> tuple[str, str]:
@@ -275,23 +273,16 @@ def decode_html(data: bytes, field: str) -> tuple[str, str]:
     Raises:
         DocumentEncodingError: the bytes are not valid in that encoding, or it cannot be told; says where.
     """
-    mark, encoding = next(
-        ((mark, name) for mark, name in _HTML_MARKS if data.startswith(mark)), (b"", _declared_encoding(data))
-    )
-    if encoding is None:
+    mark, encoding = next(((mark, name) for mark, name in _HTML_MARKS if data.startswith(mark)), (b"", ""))
+    declared = None if mark else _DECLARED.search(data[:_DECLARED_WITHIN])
+    if declared is not None:
+        with suppress(LookupError):
+            name = codecs.lookup(declared.group(1).decode("ascii")).name
+            if _OF_THE_STANDARD.fullmatch(name):
+                encoding = _MEANT.get(name, name)
+    if not encoding:
         return decode_text(data, field)
     try:
         return data[len(mark) :].decode(encoding), encoding
     except UnicodeDecodeError as error:
         raise _invalid(field, encoding, error.start + len(mark), error.reason) from None
-
-
-def _declared_encoding(data: bytes) -> str | None:
-    declared = _DECLARED.search(data[:_DECLARED_WITHIN])
-    if declared is None:
-        return None
-    try:
-        name = codecs.lookup(declared.group(1).decode("ascii")).name
-    except LookupError:
-        return None
-    return _MEANT.get(name, name) if _OF_THE_STANDARD.fullmatch(name) else None

@@ -19,7 +19,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class TextOutline:
     """Headings in order, and the code point ranges of code and HTML blocks in order."""
 
     headings: tuple[Heading, ...] = ()
@@ -27,7 +27,7 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class TextSection:
     """The text from one heading to the next one of any level, or the text before the first heading.
 
     `path` holds the headings above the text including its own, outermost first; it is empty before the first heading.
@@ -45,24 +45,24 @@ class Section:
         return self.path[-1].level if self.path else 0
 
 
-def sections_of(outline: Outline, start: int, end: int) -> Iterator[Section]:
+def sections_of(outline: TextOutline, start: int, end: int) -> Iterator[TextSection]:
     """Cut the code points start..end at every heading; sections that hold nothing are left out."""
     first = outline.headings[0].start if outline.headings else end
     if start < first:
-        yield Section(start, first, start, ())
+        yield TextSection(start, first, start, ())
     path: tuple[Heading, ...] = ()
     for index, heading in enumerate(outline.headings):
         path = (*(above for above in path if above.level < heading.level), heading)
         following = outline.headings[index + 1].start if index + 1 < len(outline.headings) else end
-        yield Section(heading.start, following, heading.end, path)
+        yield TextSection(heading.start, following, heading.end, path)
 
 
-def runs_of(text: str, sections: Sequence[Section], level: int) -> Iterator[list[Section]]:
+def runs_of(text: str, sections: Sequence[TextSection], level: int) -> Iterator[list[TextSection]]:
     """Group sections into runs that begin at each heading of `level` or above; text before the first is a run too.
 
     A chapter that has only its heading before its first section begins with that section's run.
     """
-    run: list[Section] = []
+    run: list[TextSection] = []
     has_text = False
     for section in sections:
         if run and section.level <= level and (has_text or section.level == CHAPTER_LEVEL):
@@ -77,7 +77,7 @@ def runs_of(text: str, sections: Sequence[Section], level: int) -> Iterator[list
 class SectionPaths:
     """Finds the headings above a part of a text; `sections` are in order."""
 
-    def __init__(self, text: str, sections: Sequence[Section]) -> None:
+    def __init__(self, text: str, sections: Sequence[TextSection]) -> None:
         self._text = text
         self._sections = sections
         self._starts = [section.start for section in sections]
