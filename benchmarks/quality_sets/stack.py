@@ -51,7 +51,7 @@ class Stack:
         chunks = embedded = refused = 0
         for source, content in texts.items():
             try:
-                result = self.ingest.use_cases.ingest_document(
+                result = self.ingest.use.documents.ingest(
                     _request(collection, source), Original(len(content), content), Budget(), lambda _: None
                 )
                 chunks += result.document.chunk_count
@@ -72,11 +72,11 @@ class Stack:
 
     def _make(self, name: str, settings: CollectionSettings, profile: ProfileName) -> str:
         collection = f"{name}-{hashlib.sha256(repr((profile, settings)).encode()).hexdigest()[:8]}"
-        calls = self.ingest.collection_servicer.calls.use
+        collections = self.ingest.collections.collections
         try:
-            calls.get(DEFAULT_TENANT, collection)
+            collections.get(DEFAULT_TENANT, collection)
         except CollectionNotFoundError:
-            calls.create(NewCollection(DEFAULT_TENANT, collection, profile, settings), Budget())
+            collections.create(NewCollection(DEFAULT_TENANT, collection, profile, settings), Budget())
         return collection
 
 

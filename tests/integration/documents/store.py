@@ -13,13 +13,12 @@ from groundwire.api.ingest.v1 import deletion_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.api.retrieve.v1 import retrieve_service_pb2
-from groundwire.ingest.servicer.calls import Calls
 from groundwire.kernel.filter_parsing import parse_filter
 from groundwire.retrieve.bootstrap import RetrieveService, build
 from groundwire.retrieve.settings import RetrieveSettings
 from groundwire.rpc.filter_messages import to_filter_message
 from groundwire.vectorstores.factory import open_vector_store
-from tests.integration.ingest.harness import Harness
+from tests.integration.ingest.harness import Calls, Harness
 from tests.stubs import by_id
 
 WORDS = "tide moon harbour granite yeast comet lantern orchard compass glacier meadow anvil".split()  # noqa: SIM905 - easier to read
@@ -41,10 +40,10 @@ class Store:
 
     @property
     def changes(self) -> Calls:
-        return self.harness.service.servicer.calls
+        return self.harness.calls
 
     def create(self, **settings: Any) -> "Store":
-        self.harness.collection_calls.create(collections_pb.CreateCollectionRequest(collection="docs", **settings))
+        self.harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection="docs", **settings))
         return self
 
     def ingest(self, source: str, text: str, **fields: Any) -> document_pb2.Document:

@@ -249,7 +249,7 @@ def _complete(store: Store) -> int:
 
 
 def _incomplete(store: Store) -> list[str]:
-    return [each.deletion_id for each in store.harness.service.sweep.deletions.incomplete(DEFAULT_TENANT, 10)]
+    return [each.deletion_id for each in store.harness.service.upkeep.deletions.incomplete(DEFAULT_TENANT, 10)]
 
 
 @pytest.mark.parametrize("permanent", [False, True])
@@ -277,12 +277,12 @@ def test_a_receipt_is_completed_when_the_engine_has_caught_up(
 
 def test_a_receipt_waits_for_an_index_that_was_begun_before_the_deletion(prompt: Store) -> None:
     document, request_id = prompt.ingest("a.md", story(random.Random(1))), str(uuid.uuid4())
-    sweep = prompt.harness.service.sweep
-    serving = sweep.apply.collections.get(DEFAULT_TENANT, "docs")
-    built = sweep.builds.begin(serving, serving.identity)  # it may hold the document by now
+    upkeep = prompt.harness.service.upkeep
+    serving = upkeep.tasks.collections.get(DEFAULT_TENANT, "docs")
+    built = upkeep.builds.begin(serving, serving.identity)  # it may hold the document by now
     assert prompt.delete(document.document_id, request_id=request_id).state == HIDDEN
     assert _complete(prompt) == 0
-    sweep.builds.abandon(built)
+    upkeep.builds.abandon(built)
     assert _complete(prompt) == 1
     assert prompt.delete(document.document_id, request_id=request_id).state == COMPLETE
 
@@ -350,7 +350,7 @@ def test_a_deleted_collection_takes_everything_with_it(engine_store: Store) -> N
     second = engine_store.ingest("b.md", story(random.Random(2)))
     engine_store.delete(second.document_id, purge=False)
     request = collections_pb.DeleteCollectionRequest(collection="docs", request_id=str(uuid.uuid4()), force=True)
-    receipt = engine_store.harness.collection_calls.delete(request).receipt
+    receipt = engine_store.harness.calls.delete_collection(request).receipt
     assert (receipt.state, receipt.document_count) == (COMPLETE, 2)
     assert receipt.chunk_count == first.chunk_count + second.chunk_count
     assert {each.leftover_count for each in receipt.stores} == {0}
@@ -358,7 +358,7 @@ def test_a_deleted_collection_takes_everything_with_it(engine_store: Store) -> N
     tables += ["lexical_segments", "lexical_postings"]
     assert {table: _rows(engine_store, table) for table in tables} == dict.fromkeys(tables, 0)
     assert engine_store.vectors.collections(Budget()) == []
-    assert engine_store.harness.collection_calls.delete(request).receipt == receipt
+    assert engine_store.harness.calls.delete_collection(request).receipt == receipt
 
 
 @pytest.mark.parametrize("purge", [True, False])
@@ -433,31 +433,31 @@ def test_a_deleted_document_comes_back_only_as_what_the_caller_saw(store: Store)
 
 
 def test_a_collection_with_documents_is_deleted_by_force_only(store: Store) -> None:
-    delete, calls = collections_pb.DeleteCollectionRequest(collection="docs"), store.harness.collection_calls
+    delete, calls = collections_pb.DeleteCollectionRequest(collection="docs"), store.harness.calls
     document = store.ingest("a.md", story(random.Random(1)))
     with pytest.raises(PreconditionError, match="1 with"):
-        calls.delete(delete)
+        calls.delete_collection(delete)
     store.delete(document.document_id, purge=False)
     with pytest.raises(PreconditionError, match="can be restored"):
-        calls.delete(delete)
+        calls.delete_collection(delete)
     assert store.restore(document.document_id) == document
     store.delete(document.document_id, purge=True)
-    assert calls.delete(delete).receipt.purged
+    assert calls.delete_collection(delete).receipt.purged
 
 
 def test_a_collection_that_someone_changed_since_is_not_deleted(store: Store) -> None:
-    calls = store.harness.collection_calls
-    read = calls.get(collections_pb.GetCollectionRequest(collection="docs")).collection
+    calls = store.harness.calls
+    read = calls.get_collection(collections_pb.GetCollectionRequest(collection="docs")).collection
     store.ingest("a.md", story(random.Random(1)))
     change = collections_pb.UpdateCollectionRequest(collection=collection_pb2.Collection(name="docs", etag=read.etag))
     change.collection.settings.retrieval.top_k = 7
-    changed = calls.update(change).collection
+    changed = calls.update_collection(change).collection
     assert changed.etag != read.etag
     with pytest.raises(ConflictError):
-        calls.update(change)
+        calls.update_collection(change)
     stale = collections_pb.DeleteCollectionRequest(collection="docs", force=True, etag=read.etag)
     with pytest.raises(ConflictError):
-        calls.delete(stale)
+        calls.delete_collection(stale)
     assert store.documents()
     fresh = collections_pb.DeleteCollectionRequest(collection="docs", force=True, etag=changed.etag)
-    assert calls.delete(fresh).receipt.document_count == 1
+    assert calls.delete_collection(fresh).receipt.document_count == 1

@@ -226,8 +226,8 @@ def test_figures_count_neither_sections_nor_what_is_kept_for_the_past(store: Sto
     chunking = collection_pb2.ChunkingPolicy(chunker=collection_pb2.CHUNKER_HIERARCHY, min_chars=1, minimum_size=1)
     settings = collection_pb2.CollectionSettings(chunking=chunking)
     settings.generation_retention.FromSeconds(3600)
-    calls = store.harness.collection_calls
-    calls.create(collections_pb.CreateCollectionRequest(collection="levels", settings=settings))
+    calls = store.harness.calls
+    calls.create_collection(collections_pb.CreateCollectionRequest(collection="levels", settings=settings))
     store.harness.ingest("levels", "a.md", story(random.Random(1)))
     document = store.harness.ingest("levels", "a.md", story(random.Random(2))).document
     with store.harness.catalog.read() as connection:

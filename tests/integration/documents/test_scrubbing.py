@@ -51,7 +51,7 @@ def test_nothing_of_a_deleted_document_is_in_the_files_of_the_engine(folder: Pat
     harness.ingest("tides", "kept.txt", "The moon moves the sea.")
     fields = document_pb2.DocumentFields(title=RARE, tags=[RARE])
     gone = harness.ingest("tides", "gone.txt", f"The {RARE} moves the moon.", fields=fields).document
-    engine = harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection.engine_name
+    engine = harness.collection("tides").engine_name
     [number] = [each for each in vectors.numbers(engine, Budget()) if each != min(vectors.numbers(engine, Budget()))]
     vector = np.asarray(vectors.fetch(engine, [number], Budget()).vectors[0], dtype="<f4")
     needle = vector.tobytes()
@@ -80,7 +80,7 @@ def test_nothing_of_a_deleted_collection_is_in_the_files_of_the_engine(folder: P
         harness.ingest(name, "a.txt", f"The {name} of the sea.", fields=fields)
     assert traces(folder / "vectors", f"{RARE} tides".encode())
     request = collections_pb.DeleteCollectionRequest(collection="tides", force=True)
-    receipt = harness.collection_calls.delete(request).receipt
+    receipt = harness.calls.delete_collection(request).receipt
     assert receipt.state == deletion_pb2.DELETION_STATE_COMPLETE
     assert not any(
         f"{RARE} tides".encode() in path.read_bytes() for path in (folder / "vectors").rglob("*") if path.is_file()
@@ -176,7 +176,7 @@ def test_a_process_completes_the_receipts_that_the_one_before_it_left(folder: Pa
     # This one ends behind its transaction, as if the process had been killed there.
     killed = library.ingest("killed.txt", "The killed moon moves the sea.")
     library.harness.service.housekeeping.close()
-    library.harness.service.sweep.documents.delete(DEFAULT_TENANT, "tides", killed)
+    library.harness.service.upkeep.documents.delete(DEFAULT_TENANT, "tides", killed)
     assert len(library.incomplete()) == 2
     library.close()
     assert library.holds("killed.txt")

@@ -1,12 +1,12 @@
 """A real ingest service on a real catalog, the memory store and the hashing embedder, called without a network."""
 
 import asyncio
-import hashlib
+import contextvars
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
@@ -17,17 +17,15 @@ from groundwire.api.retrieve.v1 import library_service_pb2_grpc
 from groundwire.catalog.query_log import QueryLogs
 from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.bootstrap import IngestService, build
-from groundwire.ingest.ingest_document import IngestDocument
+from groundwire.ingest.housekeeping_jobs import OUTBOX, REPEATED_CHUNKS
 from groundwire.ingest.parsing.parse_document import parse_document
 from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.ports import Original
-from groundwire.ingest.servicer.calls import Calls
-from groundwire.ingest.servicer.collection_calls import CollectionCalls
 from groundwire.ingest.settings import IngestSettings
-from groundwire.ingest.sweep_leftovers import OUTBOX, REPEATED_CHUNKS
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock, SystemClock
+from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Tokenizer, Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
@@ -41,6 +39,10 @@ from groundwire.rpc.workers import Workers
 from groundwire.vectorstores.memory import MemoryVectorStore
 from tests.catalogs import open_database
 from tests.stubs import by_id, by_source
+
+T = TypeVar("T")
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
 
 DIMENSIONS = 32
 
@@ -72,6 +74,46 @@ class InProcessParser:
         return parse_document(original.read(), rules, ReadingLimits(), self._tokenizer)
 
 
+def now(answer: Coroutine[Any, Any, T]) -> T:
+    """Return what a call answers, also where an event loop runs, which stands still meanwhile."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(answer)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(contextvars.copy_context().run, asyncio.run, answer).result()
+
+
+def blocking(
+    method: Callable[[RequestT, Any], Coroutine[Any, Any, ResponseT]],
+) -> Callable[[RequestT], ResponseT]:
+    """Return a call of a servicer for a thread that waits for the response."""
+    return lambda request: now(method(request, None))
+
+
+class Calls:
+    """The calls of the servicers, each for a thread that waits."""
+
+    def __init__(self, service: IngestService) -> None:
+        ingest, collections, maintenance = service.ingest, service.collections, service.maintenance
+        self.ingest_document = blocking(ingest.IngestDocument)
+        self.plan_ingest = blocking(ingest.PlanIngest)
+        self.purge_documents = blocking(ingest.PurgeDocuments)
+        self.delete_document = blocking(ingest.DeleteDocument)
+        self.update_document = blocking(ingest.UpdateDocument)
+        self.restore_document = blocking(ingest.RestoreDocument)
+        self.update_chunk = blocking(ingest.UpdateChunk)
+        self.create_collection = blocking(collections.CreateCollection)
+        self.get_collection = blocking(collections.GetCollection)
+        self.list_collections = blocking(collections.ListCollections)
+        self.update_collection = blocking(collections.UpdateCollection)
+        self.delete_collection = blocking(collections.DeleteCollection)
+        self.reindex = blocking(maintenance.Reindex)
+        self.reembed = blocking(maintenance.Reembed)
+        self.check_store = blocking(maintenance.CheckStore)
+        self.get_housekeeping = blocking(maintenance.GetHousekeeping)
+
+
 class Harness:
     """One process: `close()` ends it, another harness on the same folder and store is the next one."""
 
@@ -97,14 +139,10 @@ class Harness:
             workers=self.workers,
             clock=clock,
         )
+        self.calls = Calls(self.service)
 
-    @property
-    def calls(self) -> Calls:
-        return self.service.servicer.calls
-
-    @property
-    def collection_calls(self) -> CollectionCalls:
-        return self.service.collection_servicer.calls
+    def collection(self, name: str) -> Collection:
+        return self.service.collections.collections.get(DEFAULT_TENANT, name).collection
 
     @property
     def library(self) -> LibraryServicer:
@@ -128,8 +166,7 @@ class Harness:
 
     def housekeeping_state(self) -> maintenance_pb.GetHousekeepingResponse:
         """Return what runs behind the calls, and what of it fails."""
-        asked = self.service.maintenance_servicer.GetHousekeeping(maintenance_pb.GetHousekeepingRequest(), None)
-        return asyncio.run(asked)
+        return self.calls.get_housekeeping(maintenance_pb.GetHousekeepingRequest())
 
     def start(self) -> "Harness":
         self.service.start()
@@ -137,8 +174,7 @@ class Harness:
 
     def without_housekeeping(self) -> "Harness":
         """Take documents apart in the calling thread, and run nothing behind the calls."""
-        use = self.calls.use.ingest_document
-        self.use(replace(use, prepare=replace(use.prepare, parser=InProcessParser(self.embedder.tokenizer))))
+        object.__setattr__(self.service.use.documents.preparer, "parser", InProcessParser(self.embedder.tokenizer))
         return self
 
     def start_without_parser_process(self) -> "Harness":
@@ -146,12 +182,6 @@ class Harness:
         self.service.recover()
         self.service.housekeeping.start()
         return self
-
-    def use(self, ingest_document: IngestDocument) -> None:
-        """Let the calls use another use case."""
-        calls = replace(self.calls, use=replace(self.calls.use, ingest_document=ingest_document))
-        object.__setattr__(self.service.servicer, "calls", calls)
-        object.__setattr__(self.service.long_calls.staged, "ingest_document", ingest_document)
 
     def close(self) -> None:
         self.service.close()
@@ -161,7 +191,7 @@ class Harness:
     def create(
         self, collection: str, profile: collection_pb2.Profile.ValueType = collection_pb2.PROFILE_DOCUMENTS
     ) -> None:
-        self.collection_calls.create(collections_pb.CreateCollectionRequest(collection=collection, profile=profile))
+        self.calls.create_collection(collections_pb.CreateCollectionRequest(collection=collection, profile=profile))
 
     def ingest(
         self, collection: str, source_uri: str, content: str | bytes, **fields: Any
@@ -174,10 +204,13 @@ class Harness:
         self, collection: str, source_uri: str, *chunks: pb.ReadyChunk, text: str = "", **fields: Any
     ) -> ingest_result_pb2.IngestResult:
         """Store a document with its chunks, which come in one part."""
-        part = pb.PutChunksPart(text=text, chunks=chunks)
-        digest = hashlib.sha256(part.SerializeToString(deterministic=True)).hexdigest()
         header = pb.PutChunksHeader(collection=collection, source_uri=source_uri, **fields)
-        return self.calls.put_chunks(header, [part], digest).result
+
+        async def messages() -> AsyncIterator[pb.PutChunksRequest]:
+            yield pb.PutChunksRequest(header=header)
+            yield pb.PutChunksRequest(part=pb.PutChunksPart(text=text, chunks=chunks))
+
+        return now(self.service.ingest.PutChunks(messages(), None)).result
 
     def delete(self, collection: str, document_id: str) -> None:
         request = pb.DeleteDocumentRequest(collection=collection, reference=by_id(document_id), purge=True)
@@ -199,9 +232,9 @@ class Harness:
         return [chunk.chunk_number for chunk in page.chunks]
 
     def points(self, collection: str) -> list[int]:
-        found = self.collection_calls.use.get(DEFAULT_TENANT, collection)
+        engine_name = self.collection(collection).engine_name
         try:
-            return list(self.vectors.numbers(found.collection.engine_name, Budget()))
+            return list(self.vectors.numbers(engine_name, Budget()))
         except CollectionNotFoundError:
             return []
 

@@ -38,12 +38,12 @@ def fill(harness: Harness, name: str = "tides") -> None:
 
 
 def engine_name(harness: Harness, name: str = "tides") -> str:
-    return harness.collection_calls.use.get(DEFAULT_TENANT, name).collection.engine_name
+    return harness.collection(name).engine_name
 
 
 def check(harness: Harness, *, repair: bool = False) -> list[StoreFinding]:
     told: list[CheckEvent] = []
-    harness.service.long_calls.use.check(DEFAULT_TENANT, "", Budget(60), told.append, repair=repair)
+    harness.service.use.check.check(DEFAULT_TENANT, "", Budget(60), told.append, repair=repair)
     return [event for event in told if isinstance(event, StoreFinding)]
 
 

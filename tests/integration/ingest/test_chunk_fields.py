@@ -212,7 +212,7 @@ def test_levels_are_chunks_that_no_search_returns(harness: Harness, collection: 
     found = view.lexical(["tides"], [], 100).numbers.tolist()
     assert set(view.matching(None).tolist()) == {chunk.chunk_number for chunk in leaves}
     assert set(found) <= {chunk.chunk_number for chunk in leaves}
-    figures = harness.collection_calls.get(collections_pb.GetCollectionRequest(collection=collection)).collection
+    figures = harness.calls.get_collection(collections_pb.GetCollectionRequest(collection=collection)).collection
     assert figures.chunk_count == result.document.chunk_count == len(leaves)
     assert Integrity(harness.catalog).problems() == []
 

@@ -54,11 +54,11 @@ def create(
     harness: Harness, name: str, settings: settings_pb.CollectionSettings, **fields: Any
 ) -> settings_pb.Collection:
     request = collections_pb.CreateCollectionRequest(collection=name, settings=settings, **fields)
-    return harness.collection_calls.create(request).collection
+    return harness.calls.create_collection(request).collection
 
 
 def get(harness: Harness, name: str) -> settings_pb.Collection:
-    return harness.collection_calls.get(collections_pb.GetCollectionRequest(collection=name)).collection
+    return harness.calls.get_collection(collections_pb.GetCollectionRequest(collection=name)).collection
 
 
 def update(
@@ -67,7 +67,7 @@ def update(
     mask = FieldMask(paths=[f"settings.{path}" if path != "*" else path for path in paths])
     collection = settings_pb.Collection(name=name, settings=settings)
     request = collections_pb.UpdateCollectionRequest(collection=collection, update_mask=mask, **fields)
-    return harness.collection_calls.update(request).collection
+    return harness.calls.update_collection(request).collection
 
 
 def test_every_setting_comes_back(harness: Harness) -> None:

@@ -15,7 +15,7 @@ from groundwire.catalog.generations import IndexMovedError, PendingGeneration
 from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest, Progress, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks, Slots
 from groundwire.ingest.ports import Original
-from groundwire.ingest.write_generation import MAX_INDEX_MOVES
+from groundwire.ingest.writing import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -125,21 +125,21 @@ def test_a_request_id_serves_one_body_only(harness: Harness, collection: str) ->
 def test_creating_and_deleting_can_be_repeated(harness: Harness) -> None:
     create = collections_pb.CreateCollectionRequest(collection="again", request_id=str(uuid.uuid4()))
     delete = collections_pb.DeleteCollectionRequest(collection="again", request_id=str(uuid.uuid4()), force=True)
-    created = harness.collection_calls.create(create)
-    assert harness.collection_calls.create(create) == created
+    created = harness.calls.create_collection(create)
+    assert harness.calls.create_collection(create) == created
     document = harness.ingest("again", "a.txt", "Text that goes again.").document
     drop = pb.DeleteDocumentRequest(
         collection="again", reference=by_id(document.document_id), request_id=str(uuid.uuid4()), purge=True
     )
     assert harness.calls.delete_document(drop) == harness.calls.delete_document(drop)
-    deleted = harness.collection_calls.delete(delete)
-    assert harness.collection_calls.delete(delete) == deleted
-    assert harness.collection_calls.create(create) == created
+    deleted = harness.calls.delete_collection(delete)
+    assert harness.calls.delete_collection(delete) == deleted
+    assert harness.calls.create_collection(create) == created
     harness.create("again2")
     other = collections_pb.CreateCollectionRequest(collection="again2")
     other.settings.chunking.target_size = 300
     with pytest.raises(AlreadyExistsError):
-        harness.collection_calls.create(other)
+        harness.calls.create_collection(other)
 
 
 def request_for(collection: str, source: str) -> IngestRequest:
@@ -156,7 +156,7 @@ def test_a_caller_that_leaves_stops_the_work(harness: Harness, collection: str) 
             budget.cancel()
 
     with pytest.raises(CallCancelledError):
-        harness.service.use_cases.ingest_document(
+        harness.service.use.documents.ingest(
             request_for(collection, "a.txt"), Original(len(content), content), budget, report
         )
     stages = [progress.stage for progress in seen]
@@ -169,7 +169,7 @@ def test_a_caller_that_leaves_stops_the_work(harness: Harness, collection: str) 
 def test_embedding_progress_counts_chunks(harness: Harness, collection: str) -> None:
     seen = list[Progress]()
     content = long_text(8, 200).encode()
-    result = harness.service.use_cases.ingest_document(
+    result = harness.service.use.documents.ingest(
         request_for(collection, "a.txt"), Original(len(content), content), Budget(), seen.append
     )
     total = result.document.chunk_count
@@ -235,7 +235,7 @@ def test_slots_bound_who_works_and_those_who_wait_leave_with_their_budget() -> N
 def test_a_write_follows_a_moving_index_a_bounded_number_of_times(
     harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    use = harness.service.use_cases.ingest_document
+    use = harness.service.use.documents
     moves = 0
 
     def moved(pending: PendingGeneration, *_: object) -> None:
@@ -245,9 +245,9 @@ def test_a_write_follows_a_moving_index_a_bounded_number_of_times(
             raise AssertionError("it never ends")
         raise IndexMovedError(pending.collection)
 
-    monkeypatch.setattr(use.write_generation.documents, "publish", moved)
+    monkeypatch.setattr(use.writer.documents, "publish", moved)
     with pytest.raises(ConflictError):
-        use(request_for(collection, "a.txt"), Original(11, b"Tides rise."), Budget(), lambda _: None)
+        use.ingest(request_for(collection, "a.txt"), Original(11, b"Tides rise."), Budget(), lambda _: None)
     assert moves == MAX_INDEX_MOVES
     monkeypatch.undo()
     harness.sweep()
@@ -256,11 +256,11 @@ def test_a_write_follows_a_moving_index_a_bounded_number_of_times(
 
 
 def test_a_collection_of_another_model_is_refused(harness: Harness, collection: str) -> None:
-    use = harness.service.use_cases.ingest_document
-    found = harness.collection_calls.use.get(DEFAULT_TENANT, collection).collection
+    use = harness.service.use.documents
+    found = harness.collection(collection)
 
-    admit = replace(use.prepare.admit, identity=replace(found.identity, probe_digest="0" * 64))
-    other = replace(use, prepare=replace(use.prepare, admit=admit))
+    other_model = replace(found.identity, probe_digest="0" * 64)
+    other = replace(use, preparer=replace(use.preparer, identity=other_model))
     with pytest.raises(EmbeddingMismatchError) as caught:
-        other(request_for(collection, "a.txt"), Original(4, b"text"), Budget(), lambda _: None)
+        other.ingest(request_for(collection, "a.txt"), Original(4, b"text"), Budget(), lambda _: None)
     assert set(caught.value.metadata) == {"expected", "got"}

@@ -66,13 +66,14 @@ class Fused:
 
 def mine(harness: Harness, fuse: Fuse) -> None:
     """Put the fuse between the ingest use case and everything durable; each batch has one chunk."""
-    use = harness.calls.use.ingest_document
-    write = use.write_generation
-    documents = fuse.wrap("documents", write.documents)
-    cache = fuse.wrap("cache", write.embed_chunks.cache)
-    embed = replace(write.embed_chunks, cache=cache, tokens_per_batch=1)
-    write = replace(write, documents=documents, vectors=fuse.wrap("vectors", write.vectors), embed_chunks=embed)
-    harness.use(replace(use, write_generation=write, after_write=lambda _: None))
+    ingest = harness.service.use.documents
+    writer = ingest.writer
+    documents = fuse.wrap("documents", writer.documents)
+    cache = fuse.wrap("cache", writer.embedder.cache)
+    embedder = replace(writer.embedder, cache=cache, tokens_per_batch=1)
+    writer = replace(writer, documents=documents, vectors=fuse.wrap("vectors", writer.vectors), embedder=embedder)
+    object.__setattr__(ingest, "writer", writer)
+    object.__setattr__(ingest, "after_write", lambda _: None)
 
 
 @pytest.mark.requirement("S4-27")
@@ -167,7 +168,7 @@ def test_a_deleted_collection_leaves_the_store(process: Callable[..., Harness]) 
     harness = process()
     harness.create("tides")
     harness.ingest("tides", "a.md", OLD)
-    harness.collection_calls.delete(collections_pb.DeleteCollectionRequest(collection="tides", force=True))
+    harness.calls.delete_collection(collections_pb.DeleteCollectionRequest(collection="tides", force=True))
     harness.sweep()
     assert harness.vectors.collections(Budget()) == []
     harness.create("tides")

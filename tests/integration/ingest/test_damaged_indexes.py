@@ -12,7 +12,6 @@ import pytest
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CollectionNotFoundError, StoreUnavailableError
-from groundwire.kernel.identifiers import DEFAULT_TENANT
 from groundwire.kernel.vector_store import Recoverable, VectorStore
 from groundwire.vectorstores.factory import open_vector_store
 from tests.conformance.memory_folder import memory_folder
@@ -83,7 +82,7 @@ class Life:
         self.vectors.close()
 
     def engine_name(self, name: str) -> str:
-        return self.harness.collection_calls.use.get(DEFAULT_TENANT, name).collection.engine_name
+        return self.harness.collection(name).engine_name
 
     def numbers(self, name: str) -> set[int]:
         return set(self.vectors.numbers(self.engine_name(name), Budget()))

@@ -85,7 +85,7 @@ class Desk:
 
     def findings(self) -> list[object]:
         found: list[object] = []
-        check = self.harness.service.long_calls.use.check
+        check = self.harness.service.use.check.check
         check(DEFAULT_TENANT, "", Budget(60), found.append, repair=False)
         return [each for each in found if not isinstance(each, Progress)]
 
@@ -106,7 +106,7 @@ def retitle(desk: Desk) -> None:
         update_mask=FieldMask(paths=["fields.title"]),
         request_id=REQUEST_ID,
     )
-    desk.harness.service.servicer.calls.update_document(request)
+    desk.harness.calls.update_document(request)
 
 
 def delete(desk: Desk, *, permanent: bool) -> None:
@@ -125,7 +125,7 @@ def delete_for_good(desk: Desk) -> None:
 
 
 def reindex(desk: Desk) -> None:
-    desk.harness.service.long_calls.use.reindex(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
+    desk.harness.service.use.builder.reindex(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
 
 
 OPERATIONS = [ingest, replace_text, retitle, delete_softly, delete_for_good, reindex]
@@ -198,7 +198,7 @@ def test_an_embedding_anew_survives_the_failure_of_each_of_its_calls(
     model: tuple[Path, dict[str, Any], str], tmp_path: Path, moment: str
 ) -> None:
     def reembed(desk: Desk) -> None:
-        desk.harness.service.long_calls.use.reembed(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
+        desk.harness.service.use.builder.reembed(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
 
     number, is_reached = 0, True
     while is_reached:
@@ -209,8 +209,6 @@ def test_an_embedding_anew_survives_the_failure_of_each_of_its_calls(
         store._collections = deepcopy(model[1])
         harness = Harness(folder, store, CountingEmbedder(OTHER_DIMENSIONS)).without_housekeeping()
         is_reached = survive(Desk(harness, model[2]), reembed, Faults(number, moment))
-        assert (
-            harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection.identity == harness.embedder.identity
-        )
+        assert harness.collection("tides").identity == harness.embedder.identity
         harness.close()
     assert number > 3

@@ -20,7 +20,7 @@ from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog.outbox import queue_deleted_points
 from groundwire.ingest.housekeeping import Housekeeping, Job, Subject
-from groundwire.ingest.sweep_leftovers import OUTBOX
+from groundwire.ingest.housekeeping_jobs import OUTBOX
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import SystemClock
 from groundwire.kernel.errors import StoreUnavailableError
@@ -92,14 +92,14 @@ def test_answers_are_forgotten_after_a_day(tmp_path: Path) -> None:
     clock = LaterClock()
     harness = Harness(tmp_path, clock=clock).start_without_parser_process()
     request = collections_pb.CreateCollectionRequest(collection="tides", request_id=str(uuid.uuid4()))
-    first = harness.collection_calls.create(request)
+    first = harness.calls.create_collection(request)
     clock.ahead = timedelta(hours=25)
     harness.forget()
     request.profile = collection_pb2.PROFILE_BOOK
     with pytest.raises(Exception, match="exists with other settings"):
-        harness.collection_calls.create(request)
+        harness.calls.create_collection(request)
     request.profile = collection_pb2.PROFILE_DOCUMENTS
-    assert harness.collection_calls.create(request).collection.create_time == first.collection.create_time
+    assert harness.calls.create_collection(request).collection.create_time == first.collection.create_time
     harness.close()
 
 
@@ -131,7 +131,7 @@ def test_a_past_that_is_kept_for_an_hour_goes_after_an_hour_however_the_clock_is
     harness = Harness(tmp_path, clock=clock).without_housekeeping()
     settings = collection_pb2.CollectionSettings()
     settings.generation_retention.FromSeconds(3600)
-    harness.collection_calls.create(collections_pb.CreateCollectionRequest(collection="tides", settings=settings))
+    harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection="tides", settings=settings))
     harness.ingest("tides", "a.txt", "The old text.")
     harness.ingest("tides", "a.txt", "The new text.")
     clock.jumped += timedelta(hours=hours)
@@ -152,7 +152,7 @@ def test_of_many_failures_the_first_are_told_and_long_messages_are_cut(tmp_path:
     with capture_logs(), pytest.raises(StoreUnavailableError):  # to print so many takes a minute
         failing.run_now(("rebuild",), Budget(60))
     harness = Harness(tmp_path).without_housekeeping()
-    servicer = replace(harness.service.maintenance_servicer, housekeeping=failing)
+    servicer = replace(harness.service.maintenance, housekeeping=failing)
     told = asyncio.run(servicer.GetHousekeeping(maintenance_pb.GetHousekeepingRequest(), None))
     assert [each.collection for each in told.failures] == [f"c{number:04}" for number in range(100)]
     assert {len(each.message) for each in told.failures} == {2000}
@@ -168,7 +168,7 @@ def test_damage_in_one_collection_is_told_and_stops_nothing_else(process: Callab
         duplicate_chunk_policy=collection_pb2.DUPLICATE_CHUNK_POLICY_SKIP_IN_COLLECTION,
     )
     for name in ("tides", "moons"):
-        harness.collection_calls.create(collections_pb.CreateCollectionRequest(collection=name, settings=settings))
+        harness.calls.create_collection(collections_pb.CreateCollectionRequest(collection=name, settings=settings))
         harness.ingest(name, "a.md", "# Tides\n\nWater rises twice. The moon pulls the sea.")
         harness.ingest(name, "b.md", "# Oceans\n\nOther words begin. The moon pulls the sea.")
     lose = """DELETE FROM embeddings WHERE embedding_hash IN (SELECT embedding_hash FROM chunks JOIN documents
@@ -192,7 +192,7 @@ def test_damage_in_one_collection_is_told_and_stops_nothing_else(process: Callab
         *("outbox", "repeated_chunks", "unfinished", "requests", "uploads", "vectors")
     }
 
-    repaired = harness.service.long_calls.use.check(DEFAULT_TENANT, "tides", Budget(60), lambda _: None, repair=True)
+    repaired = harness.service.use.check.check(DEFAULT_TENANT, "tides", Budget(60), lambda _: None, repair=True)
     assert (repaired.findings, repaired.repaired) == (1, 1)
     assert eventually(lambda: not harness.housekeeping_state().failures)
     assert harness.points("tides") == harness.live_numbers("tides")
@@ -202,18 +202,18 @@ def test_what_a_dead_process_left_is_counted_and_taken_back(tmp_path: Path) -> N
     """Half a document and half an index; the rest of the catalog is left alone."""
     store = MemoryVectorStore()
     harness = Harness(tmp_path, store).without_housekeeping()
-    assert harness.service.sweep.recover() == 0
+    assert harness.service.upkeep.recover() == 0
     harness.create("tides")
     harness.ingest("tides", "a.txt", "A text that stays.")
-    collection = harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection
+    collection = harness.collection("tides")
     for source in ("b.txt", "c.txt"):
-        harness.service.sweep.documents.begin(DEFAULT_TENANT, collection, make_draft("A text", source=source))
+        harness.service.upkeep.documents.begin(DEFAULT_TENANT, collection, make_draft("A text", source=source))
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 0, "they are being written"
-    harness.service.sweep.builds.begin(collection, collection.identity)
+    harness.service.upkeep.builds.begin(collection, collection.identity)
     harness.close()
     harness = Harness(tmp_path, store).without_housekeeping()
-    assert harness.service.sweep.recover() == 3
-    assert harness.service.sweep.recover() == 0
+    assert harness.service.upkeep.recover() == 3
+    assert harness.service.upkeep.recover() == 0
     assert harness.sources("tides") == ["a.txt"]
     harness.close()
 
@@ -222,15 +222,15 @@ def test_a_generation_that_is_being_written_is_left_alone_whatever_the_clock_say
     clock = LaterClock()
     harness = Harness(tmp_path, clock=clock).without_housekeeping()
     harness.create("tides")
-    collection = harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection
-    documents = harness.service.sweep.documents
+    collection = harness.collection("tides")
+    documents = harness.service.upkeep.documents
     pending = documents.begin(DEFAULT_TENANT, collection, make_draft("A text", source="b.txt"))
     clock.jumped = timedelta(hours=25)
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 0
     documents._under_way.clear()  # as if whoever wrote it had gone without taking it back
     clock.jumped = timedelta(hours=-25)
     assert harness.service.housekeeping.run_now(("unfinished",), Budget(60)) == 1
-    assert pending.key not in {each.key for each in harness.service.sweep.recovery.leftovers()}
+    assert pending.key not in {each.key for each in harness.service.upkeep.recovery.leftovers()}
     harness.close()
 
 
@@ -240,7 +240,7 @@ def test_one_turn_does_all_tasks_of_all_engine_collections(tmp_path: Path) -> No
     for name in ("tides", "moons"):
         harness.create(name)
         harness.ingest(name, "a.txt", "A text that stays.")
-        collections.append(harness.collection_calls.use.get(DEFAULT_TENANT, name).collection)
+        collections.append(harness.collection(name))
 
     def queue(connection: Connection) -> None:
         for number in range(45):
@@ -249,7 +249,7 @@ def test_one_turn_does_all_tasks_of_all_engine_collections(tmp_path: Path) -> No
 
     harness.catalog.write(queue)
     assert harness.service.housekeeping.run_now((OUTBOX,), Budget(60)) == 45
-    assert harness.service.sweep.outbox.pending(1) == []
+    assert harness.service.upkeep.tasks.outbox.pending(1) == []
     assert len(harness.points("tides")) == len(harness.points("moons")) == 1
     harness.close()
 

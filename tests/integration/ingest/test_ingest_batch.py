@@ -37,7 +37,7 @@ def send(
     harness: Harness, *items: pb.IngestDocumentRequest, collection: str = "docs", request_id: str = ""
 ) -> pb.BatchIngestDocumentsResponse:
     request = pb.BatchIngestDocumentsRequest(collection=collection, requests=items, request_id=request_id)
-    return asyncio.run(harness.service.servicer.BatchIngestDocuments(request, None))
+    return asyncio.run(harness.service.ingest.BatchIngestDocuments(request, None))
 
 
 def said(outcome: pb.BatchIngestDocumentsOutcome) -> Any:

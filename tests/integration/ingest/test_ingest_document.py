@@ -273,7 +273,7 @@ def test_front_matter_that_breaks_rules_is_left_out_with_a_warning_and_updates_g
         collection=collection, reference=by_id(result.document.document_id), document=result.document
     )
     update.document.fields.category = "sea"
-    changed = harness.service.servicer.calls.update_document(update)
+    changed = harness.calls.update_document(update)
     assert changed.document.fields.category == "sea"
 
 

@@ -16,7 +16,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operations
 from groundwire.client.long_running import metadata_of, response_of
-from groundwire.ingest.servicer.operation_calls import OperationCalls
+from groundwire.ingest.servicer.operation_runner import OperationRunner
 from groundwire.ingest.wire.operations import MAX_FINDINGS
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (
@@ -62,12 +62,12 @@ def harness(process: Process, store: Held) -> Harness:
     return harness
 
 
-def calls_of(harness: Harness) -> OperationCalls:
-    return harness.service.operations
+def calls_of(harness: Harness) -> OperationRunner:
+    return harness.service.operations.operations
 
 
 def reindex(harness: Harness, **fields: str) -> operations_pb2.Operation:
-    return harness.service.long_calls.reindex(pb.ReindexRequest(collection="tides", **fields))
+    return harness.calls.reindex(pb.ReindexRequest(collection="tides", **fields))
 
 
 def ended(harness: Harness, name: str) -> operations_pb2.Operation:
@@ -157,7 +157,7 @@ def test_different_work_on_one_collection_at_a_time_is_aborted(harness: Harness,
     first, joined = reindex(harness), reindex(harness)
     assert first.name != joined.name
     assert store.gate.is_reached.wait(30)
-    other = harness.service.long_calls.reembed(pb.ReembedRequest(collection="tides"))
+    other = harness.calls.reembed(pb.ReembedRequest(collection="tides"))
     with pytest.raises(ConflictError):
         response_of(ended(harness, other.name), pb.IndexBuildResult)
     calls_of(harness).cancel(first.name)
@@ -176,7 +176,7 @@ def test_a_request_id_names_one_operation_for_good(process: Process, harness: Ha
     again = process(vectors=store)
     assert reindex(again, request_id=request_id) == operation
     with pytest.raises(RequestIdReusedError):
-        again.service.long_calls.check_store(pb.CheckStoreRequest(collection="tides", request_id=request_id))
+        again.calls.check_store(pb.CheckStoreRequest(collection="tides", request_id=request_id))
     found, more = calls_of(again).page(None, 10)
     assert ([each.name for each, _ in found], more) == ([begun.name], None)
 
@@ -186,14 +186,14 @@ def test_a_report_shows_a_thousand_findings_and_counts_all(harness: Harness) -> 
     vectors = np.ones((count, harness.embedder.identity.dimensions), dtype=np.float32)
     orphans = PointBatch([2**50 + number for number in range(count)], vectors, [{}] * count)
     harness.vectors.upsert(collection_of(harness).engine_name, orphans, Budget())
-    begun = harness.service.long_calls.check_store(pb.CheckStoreRequest(collection="tides"))
+    begun = harness.calls.check_store(pb.CheckStoreRequest(collection="tides"))
     report = response_of(ended(harness, begun.name), pb.StoreReport)
     assert (len(report.findings), report.finding_count >= count, report.consistent) == (MAX_FINDINGS, True, False)
 
 
 def test_work_on_a_collection_that_is_not_there_is_no_operation(harness: Harness) -> None:
     with pytest.raises(CollectionNotFoundError):
-        harness.service.long_calls.reindex(pb.ReindexRequest(collection="none"))
+        harness.calls.reindex(pb.ReindexRequest(collection="none"))
     assert calls_of(harness).page(None, 10) == ([], None)
 
 
@@ -201,20 +201,20 @@ def test_operations_are_forgotten_a_week_after_their_end(process: Process) -> No
     clock = ManualClock()
     harness = process(clock=clock)
     harness.create("tides")
-    old = harness.service.long_calls.check_store(pb.CheckStoreRequest(collection="tides")).name
+    old = harness.calls.check_store(pb.CheckStoreRequest(collection="tides")).name
     ended(harness, old)
     clock.advance(days=6)
-    ended(harness, harness.service.long_calls.check_store(pb.CheckStoreRequest(collection="tides")).name)
+    ended(harness, harness.calls.check_store(pb.CheckStoreRequest(collection="tides")).name)
     assert calls_of(harness).get(old).done
     clock.advance(days=2)
-    new = harness.service.long_calls.check_store(pb.CheckStoreRequest(collection="tides")).name
+    new = harness.calls.check_store(pb.CheckStoreRequest(collection="tides")).name
     with pytest.raises(OperationNotFoundError):
         calls_of(harness).get(old)
     assert ended(harness, new).done
 
 
 async def test_waiting_ends_with_the_work_or_the_time_and_holds_no_thread(harness: Harness, store: Held) -> None:
-    servicer = harness.service.operations_servicer
+    servicer = harness.service.operations
     begun = await asyncio.to_thread(reindex, harness)
 
     def wait(seconds: float) -> operations_pb2.WaitOperationRequest:
@@ -248,7 +248,7 @@ async def test_pages_of_operations_end_at_three_mebibytes_and_lose_none(harness:
         stored.finish(DEFAULT_TENANT, row.operation_id, outcome.SerializeToString())
     request, names, sizes = operations_pb2.ListOperationsRequest(name="operations", page_size=1000), [], []
     while True:
-        page = await harness.service.operations_servicer.ListOperations(request, None)
+        page = await harness.service.operations.ListOperations(request, None)
         names += [each.name for each in page.operations]
         sizes.append(page.ByteSize())
         if not page.next_page_token:

@@ -315,7 +315,7 @@ async def test_an_upload_that_is_cancelled_leaves_no_document(stub: Any, harness
             call.cancel()
             break
     for _ in range(100):
-        if not harness.service.use_cases.ingest_document.locks._queues:
+        if not harness.service.use.documents.locks._queues:
             break
         await asyncio.sleep(0.05)
     assert harness.sources(collection) == []

@@ -55,7 +55,7 @@ ANN = by_json('{"user": "ann"}')
 
 def purge(harness: Harness, condition: filter_pb2.Filter, **fields: Any) -> operations_pb2.Operation:
     request = pb.PurgeDocumentsRequest(collection="docs", filter=condition, **fields)
-    return harness.service.long_calls.purge_documents(request)
+    return harness.calls.purge_documents(request)
 
 
 def result(harness: Harness, begun: operations_pb2.Operation) -> pb.PurgeDocumentsResponse:
@@ -117,9 +117,7 @@ def test_a_star_purges_all_in_more_than_one_page(process: Process) -> None:
 def test_a_filter_that_says_nothing_is_refused(process: Process, condition: filter_pb2.Filter | None) -> None:
     harness = fill(process())
     with pytest.raises(InvalidRequestError) as caught:
-        harness.service.long_calls.purge_documents(
-            pb.PurgeDocumentsRequest(collection="docs", filter=condition, force=True)
-        )
+        harness.calls.purge_documents(pb.PurgeDocumentsRequest(collection="docs", filter=condition, force=True))
     assert caught.value.violations[0].field.startswith("filter")
     assert calls_of(harness).page(None, 10) == ([], None)
     assert len(all_sources(harness)) == 5
@@ -130,7 +128,7 @@ def test_what_cannot_begin_is_no_operation(process: Process) -> None:
     with pytest.raises(InvalidFilterError):
         purge(harness, by_json('{"owner": "ann"}'), force=True)
     with pytest.raises(CollectionNotFoundError):
-        harness.service.long_calls.purge_documents(pb.PurgeDocumentsRequest(collection="none", filter=by_json("*")))
+        harness.calls.purge_documents(pb.PurgeDocumentsRequest(collection="none", filter=by_json("*")))
     assert calls_of(harness).page(None, 10) == ([], None)
 
 

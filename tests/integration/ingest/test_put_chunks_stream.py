@@ -76,7 +76,7 @@ def spooled(harness: Harness) -> list[str]:
 async def settled(harness: Harness) -> None:
     """Wait until the server holds nothing of any stream."""
     async with asyncio.timeout(20):
-        while spooled(harness) or harness.service.servicer.chunks.incoming_bytes.total():  # noqa: ASYNC110 - nobody tells
+        while spooled(harness) or harness.service.ingest.chunks.incoming_bytes.total():  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.02)
 
 
@@ -87,7 +87,7 @@ async def open_stream(stub: Any, harness: Harness, messages: Iterator[pb.PutChun
         await call.write(message)
         sent += message.part.ByteSize()
     async with asyncio.timeout(20):
-        while harness.service.servicer.chunks.incoming_bytes.total() < sent:  # noqa: ASYNC110 - nobody tells
+        while harness.service.ingest.chunks.incoming_bytes.total() < sent:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.02)
     return call
 
@@ -189,7 +189,7 @@ async def test_more_chunks_or_bytes_than_a_document_may_have_end_the_stream(
 async def test_what_is_on_its_way_in_is_bounded_over_all_streams(
     harness: Harness, collection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(vars(harness.service.servicer), "chunks", quota(harness, 2000))
+    monkeypatch.setitem(vars(harness.service.ingest), "chunks", quota(harness, 2000))
     async with connected(harness.services()) as (_, stub):
         first = await open_stream(stub, harness, put_chunks_messages(header(collection), chunks(30), 10))
         assert isinstance(
@@ -202,8 +202,8 @@ async def test_what_is_on_its_way_in_is_bounded_over_all_streams(
 
 
 def quota(harness: Harness, quota_bytes: int) -> chunk_stream.ChunkStream:
-    own = harness.service.servicer.chunks
-    return chunk_stream.ChunkStream(own.calls, own.staging, own.pools, quota_bytes)
+    own = harness.service.ingest.chunks
+    return chunk_stream.ChunkStream(own.documents, own.staging, own.parts, quota_bytes)
 
 
 async def test_how_a_document_is_cut_does_not_count_for_a_repeated_request(

@@ -52,9 +52,9 @@ def test_a_collection_moves_from_one_model_to_another(
     with pytest.raises(EmbeddingMismatchError):
         harness.ingest("tides", "new.md", "# New\n\nMoon.")
     count = len(harness.live_numbers("tides"))
-    built = harness.service.long_calls.use.reembed(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
+    built = harness.service.use.builder.reembed(DEFAULT_TENANT, "tides", Budget(60), lambda _: None)
     assert (built.vectors, built.embedded, built.identity) == (count, count, new.identity)
-    collection = harness.collection_calls.use.get(DEFAULT_TENANT, "tides").collection
+    collection = harness.collection("tides")
     held = store.fetch(collection.engine_name, harness.points("tides"), Budget())
     chunks = harness.library.library.chunks.live(DEFAULT_TENANT, "tides", held.numbers)
     assert old.identity.model_name != new.identity.model_name

@@ -39,17 +39,17 @@ OTHER_DIMENSIONS = 48
 
 
 def collection_of(harness: Harness, name: str = "tides") -> Collection:
-    return harness.collection_calls.use.get(DEFAULT_TENANT, name).collection
+    return harness.collection(name)
 
 
 def reindex(harness: Harness, report: Callable[[Progress], None] = lambda _: None, **options: Any) -> IndexBuilt:
     budget = options.get("budget", Budget(60))
-    return harness.service.long_calls.use.reindex(DEFAULT_TENANT, "tides", budget, report)
+    return harness.service.use.builder.reindex(DEFAULT_TENANT, "tides", budget, report)
 
 
 def reembed(harness: Harness, report: Callable[[Progress], None] = lambda _: None, **options: Any) -> IndexBuilt:
     budget = options.get("budget", Budget(60))
-    return harness.service.long_calls.use.reembed(DEFAULT_TENANT, "tides", budget, report)
+    return harness.service.use.builder.reembed(DEFAULT_TENANT, "tides", budget, report)
 
 
 def fill(harness: Harness, documents: int = 3) -> None:
@@ -71,7 +71,7 @@ def assert_sound(harness: Harness) -> None:
     """Both stores agree, and nothing of a build is left."""
     harness.sweep()
     found: list[object] = []
-    check = harness.service.long_calls.use.check
+    check = harness.service.use.check.check
     report = check(DEFAULT_TENANT, "", Budget(60), found.append, repair=False)
     assert report.findings == 0, [each for each in found if not isinstance(each, Progress)]
     assert harness.points("tides") == indexed(harness)
@@ -160,7 +160,7 @@ def test_a_document_that_was_being_written_during_the_move_gets_its_points(proce
     """Its points went to the old engine collection; publishing it notices that."""
     harness = process()
     fill(harness)
-    write = harness.calls.use.ingest_document.write_generation
+    write = harness.service.use.documents.writer
     upsert, moved = harness.vectors.upsert, threading.Event()
 
     def upsert_then_move(collection: str, points: PointBatch, budget: Budget) -> None:
@@ -240,7 +240,7 @@ def test_a_killed_build_leaves_the_old_index_and_is_swept_at_the_next_start(proc
     harness = process(store)
     fill(harness)
     before = collection_of(harness)
-    builds = harness.service.long_calls.use.reindex.build_index.builds
+    builds = harness.service.use.builder.builds
     half_built = builds.begin(before, before.identity)
     store.create_collection(half_built.engine_name, DIMENSIONS, Budget())
     store.upsert(
@@ -434,7 +434,7 @@ def create_with(harness: Harness, **settings: Any) -> None:
     request = collections_pb.CreateCollectionRequest(
         collection="tides", settings=collection_pb2.CollectionSettings(**settings)
     )
-    harness.collection_calls.create(request)
+    harness.calls.create_collection(request)
 
 
 def lacking(harness: Harness) -> int:
@@ -497,9 +497,7 @@ def test_a_document_deleted_softly_comes_back_under_another_model(process: Calla
     harness = process(store, CountingEmbedder(OTHER_DIMENSIONS))
     assert reembed(harness).embedded > 0
     harness.embedder.texts.clear()
-    harness.service.servicer.calls.restore_document(
-        pb.RestoreDocumentRequest(collection="tides", reference=by_id(document.document_id))
-    )
+    harness.calls.restore_document(pb.RestoreDocumentRequest(collection="tides", reference=by_id(document.document_id)))
     assert harness.embedder.texts == []
     assert harness.points("tides") == indexed(harness) != []
     assert lacking(harness) == 0
@@ -514,7 +512,7 @@ def test_a_lost_vector_of_a_section_is_reported_and_made_again(process: Callable
     harness.catalog.write(lambda connection: connection.exec_driver_sql(lose))
     lost = lacking(harness)
     assert lost > 0
-    check, found = harness.service.long_calls.use.check, list[Any]()
+    check, found = harness.service.use.check.check, list[Any]()
     assert check(DEFAULT_TENANT, "", Budget(60), found.append, repair=True).findings == lost
     findings = [each for each in found if not isinstance(each, Progress)]
     assert {each.kind for each in findings} == {FindingKind.EMBEDDING_MISSING}

@@ -64,7 +64,7 @@ def request_of(source: str = "tides.md", text: str = TEXT, **fields: Any) -> pb.
 
 
 def send(harness: Harness, request: pb.IngestDocumentRequest) -> pb.IngestDocumentResponse:
-    return asyncio.run(harness.service.servicer.IngestDocument(request, None))
+    return asyncio.run(harness.service.ingest.IngestDocument(request, None))
 
 
 def begin(harness: Harness, source: str = "tides.md", text: str = TEXT, **fields: Any) -> operations_pb2.Operation:
@@ -101,7 +101,7 @@ def upload(harness: Harness, content: bytes, **fields: Any) -> list[pb.UploadDoc
             yield pb.UploadDocumentRequest(part=part)
 
     async def whole() -> list[pb.UploadDocumentResponse]:
-        return [event async for event in harness.service.servicer.UploadDocument(messages(), None)]
+        return [event async for event in harness.service.ingest.UploadDocument(messages(), None)]
 
     return asyncio.run(whole())
 
@@ -177,7 +177,7 @@ def test_what_was_done_when_the_process_died_is_not_done_again(docs: Harness) ->
     request = request_of(source="a.md", document_id="a")
     request.text = ""
     Uploads(docs.catalog).forget(DEFAULT_TENANT, operation_id)
-    docs.service.long_calls.staged.receive.keep(DEFAULT_TENANT, operation_id, TEXT.encode())
+    docs.service.use.uploads.keep(DEFAULT_TENANT, operation_id, TEXT.encode())
     docs.catalog.write(
         lambda connection: connection.exec_driver_sql(
             "UPDATE operations SET outcome = NULL, end_time = NULL, request = ?", (request.SerializeToString(),)
@@ -210,7 +210,7 @@ def test_an_operation_that_waits_is_cancelled_by_several_at_a_time(docs: Harness
     gate = Gate(docs)
     begun = [begin(docs, source=f"{number}.md", text=f"Tide {number}.") for number in range(9)]
     assert gate.is_reached.wait(60)
-    operations = docs.service.operations._operations
+    operations = docs.service.operations.operations._operations
     both_asked, request_cancel = threading.Barrier(2), operations.request_cancel
 
     def cancel_together(*args: str) -> None:
@@ -268,7 +268,7 @@ def test_a_request_that_began_an_operation_before_leaves_no_bytes(docs: Harness)
 
 
 def test_the_same_request_twice_at_a_time_begins_one_operation_and_leaves_no_bytes(docs: Harness) -> None:
-    operations, both_staged = docs.service.operations._operations, threading.Barrier(2)
+    operations, both_staged = docs.service.operations.operations._operations, threading.Barrier(2)
     begin_stored, request = operations.begin, request_of(request_id=str(uuid.uuid4()))
 
     def begin_together(*args: Any) -> Any:
@@ -326,7 +326,7 @@ def test_an_outcome_holds_nothing_of_a_document_that_was_purged(docs: Harness) -
 
 def test_a_document_that_was_purged_before_its_operation_ended_is_not_told_of(docs: Harness) -> None:
     """Between the last step of the ingest and the end of its operation."""
-    operations, gate = docs.service.operations, Gate(docs)
+    operations, gate = docs.service.operations.operations, Gate(docs)
     begun = begin(docs, document_id="tides")
     finish = operations._operations.finish
 
@@ -358,7 +358,7 @@ def test_staged_bytes_wait_for_their_operation_however_long_and_count(process: P
 
 
 def test_an_engine_that_is_away_for_a_moment_ends_no_operation(docs: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groundwire.ingest.servicer.staged_ingest._PAUSES_S", (0.01,) * 3)
+    monkeypatch.setattr("groundwire.ingest.servicer.long_work._PAUSES_S", (0.01,) * 3)
     failures = [StoreUnavailableError("no engine", engine="memory")] * 3
 
     def fail() -> None:

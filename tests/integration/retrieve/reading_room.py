@@ -32,7 +32,7 @@ class ReadingRoom:
 
     def create(self, collection: str, settings: collection_pb2.CollectionSettings | None = None, **fields: Any) -> None:
         request = ingest_pb.CreateCollectionRequest(collection=collection, settings=settings, **fields)
-        self.ingest.collection_calls.create(request)
+        self.ingest.calls.create_collection(request)
 
     def put(self, collection: str, source: str, text: str, **fields: Any) -> str:
         """Ingest a text and return the id of its document."""

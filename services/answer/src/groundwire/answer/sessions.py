@@ -13,7 +13,7 @@ import structlog
 from groundwire.answer.answers import Answer
 from groundwire.answer.ports import Library
 from groundwire.kernel.clock import whole_milliseconds
-from groundwire.kernel.errors import ConflictError
+from groundwire.kernel.exactly_once import answered_once_async
 from groundwire.kernel.identifiers import RequestKey
 
 T = TypeVar("T")
@@ -342,17 +342,11 @@ async def once(
     """
     if key is None:
         return encode(await work(None))
-    earlier = await sessions.answered(tenant, key)
-    if earlier is not None:
-        return earlier
-    try:
+
+    async def work_and_encode() -> bytes:
         return encode(await work(Receipt(key, encode)))
-    except ConflictError:
-        # The same call may have been completed while this one ran.
-        earlier = await sessions.answered(tenant, key)
-        if earlier is None:
-            raise
-        return earlier
+
+    return await answered_once_async(lambda: sessions.answered(tenant, key), work_and_encode)
 
 
 class SessionSweeper:

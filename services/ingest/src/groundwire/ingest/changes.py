@@ -1,68 +1,197 @@
-"""Composition of what changes, deletes and restores documents and chunks."""
+"""Change, delete and restore what is stored: documents and single chunks, without embedding anything again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from groundwire.catalog.changes import DocumentChanges
-from groundwire.catalog.database import Database
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.deletions import Deletion
 from groundwire.catalog.documents import Documents
-from groundwire.catalog.soft_deletes import SoftDeletes
-from groundwire.ingest.apply_outbox import ApplyOutbox
-from groundwire.ingest.complete_deletion import CompleteDeletion
-from groundwire.ingest.delete_collection import DeleteCollection
-from groundwire.ingest.delete_document import DeleteDocument
-from groundwire.ingest.embed_chunks import EmbedChunks
-from groundwire.ingest.embed_missing import EmbedMissing
+from groundwire.catalog.generations import IndexMovedError
+from groundwire.catalog.soft_deletes import Return, SoftDeletes
+from groundwire.ingest.deletions import DeletionCompleter
+from groundwire.ingest.domain.field_changes import ChunkChange, DocumentChange
+from groundwire.ingest.embedding import ChunkEmbedder
+from groundwire.ingest.engine_upkeep import EngineTasks
+from groundwire.ingest.exactly_once import MakeReceipt
 from groundwire.ingest.keyed_locks import KeyedLocks
-from groundwire.ingest.restore_document import RestoreDocument
-from groundwire.ingest.update_chunk import UpdateChunk
-from groundwire.ingest.update_document import UpdateDocument
-from groundwire.kernel.clock import Clock
-from groundwire.kernel.vector_store import VectorStore
+from groundwire.ingest.preparing import refuse_other_model
+from groundwire.ingest.writing import MAX_INDEX_MOVES
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.document import Document, DocumentReference
+from groundwire.kernel.errors import DataLossError
+from groundwire.kernel.stored_chunk import StoredChunk
+from groundwire.kernel.vector_store import PointBatch, VectorStore
+
+_POINTS_PER_STEP = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """What changes, deletes and restores."""
+class DocumentUpkeep:
+    """Each change is one transaction in the catalog and tasks for the engine, done at once if it answers.
 
-    update_document: UpdateDocument
-    update_chunk: UpdateChunk
-    delete_document: DeleteDocument
-    delete_collection: DeleteCollection
-    restore_document: RestoreDocument
+    `sources` are the locks of the ingests, which read fields and write them later. `after_write` wakes housekeeping,
+    which does what the engine was not there for.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class ChangeParts:
-    """What changes are made of; `sources` are the locks of the ingests, `nudge` wakes the sweeper."""
-
-    catalog: Database
+    collections: Collections
     documents: Documents
-    apply: ApplyOutbox
-    complete: CompleteDeletion
-    embed_chunks: EmbedChunks
+    changes: DocumentChanges
+    soft_deletes: SoftDeletes
+    tasks: EngineTasks
+    completer: DeletionCompleter
+    embedder: ChunkEmbedder
     vectors: VectorStore
     sources: KeyedLocks
-    nudge: Callable[[], None]
-    clock: Clock
+    after_write: Callable[[], None]
 
-    def assemble(self) -> Changes:
-        """Return the use cases."""
-        collections, documents = self.apply.collections, self.documents
-        changes, soft_deletes = DocumentChanges(self.catalog, self.clock), SoftDeletes(self.catalog, self.clock)
-        return Changes(
-            update_document=UpdateDocument(collections, documents, changes, self.apply, self.sources),
-            update_chunk=UpdateChunk(collections, changes, self.apply),
-            delete_document=DeleteDocument(collections, documents, soft_deletes, self.complete, self.nudge),
-            delete_collection=DeleteCollection(collections, self.complete, self.nudge),
-            restore_document=RestoreDocument(
-                collections,
-                documents,
-                soft_deletes,
-                EmbedMissing(self.apply.cache, self.embed_chunks),
-                self.embed_chunks.embedder.identity,
-                self.vectors,
-                self.apply.engines,
-                self.nudge,
-            ),
-        )
+    def update_document(
+        self,
+        tenant: str,
+        collection: str,
+        reference: DocumentReference,
+        change: DocumentChange,
+        etag: str,
+        budget: Budget,
+        receipt: MakeReceipt[Document] = None,
+    ) -> Document:
+        """Change what was said about a document, on all its chunks; every search sees it whole, before or after.
+
+        The engine gets the new filter keys before this returns, if it can; until then searches ask the catalog.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            DocumentNotFoundError: the collection has no such document.
+            DocumentChangedError: its etag is not the given one, if one is given.
+            InvalidRequestError: the document would have too many metadata keys.
+        """
+        uid = self.collections.get(tenant, collection).uid
+        found = self.documents.find(tenant, collection, reference)
+        with self.sources.hold(("source", uid, found.source_uri), budget):
+            changed = self.changes.document(tenant, collection, found.document_id, change, receipt, etag=etag)
+        self.tasks.finish(changed.tasks, budget)
+        return changed.result
+
+    def update_chunk(
+        self,
+        tenant: str,
+        collection: str,
+        chunk_id: str,
+        change: ChunkChange,
+        etag: str,
+        budget: Budget,
+        receipt: MakeReceipt[StoredChunk] = None,
+    ) -> StoredChunk:
+        """Change tags and metadata of a chunk, which last as long as the generation of the chunk.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            ChunkNotFoundError: the collection has no such live chunk.
+            DocumentChangedError: its etag is not the given one, if one is given.
+            InvalidRequestError: the chunk would have too many metadata keys.
+        """
+        self.collections.get(tenant, collection)
+        changed = self.changes.chunk(tenant, collection, chunk_id, change, receipt, etag=etag)
+        self.tasks.finish(changed.tasks, budget)
+        return changed.result
+
+    def delete(
+        self,
+        tenant: str,
+        collection: str,
+        reference: DocumentReference,
+        budget: Budget,
+        receipt: MakeReceipt[Deletion] = None,
+        *,
+        purge: bool = False,
+        etag: str = "",
+    ) -> Deletion:
+        """Delete a document with all its generations; no reader finds any part of it afterwards.
+
+        With `purge` it goes for good, also if it was deleted softly before. By one of several sources only that source
+        goes, and the document stays with the others.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            DocumentNotFoundError: the collection has no such document.
+            DocumentChangedError: its etag is not the given one, if one is given.
+            InvalidRequestError: several deleted documents have the source, and none is live.
+        """
+        self.collections.get(tenant, collection)
+        make_receipt = None if receipt is None else lambda deleted: receipt(deleted.deletion)
+        deleted = None
+        if reference.source_uri:
+            deleted = self.soft_deletes.drop_source(
+                tenant, collection, reference.source_uri, make_receipt, permanent=purge, etag=etag
+            )
+        if deleted is None and purge:
+            document_id = self.documents.id_with_deleted(tenant, collection, reference)
+            deleted = self.documents.delete(tenant, collection, document_id, make_receipt, etag=etag)
+        elif deleted is None:
+            document_id = self.documents.find(tenant, collection, reference).document_id
+            deleted = self.soft_deletes.hide(tenant, collection, document_id, make_receipt, etag=etag)
+        self.after_write()
+        return self.completer.complete(deleted, budget)
+
+    def restore(
+        self,
+        tenant: str,
+        collection: str,
+        reference: DocumentReference,
+        budget: Budget,
+        receipt: MakeReceipt[Document] = None,
+        *,
+        etag: str = "",
+    ) -> Document:
+        """Bring back a document that was deleted softly; one that is live is returned as it is.
+
+        The points are written first, and readers see the document when the engine has all of them.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            DocumentNotFoundError: the collection has no such document, or it was deleted for good.
+            DocumentChangedError: its etag is not the given one, if one is given.
+            InvalidRequestError: several deleted documents have the source, and none is live.
+            AlreadyExistsError: another document has its source now.
+            EmbeddingMismatchError: the collection belongs to another model than the server's.
+            ConflictError: the index of the collection was rebuilt again and again meanwhile.
+            UnavailableError: the vector store does not answer.
+        """
+        identity = self.embedder.embedder.identity
+        for _ in range(MAX_INDEX_MOVES):
+            found = self.collections.get(tenant, collection)
+            document_id = self.documents.id_with_deleted(tenant, collection, reference)
+            # Before the lock, which must not be held across a wait for the model.
+            if found.identity == identity:
+                self.embedder.embed_missing(found, budget, document_id=document_id)
+            try:
+                # While the lock is held, no task of the outbox takes away the points that are written here.
+                with self.tasks.engines.hold((found.engine_name,), budget):
+                    returning = self.soft_deletes.begin_return(tenant, collection, document_id, etag)
+                    if returning is None:
+                        return self.documents.get(tenant, collection, document_id)
+                    refuse_other_model(returning.collection, identity)
+                    if returning.collection.engine_name == found.engine_name:
+                        self._write_points(returning, budget)
+                        return self.soft_deletes.bring_back(returning, receipt)
+            except IndexMovedError:
+                continue  # the index was rebuilt meanwhile; write the points to the one that serves now
+            finally:
+                self.after_write()
+        raise IndexMovedError(found)
+
+    def _write_points(self, returning: Return, budget: Budget) -> None:
+        name, digest = returning.collection.engine_name, returning.collection.identity.digest
+        after = -1
+        while page := self.soft_deletes.chunks(returning, after, _POINTS_PER_STEP):
+            budget.check()
+            hashes = [stored.chunk.embedding_hash for stored in page]
+            known = self.embedder.cache.get(digest, hashes)
+            if not known.keys() >= set(hashes):
+                raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
+            vectors = np.stack([known[each] for each in hashes])
+            numbers, payloads = [stored.chunk_number for stored in page], [stored.payload for stored in page]
+            self.vectors.upsert(name, PointBatch(numbers, vectors, payloads), budget)
+            after = page[-1].chunk.sequence_num

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
 from groundwire.kernel.budget import Budget
@@ -34,84 +34,6 @@ class Original:
             return hashlib.sha256(self.content).hexdigest()
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-class StagedBytes(Protocol):
-    """The bytes of one upload; used by one thread at a time."""
-
-    size_bytes: int
-
-    def append(self, data: bytes | memoryview) -> None:
-        """Add bytes.
-
-        Raises:
-            ExhaustedError: no space left.
-        """
-        ...
-
-    def sync(self) -> None:
-        """Return once all bytes so far survive a power loss.
-
-        Raises:
-            ExhaustedError: no space left.
-        """
-        ...
-
-    def original(self) -> Original:
-        """Return the document, valid while the bytes are there; call it after `sync`."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the bytes, which stay; idempotent."""
-        ...
-
-
-class Scratch(Protocol):
-    """Bytes that are written, then read, and then gone; used by one thread at a time."""
-
-    def write(self, data: bytes) -> int:
-        """Add bytes at the end, all of them.
-
-        Raises:
-            ExhaustedError: no space left.
-        """
-        ...
-
-    def reader(self) -> BinaryIO:
-        """Return what reads them from the beginning; nothing is written any more.
-
-        Raises:
-            ExhaustedError: no space left.
-        """
-        ...
-
-    def close(self) -> None:
-        """Drop them; idempotent."""
-        ...
-
-
-class Staging(Protocol):
-    """Where the bytes of uploads wait; by upload id."""
-
-    def scratch(self) -> Scratch:
-        """Return a place for bytes that nobody comes back for."""
-        ...
-
-    def open(self, upload_id: str, size_bytes: int) -> StagedBytes:
-        """Return the bytes of which `size_bytes` are known to be durable; what is behind them is dropped.
-
-        Raises:
-            DataLossError: there are fewer.
-        """
-        ...
-
-    def remove(self, upload_id: str) -> None:
-        """Drop bytes; unknown ones are ignored."""
-        ...
-
-    def names(self) -> set[str]:
-        """Return the upload ids that have bytes."""
-        ...
 
 
 class Parser(Protocol):

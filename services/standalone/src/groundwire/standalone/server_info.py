@@ -9,8 +9,8 @@ from typing import Any
 
 from groundwire.api.server.v1 import server_service_pb2 as pb
 from groundwire.api.server.v1 import server_service_pb2_grpc as pb_grpc
-from groundwire.ingest.receive_upload import MAX_PART_BYTES
 from groundwire.ingest.servicer.chunk_stream import MAX_PARTS_BYTES
+from groundwire.ingest.uploads import MAX_PART_BYTES
 from groundwire.ingest.wire.ready_chunks import MAX_CHUNKS
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.query_log import QueryLogMode

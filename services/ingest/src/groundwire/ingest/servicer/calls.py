@@ -1,191 +1,193 @@
-"""The calls that change documents and chunks: message in, message out, blocking."""
+"""How a call is run: in a thread of its kind, once for each request id, and answered with a token of what it wrote.
 
-from collections.abc import Callable, Iterable
+Each of these is one line above the method of a servicer, which itself parses the request and runs a use case.
+"""
+
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import wraps
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
-from groundwire.api.ingest.v1 import deletion_pb2, ingest_result_pb2
-from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.catalog.collections import CollectionPositions
+from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.deletions import Deletions
-from groundwire.ingest.changes import Changes
-from groundwire.ingest.domain.ingesting import Progress
-from groundwire.ingest.ingest_document import IngestDocument
-from groundwire.ingest.plan_ingest import PlanIngest
-from groundwire.ingest.put_chunks import PutChunks
-from groundwire.ingest.remember_request import MakeReceipt, RememberRequest
-from groundwire.ingest.servicer.write_tokens import WriteTokens
-from groundwire.ingest.wire.documents import (
-    parse_chunk_change,
-    parse_document_change,
-    parse_ingest_document,
-    parse_plan_ingest,
-    to_deletion_receipt,
-    to_ingest_result,
-    to_plan_response,
-)
-from groundwire.ingest.wire.ready_chunks import parse_put_chunks
-from groundwire.kernel.identifiers import RequestKey, parse_collection_name
+from groundwire.ingest.exactly_once import ExactlyOnce, MakeReceipt
+from groundwire.ingest.wire.documents import to_deletion_receipt
+from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.rpc import request_context
-from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message
 from groundwire.rpc.request_context import request_key
+from groundwire.rpc.workers import Workers
 
-T = TypeVar("T")
-ResponseT = TypeVar("ResponseT", bound=Message)
-
-
-@dataclass(frozen=True, slots=True)
-class UseCases:
-    """What the calls use."""
-
-    ingest_document: IngestDocument
-    plan_ingest: PlanIngest
-    put_chunks: PutChunks
-    changes: Changes
-    deletions: Deletions
-    remember: RememberRequest
+LARGE_BYTES = 1 << 20
+_CHANGES = 32
+_SMALL_PER_WRITER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """Checks, runs and answers; the tenant and the budget are those of the current call."""
+class Pools:
+    """The threads of the calls, apart by what they may have to wait for.
 
-    use: UseCases
-    write_tokens: WriteTokens
-
-    def ingest_document(self, request: pb.IngestDocumentRequest) -> pb.IngestDocumentResponse:
-        """Ingest a document."""
-        result = self.ingest_once(request, request_key("IngestDocument", request))
-        return self.write_tokens.add(pb.IngestDocumentResponse(result=result), request.collection)
-
-    def ingest_once(self, request: pb.IngestDocumentRequest, key: RequestKey | None) -> ingest_result_pb2.IngestResult:
-        """Ingest a document, or return the first result of the same key; without a token of the write."""
-        current = request_context.current()
-        wanted, original = parse_ingest_document(request, current.tenant)
-        encoded = self.use.remember(
-            current.tenant,
-            key,
-            lambda receipt: self.use.ingest_document(wanted, original, current.budget, _unheard, receipt),
-            lambda result: to_ingest_result(result).SerializeToString(deterministic=True),
-        )
-        return ingest_result_pb2.IngestResult.FromString(encoded)
-
-    def plan_ingest(self, request: pb.PlanIngestRequest) -> pb.PlanIngestResponse:
-        """Say what ingesting a document would do."""
-        current = request_context.current()
-        wanted, original = parse_plan_ingest(request, current.tenant)
-        return to_plan_response(self.use.plan_ingest(wanted, original, current.budget))
-
-    def put_chunks(
-        self, header: pb.PutChunksHeader, parts: Iterable[pb.PutChunksPart], parts_digest: str
-    ) -> pb.PutChunksResponse:
-        """Store a document with its chunks; `parts_digest` is the same for the same document however it was cut."""
-        current = request_context.current()
-        wanted, ready = parse_put_chunks(header, parts, current.tenant)
-        answer = answered_once(
-            self.use.remember,
-            header,
-            pb.PutChunksResponse,
-            lambda receipt: self.use.put_chunks(wanted, ready, current.budget, _unheard, receipt),
-            lambda result: pb.PutChunksResponse(result=to_ingest_result(result)),
-            parts_digest,
-        )
-        return self.write_tokens.add(answer, wanted.collection)
-
-    def update_document(self, request: pb.UpdateDocumentRequest) -> pb.UpdateDocumentResponse:
-        """Change what was said about a document."""
-        current, collection = request_context.current(), parse_collection_name(request.collection)
-        reference, change = parse_reference(request.reference), parse_document_change(request)
-        answer = answered_once(
-            self.use.remember,
-            request,
-            pb.UpdateDocumentResponse,
-            lambda receipt: self.use.changes.update_document(
-                current.tenant, collection, reference, change, request.document.etag, current.budget, receipt
-            ),
-            lambda document: pb.UpdateDocumentResponse(document=to_document_message(document)),
-        )
-        return self.write_tokens.add(answer, collection)
-
-    def delete_document(self, request: pb.DeleteDocumentRequest) -> pb.DeleteDocumentResponse:
-        """Delete a document."""
-        current, collection = request_context.current(), parse_collection_name(request.collection)
-        reference = parse_reference(request.reference)
-        answer = answered_once(
-            self.use.remember,
-            request,
-            pb.DeleteDocumentResponse,
-            lambda receipt: self.use.changes.delete_document(
-                current.tenant,
-                collection,
-                reference,
-                current.budget,
-                receipt,
-                purge=request.purge,
-                etag=request.etag,
-            ),
-            lambda deletion: pb.DeleteDocumentResponse(receipt=to_deletion_receipt(deletion)),
-        )
-        bring_up_to_date(answer.receipt, self.use.deletions)
-        return self.write_tokens.add(answer, collection)
-
-    def restore_document(self, request: pb.RestoreDocumentRequest) -> pb.RestoreDocumentResponse:
-        """Bring back a document that was deleted softly."""
-        current, collection = request_context.current(), parse_collection_name(request.collection)
-        reference = parse_reference(request.reference)
-        answer = answered_once(
-            self.use.remember,
-            request,
-            pb.RestoreDocumentResponse,
-            lambda receipt: self.use.changes.restore_document(
-                current.tenant, collection, reference, current.budget, receipt, etag=request.etag
-            ),
-            lambda document: pb.RestoreDocumentResponse(document=to_document_message(document)),
-        )
-        return self.write_tokens.add(answer, collection)
-
-    def update_chunk(self, request: pb.UpdateChunkRequest) -> pb.UpdateChunkResponse:
-        """Change tags and metadata of a chunk."""
-        current, collection = request_context.current(), parse_collection_name(request.collection)
-        change = parse_chunk_change(request)
-        answer = answered_once(
-            self.use.remember,
-            request,
-            pb.UpdateChunkResponse,
-            lambda receipt: self.use.changes.update_chunk(
-                current.tenant, collection, request.chunk.chunk_id, change, request.chunk.etag, current.budget, receipt
-            ),
-            lambda stored: pb.UpdateChunkResponse(chunk=to_chunk_message(stored)),
-        )
-        return self.write_tokens.add(answer, collection)
-
-
-def answered_once(
-    remember: RememberRequest,
-    request: Message,
-    kind: type[ResponseT],
-    work: Callable[[MakeReceipt[T] | None], T],
-    answer: Callable[[T], ResponseT],
-    content_hash: str = "",
-) -> ResponseT:
-    """Return what `answer` makes of the result of `work`, or the answer of an earlier call with the same request id.
-
-    `content_hash` stands for what belongs to the request and is not in the message.
+    Reads wait for the catalog alone, changes for the lock of a document, documents for a parser and the model. Threads
+    of documents wait more than they work: how many write at a time is bounded elsewhere. A document above LARGE_BYTES
+    has threads of its own, so that few are in memory at once and none keeps small ones out.
     """
-    key = request_key(kind.DESCRIPTOR.name.removesuffix("Response"), request, content_hash)
-    encoded = remember(
-        request_context.current().tenant, key, work, lambda result: answer(result).SerializeToString(deterministic=True)
-    )
-    return kind.FromString(encoded)
+
+    reads: Workers
+    changes: Workers
+    small_documents: Workers
+    large_documents: Workers
+
+    @classmethod
+    def beside(cls, reads: Workers, writers: int) -> "Pools":
+        """Make the other pools where so many documents are written at a time."""
+        return cls(
+            reads,
+            Workers(_CHANGES, "change"),
+            Workers(writers * _SMALL_PER_WRITER, "ingest"),
+            Workers(writers, "ingest-large"),
+        )
+
+    def of_document(self, size_bytes: int) -> Workers:
+        """Return the threads for a document or request of this size."""
+        return self.large_documents if size_bytes > LARGE_BYTES else self.small_documents
+
+    def close(self) -> None:
+        """End the threads but those of the reads, which belong to whoever made them."""
+        for workers in (self.changes, self.small_documents, self.large_documents):
+            workers.close()
 
 
-def bring_up_to_date(receipt: deletion_pb2.DeletionReceipt, deletions: Deletions) -> None:
-    """Let a receipt, which may be that of an earlier call, say how far the deletion is now."""
-    deletion = deletions.find(request_context.current().tenant, receipt.receipt_id)
-    if deletion is not None:
-        receipt.CopyFrom(to_deletion_receipt(deletion))
+MessageT = TypeVar("MessageT", bound=Message)
 
 
-def _unheard(_: Progress) -> None:
-    """Drop the progress of a call that cannot tell it."""
+@dataclass(frozen=True, slots=True)
+class WriteTokens:
+    """Adds a consistency token to the answer of a write: the position of the catalog now, which is not before it."""
+
+    positions: CollectionPositions
+    tokens: ConsistencyTokens
+
+    def add(self, answer: MessageT, collection: str, tenant: str = "") -> MessageT:
+        """Return the answer, or its `result`, with its token; without one when the collection is gone by now.
+
+        Work that belongs to no call names its `tenant`.
+        """
+        tenant = tenant or request_context.current().tenant
+        try:
+            now = self.positions.of(tenant, collection)
+        except CollectionNotFoundError:
+            return answer
+        token = self.tokens.issue(now.position, tenant=tenant, collection_uid=now.uid)
+        holder: Any = answer
+        (holder if "consistency_token" in answer.DESCRIPTOR.fields_by_name else holder.result).consistency_token = token
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class CallParts:
+    """What calls of every service need to be run; one for all servicers."""
+
+    pools: Pools
+    once: ExactlyOnce
+    write_tokens: WriteTokens
+    deletions: Deletions
+
+
+class Servicer(Protocol):
+    """Whatever has calls to run."""
+
+    @property
+    def parts(self) -> CallParts:
+        """What its calls are run with."""
+        ...
+
+
+ServicerT = TypeVar("ServicerT", bound=Servicer)
+RequestT = TypeVar("RequestT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
+T = TypeVar("T")
+Blocking: TypeAlias = Callable[[ServicerT, RequestT], ResponseT]
+Method: TypeAlias = Callable[[ServicerT, RequestT, Any], Coroutine[Any, Any, ResponseT]]
+
+
+def read(call: Blocking[ServicerT, RequestT, ResponseT]) -> Method[ServicerT, RequestT, ResponseT]:
+    """Run a call that reads in a thread of the reads, within the budget of the call."""
+    return _in_thread(call, lambda pools, _request: pools.reads)
+
+
+def change(call: Blocking[ServicerT, RequestT, ResponseT]) -> Method[ServicerT, RequestT, ResponseT]:
+    """Run a call that changes something in a thread of the changes, within the budget of the call."""
+    return _in_thread(call, lambda pools, _request: pools.changes)
+
+
+def document(call: Blocking[ServicerT, RequestT, ResponseT]) -> Method[ServicerT, RequestT, ResponseT]:
+    """Run a call that brings a document in a thread for documents of its size, within the budget of the call."""
+    return _in_thread(call, lambda pools, request: pools.of_document(request.ByteSize()))
+
+
+def exactly_once(
+    kind: type[ResponseT], **field: Callable[[T], Message]
+) -> Callable[[Callable[[ServicerT, RequestT, MakeReceipt[T]], T]], Blocking[ServicerT, RequestT, ResponseT]]:
+    """Let a call with a `request_id` take effect once, and answer every repetition with the first response.
+
+    The method parses the request and returns the result of a use case, to which it hands the receipt that it gets: the
+    response is stored in the transaction of the effect. It holds in its one `field` the message of the result.
+    """
+    method = kind.DESCRIPTOR.name.removesuffix("Response")
+    ((name, to_message),) = field.items()
+
+    def decorate(
+        work: Callable[[ServicerT, RequestT, MakeReceipt[T]], T],
+    ) -> Blocking[ServicerT, RequestT, ResponseT]:
+        @wraps(work)
+        def call(self: ServicerT, request: RequestT) -> ResponseT:
+            encoded = self.parts.once.run(
+                request_context.current().tenant,
+                request_key(method, request),
+                lambda receipt: work(self, request, receipt),
+                lambda result: kind(**{name: to_message(result)}).SerializeToString(deterministic=True),
+            )
+            return kind.FromString(encoded)
+
+        return call
+
+    return decorate
+
+
+def with_write_token(call: Blocking[ServicerT, RequestT, ResponseT]) -> Blocking[ServicerT, RequestT, ResponseT]:
+    """Add to the response what a later search has to have seen, also where it is that of an earlier call."""
+
+    @wraps(call)
+    def with_token(self: ServicerT, request: RequestT) -> ResponseT:
+        collection: str = getattr(request, "collection")  # noqa: B009 - the type knows no fields
+        return self.parts.write_tokens.add(call(self, request), collection)
+
+    return with_token
+
+
+def with_current_receipt(call: Blocking[ServicerT, RequestT, ResponseT]) -> Blocking[ServicerT, RequestT, ResponseT]:
+    """Let the receipt in a response, which may be that of an earlier call, say how far the deletion is now."""
+
+    @wraps(call)
+    def up_to_date(self: ServicerT, request: RequestT) -> ResponseT:
+        response: Any = call(self, request)
+        deletion = self.parts.deletions.find(request_context.current().tenant, response.receipt.receipt_id)
+        if deletion is not None:
+            response.receipt.CopyFrom(to_deletion_receipt(deletion))
+        answered: ResponseT = response
+        return answered
+
+    return up_to_date
+
+
+def _in_thread(
+    call: Blocking[ServicerT, RequestT, ResponseT], workers: Callable[[Pools, RequestT], Workers]
+) -> Method[ServicerT, RequestT, ResponseT]:
+    @wraps(call)
+    async def run(self: ServicerT, request: RequestT, _context: Any) -> ResponseT:
+        pool = workers(self.parts.pools, request)
+        return await pool.run(request_context.current().budget, call, self, request)
+
+    return run

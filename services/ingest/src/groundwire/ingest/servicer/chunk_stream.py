@@ -10,13 +10,16 @@ from typing import Any
 from google.protobuf import proto
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.parsing.source_text import check_size
-from groundwire.ingest.ports import Scratch, Staging
-from groundwire.ingest.servicer.calls import Calls
-from groundwire.ingest.servicer.pools import Pools
-from groundwire.ingest.wire.ready_chunks import MAX_CHUNKS, parse_put_chunks_header
+from groundwire.ingest.servicer.calls import CallParts
+from groundwire.ingest.uploads import ScratchFile, StagingFolder
+from groundwire.ingest.wire.documents import to_ingest_result
+from groundwire.ingest.wire.ready_chunks import MAX_CHUNKS, parse_put_chunks, parse_put_chunks_header
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import ExhaustedError, InvalidRequestError
+from groundwire.rpc import request_context
+from groundwire.rpc.request_context import request_key
 
 MAX_PARTS_BYTES = 256 << 20
 """The most that the parts of one document may have together: 10,000 vectors of 4,096 numbers take 156 MiB."""
@@ -25,7 +28,7 @@ MAX_PARTS_BYTES = 256 << 20
 class SpooledParts:
     """The parts of one document as they came; used by one thread at a time."""
 
-    def __init__(self, scratch: Scratch) -> None:
+    def __init__(self, scratch: ScratchFile) -> None:
         self._scratch = scratch
         self._text = hashlib.sha256()
         self._chunks = hashlib.sha256()
@@ -82,13 +85,13 @@ class ChunkStream:
     how many documents are in memory is bounded by these threads, not by the streams that are open.
     """
 
-    calls: Calls
-    staging: Staging
-    pools: Pools
+    documents: DocumentIngest
+    staging: StagingFolder
+    parts: CallParts
     quota_bytes: int
     incoming_bytes: Counter[str] = field(default_factory=Counter)
 
-    async def __call__(
+    async def receive(
         self, messages: AsyncIterator[pb.PutChunksRequest], tenant: str, budget: Budget
     ) -> pb.PutChunksResponse:
         """Return what was done, once the client has closed its side.
@@ -103,7 +106,7 @@ class ChunkStream:
             raise InvalidRequestError.of("header", "must be the first message")
         header = first.header
         parse_put_chunks_header(header, tenant)
-        parts = SpooledParts(await self.pools.reads.run(budget, self.staging.scratch))
+        parts = SpooledParts(await self.parts.pools.reads.run(budget, self.staging.scratch))
         received_bytes = 0
         try:
             async for message in messages:
@@ -111,13 +114,13 @@ class ChunkStream:
                     raise InvalidRequestError.of("message", "must be a part after the header")
                 received_bytes += message.part.ByteSize()
                 self._reserve(tenant, message.part.ByteSize())
-                await self.pools.reads.run(budget, parts.add, message.part)
-            workers = self.pools.of_document(parts.size_bytes)
+                await self.parts.pools.reads.run(budget, parts.add, message.part)
+            workers = self.parts.pools.of_document(parts.size_bytes)
             return await workers.run(budget, self._store, header, parts, budget)
         finally:
             self.incoming_bytes[tenant] -= received_bytes
             # The call may be cancelled, once and again; to drop a large file takes longer than the event loop has.
-            await asyncio.shield(self.pools.reads.run(Budget(), parts.close))
+            await asyncio.shield(self.parts.pools.reads.run(Budget(), parts.close))
 
     def _reserve(self, tenant: str, size_bytes: int) -> None:
         self.incoming_bytes[tenant] += size_bytes
@@ -126,4 +129,12 @@ class ChunkStream:
             raise ExhaustedError(message, limit_bytes=self.quota_bytes)
 
     def _store(self, header: pb.PutChunksHeader, parts: SpooledParts, budget: Budget) -> pb.PutChunksResponse:
-        return self.calls.put_chunks(header, parts.read(budget), parts.digest)
+        tenant = request_context.current().tenant
+        described, ready = parse_put_chunks(header, parts.read(budget), tenant)
+        encoded = self.parts.once.run(
+            tenant,
+            request_key("PutChunks", header, parts.digest),
+            lambda receipt: self.documents.put_chunks(described, ready, budget, receipt),
+            lambda result: pb.PutChunksResponse(result=to_ingest_result(result)).SerializeToString(deterministic=True),
+        )
+        return self.parts.write_tokens.add(pb.PutChunksResponse.FromString(encoded), described.collection)

@@ -1,16 +1,14 @@
-"""The calls on collections: message in, message out, blocking."""
+"""CollectionService: parses requests, runs the use case, answers."""
+# ruff: noqa: N802 - names of the methods are the contract's
 
 from dataclasses import dataclass
 
-from groundwire.api.ingest.v1 import collection_pb2
 from groundwire.api.ingest.v1 import collection_service_pb2 as pb
-from groundwire.catalog.deletions import Deletions
-from groundwire.ingest.create_collection import CreateCollection
-from groundwire.ingest.delete_collection import DeleteCollection
-from groundwire.ingest.read_collections import CollectionFigures, GetCollection, ListCollections
-from groundwire.ingest.remember_request import RememberRequest
-from groundwire.ingest.servicer.calls import answered_once, bring_up_to_date
-from groundwire.ingest.update_collection import UpdateCollection
+from groundwire.api.ingest.v1 import collection_service_pb2_grpc as pb_grpc
+from groundwire.catalog.deletions import Deletion
+from groundwire.ingest.collections import CollectionFigures, CollectionUpkeep
+from groundwire.ingest.exactly_once import MakeReceipt
+from groundwire.ingest.servicer.calls import CallParts, change, exactly_once, read, with_current_receipt
 from groundwire.ingest.wire.collections import (
     SettingsReader,
     changed_settings,
@@ -18,94 +16,66 @@ from groundwire.ingest.wire.collections import (
     to_collection_message,
 )
 from groundwire.ingest.wire.documents import to_deletion_receipt
-from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
 
 
-@dataclass(frozen=True, slots=True)
-class CollectionUseCases:
-    """What the calls on collections use."""
+@dataclass(frozen=True)
+class CollectionServicer(pb_grpc.CollectionServiceServicer):
+    """Reads and changes do not wait for each other."""
 
-    create: CreateCollection
-    get: GetCollection
-    list: ListCollections
-    update: UpdateCollection
-    delete: DeleteCollection
-    deletions: Deletions
-    remember: RememberRequest
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionCalls:
-    """Checks, runs and answers; the tenant is that of the current call. `vector_engine` is the name of the store."""
-
-    use: CollectionUseCases
+    parts: CallParts
+    collections: CollectionUpkeep
     tokens: PageTokens
     read_settings: SettingsReader
-    vector_engine: str
 
-    def create(self, request: pb.CreateCollectionRequest) -> pb.CreateCollectionResponse:
+    @change
+    @exactly_once(pb.CreateCollectionResponse, collection=to_collection_message)
+    def CreateCollection(
+        self, request: pb.CreateCollectionRequest, receipt: MakeReceipt[CollectionFigures]
+    ) -> CollectionFigures:
         """Create a collection."""
         current = request_context.current()
-        wanted = parse_create_collection(request, current.tenant, self.read_settings)
+        new = parse_create_collection(request, current.tenant, self.read_settings)
+        return self.collections.create(new, current.budget, receipt)
 
-        return answered_once(
-            self.use.remember,
-            request,
-            pb.CreateCollectionResponse,
-            lambda receipt: self.use.create(wanted, current.budget, receipt),
-            lambda found: pb.CreateCollectionResponse(collection=self._message(found)),
-        )
-
-    def get(self, request: pb.GetCollectionRequest) -> pb.GetCollectionResponse:
+    @read
+    def GetCollection(self, request: pb.GetCollectionRequest) -> pb.GetCollectionResponse:
         """Return a collection."""
-        found = self.use.get(request_context.current().tenant, parse_collection_name(request.collection))
-        return pb.GetCollectionResponse(collection=self._message(found))
+        figures = self.collections.get(request_context.current().tenant, parse_collection_name(request.collection))
+        return pb.GetCollectionResponse(collection=to_collection_message(figures))
 
-    def list(self, request: pb.ListCollectionsRequest) -> pb.ListCollectionsResponse:
+    @read
+    def ListCollections(self, request: pb.ListCollectionsRequest) -> pb.ListCollectionsResponse:
         """Return a page of collections."""
         tenant = request_context.current().tenant
         after = self.tokens.read(request.page_token, tenant=tenant, request=request)
-        page = self.use.list(tenant, str(after[0]) if after else "", page_size(request.page_size))
-        messages = ((self._message(found), (found.collection.name,)) for found in page.items)
-        collections, token = self.tokens.fill(messages, page.next_position, tenant=tenant, request=request)
-        return pb.ListCollectionsResponse(collections=collections, next_page_token=token)
+        page, last = self.collections.page(tenant, str(after[0]) if after else "", page_size(request.page_size))
+        messages = ((to_collection_message(each), (each.collection.name,)) for each in page)
+        listed, token = self.tokens.fill(messages, None if last is None else (last,), tenant=tenant, request=request)
+        return pb.ListCollectionsResponse(collections=listed, next_page_token=token)
 
-    def update(self, request: pb.UpdateCollectionRequest) -> pb.UpdateCollectionResponse:
+    @change
+    @exactly_once(pb.UpdateCollectionResponse, collection=to_collection_message)
+    def UpdateCollection(
+        self, request: pb.UpdateCollectionRequest, receipt: MakeReceipt[CollectionFigures]
+    ) -> CollectionFigures:
         """Change settings of a collection."""
-        tenant, name = (
+        return self.collections.update(
             request_context.current().tenant,
             parse_collection_name(request.collection.name, "collection.name"),
+            lambda current: changed_settings(request, current, self.read_settings),
+            request.collection.etag,
+            receipt,
         )
 
-        def change(current: Collection) -> CollectionSettings:
-            return changed_settings(request, current, self.read_settings)
-
-        return answered_once(
-            self.use.remember,
-            request,
-            pb.UpdateCollectionResponse,
-            lambda receipt: self.use.update(tenant, name, change, request.collection.etag, receipt),
-            lambda found: pb.UpdateCollectionResponse(collection=self._message(found)),
-        )
-
-    def delete(self, request: pb.DeleteCollectionRequest) -> pb.DeleteCollectionResponse:
+    @change
+    @with_current_receipt
+    @exactly_once(pb.DeleteCollectionResponse, receipt=to_deletion_receipt)
+    def DeleteCollection(self, request: pb.DeleteCollectionRequest, receipt: MakeReceipt[Deletion]) -> Deletion:
         """Delete a collection."""
         current, name = request_context.current(), parse_collection_name(request.collection)
-
-        answer = answered_once(
-            self.use.remember,
-            request,
-            pb.DeleteCollectionResponse,
-            lambda receipt: self.use.delete(
-                current.tenant, name, current.budget, receipt, force=request.force, etag=request.etag
-            ),
-            lambda deletion: pb.DeleteCollectionResponse(receipt=to_deletion_receipt(deletion)),
+        return self.collections.delete(
+            current.tenant, name, current.budget, receipt, force=request.force, etag=request.etag
         )
-        bring_up_to_date(answer.receipt, self.use.deletions)
-        return answer
-
-    def _message(self, found: CollectionFigures) -> collection_pb2.Collection:
-        return to_collection_message(found, self.vector_engine, self.read_settings.max_document_bytes)

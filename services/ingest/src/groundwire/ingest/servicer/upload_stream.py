@@ -5,16 +5,15 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.domain.ingesting import IngestRequest, IngestResult, Progress, Report, Stage
-from groundwire.ingest.receive_upload import SYNC_EVERY_S, IncomingUpload
-from groundwire.ingest.servicer.operation_calls import OperationCalls
-from groundwire.ingest.servicer.part_reader import PartReader
-from groundwire.ingest.servicer.pools import Pools
-from groundwire.ingest.servicer.staged_ingest import StagedIngest
-from groundwire.ingest.servicer.upload_claims import Claim, UploadClaims
+from groundwire.ingest.servicer.calls import CallParts
+from groundwire.ingest.servicer.operation_runner import OperationRunner
+from groundwire.ingest.uploads import SYNC_EVERY_S, IncomingUpload, UploadReceiver
 from groundwire.ingest.wire.documents import (
     header_bytes,
     header_differences,
@@ -24,10 +23,98 @@ from groundwire.ingest.wire.documents import (
     upload_key,
 )
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import AlreadyExistsError, InvalidRequestError, StaleSourceVersionError
+from groundwire.kernel.errors import AlreadyExistsError, ConflictError, InvalidRequestError, StaleSourceVersionError
 from groundwire.kernel.identifiers import RequestKey
 
 Events = AsyncGenerator[pb.UploadDocumentResponse, None]
+
+_POLL_S = 0.05
+
+
+@dataclass(slots=True)
+class Claim:
+    """The right of one stream to bring an upload; `lost` is set when a newer stream wants it."""
+
+    total_bytes: int
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class UploadClaims:
+    """The uploads that have a stream; used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], Claim] = {}
+
+    @asynccontextmanager
+    async def hold(self, upload_id: str, tenant: str, total_bytes: int, budget: Budget) -> AsyncIterator[Claim]:
+        """Hold the claim to an upload; the stream that had it is told to leave and waited for.
+
+        A client that lost its connection comes back before the server has noticed. Its old stream must not keep it out.
+
+        Raises:
+            CallCancelledError: the budget was cancelled while waiting.
+            DeadlineError: the budget was used up while waiting.
+        """
+        key = tenant, upload_id  # whoever guesses the id of another tenant's upload must not interrupt it
+        while (other := self._held.get(key)) is not None:
+            other.lost.set()
+            await asyncio.sleep(_POLL_S)
+            budget.check()
+        claim = self._held[key] = Claim(total_bytes)
+        try:
+            yield claim
+        finally:
+            del self._held[key]
+
+    def announced(self, tenant: str, except_for: str) -> Mapping[str, int]:
+        """Return the bytes that the tenant's other streams announced, by upload id."""
+        return {
+            upload_id: claim.total_bytes
+            for (owner, upload_id), claim in self._held.items()
+            if owner == tenant and upload_id != except_for
+        }
+
+
+class PartReader:
+    """The parts of one upload, in the order they come.
+
+    A read that lasts longer than its limit goes on behind the scenes, because cancelling it would lose the message.
+    """
+
+    def __init__(self, messages: AsyncIterator[pb.UploadDocumentRequest], lost: asyncio.Event) -> None:
+        self._messages = messages
+        self._lost = asyncio.ensure_future(lost.wait())
+        self._coming: asyncio.Future[pb.UploadDocumentRequest | None] | None = None
+
+    async def next(self, limit_s: float) -> pb.UploadPart | None:
+        """Return the next part, or None at the end.
+
+        Raises:
+            TimeoutError: none came within the limit; call again.
+            ConflictError: a newer stream took the upload over.
+            InvalidRequestError: the message is no part.
+        """
+        if self._coming is None:
+            self._coming = asyncio.ensure_future(anext(self._messages, None))
+        waiting: set[asyncio.Future[Any]] = {self._coming, self._lost}
+        done, _ = await asyncio.wait(waiting, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if self._lost in done:
+            raise ConflictError("the upload was taken over by a newer stream")
+        if self._coming not in done:
+            raise TimeoutError
+        message, self._coming = self._coming.result(), None
+        if message is None:
+            return None
+        if message.WhichOneof("message") != "part":
+            raise InvalidRequestError.of("message", "must be a part after the header")
+        return message.part
+
+    async def close(self) -> None:
+        """Stop reading."""
+        for task in (self._lost, self._coming):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +142,13 @@ class UploadStream:
     no other that is still coming in.
     """
 
-    staged: StagedIngest
-    pools: Pools
-    operations: OperationCalls
+    documents: DocumentIngest
+    uploads: UploadReceiver
+    operations: OperationRunner
+    parts: CallParts
     claims: UploadClaims = field(default_factory=UploadClaims)
 
-    async def __call__(self, messages: AsyncIterator[pb.UploadDocumentRequest], tenant: str, budget: Budget) -> Events:
+    async def receive(self, messages: AsyncIterator[pb.UploadDocumentRequest], tenant: str, budget: Budget) -> Events:
         """Yield what the client is told; the last message holds the result.
 
         Raises:
@@ -70,10 +158,10 @@ class UploadStream:
             ExhaustedError: the tenant has too many bytes on their way in.
         """
         header = await _header(messages)
-        request = parse_upload_header(header, tenant, self.staged.ingest_document.prepare.admit.max_bytes)
+        request = parse_upload_header(header, tenant, self.documents.preparer.max_bytes)
         upload_id = header.upload_id or str(uuid.uuid4())
         async with self.claims.hold(upload_id, tenant, header.total_bytes, budget) as claim:
-            known = await self.pools.reads.run(budget, self._known_event, header, request, upload_id)
+            known = await self.parts.pools.reads.run(budget, self._known_event, header, request, upload_id)
             if known is not None:
                 yield _accepted(header.upload_id, header.total_bytes)
                 yield known
@@ -103,41 +191,39 @@ class UploadStream:
         """Return the result, or with `run_async` the name of the operation, if it can be told without any part."""
         source_hash = request.source_hash or ""
         if header.upload_id:
-            stored = self.staged.receive.find(
-                request.tenant, upload_id, lambda first: header_differences(header, first)
-            )
+            stored = self.uploads.find(request.tenant, upload_id, lambda first: header_differences(header, first))
             source_hash = stored.source_hash or source_hash
         key = upload_key(header, upload_id, source_hash)
         if not source_hash:
             return None
-        earlier = self.staged.remember.find(request.tenant, key)
+        earlier = self.parts.once.find(request.tenant, key)
         if earlier is not None or header.upload_id or header.run_async:
             return earlier
-        unchanged = self.staged.ingest_document.prepare.unchanged(request)
+        unchanged = self.documents.preparer.unchanged(request)
         if unchanged is None:
             return None
-        return self.staged.remember(request.tenant, key if header.request_id else None, lambda _: unchanged, _encode)
+        return self.parts.once.run(request.tenant, key if header.request_id else None, lambda _: unchanged, _encode)
 
     @asynccontextmanager
     async def _opened(
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, budget: Budget
     ) -> AsyncIterator[_Arrival]:
         others = self.claims.announced(request.tenant, upload_id)
-        incoming = await self.pools.reads.run(budget, self._open, header, request, upload_id, others)
+        incoming = await self.parts.pools.reads.run(budget, self._open, header, request, upload_id, others)
         try:
             yield _Arrival(header, request, incoming, budget)
         finally:
             # The call may be cancelled, once and again, and what came in is to be kept all the same.
-            await asyncio.shield(self.pools.reads.run(Budget(), incoming.close))
+            await asyncio.shield(self.parts.pools.reads.run(Budget(), incoming.close))
 
     def _open(
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, others: Mapping[str, int]
     ) -> IncomingUpload:
-        tenant, receive = request.tenant, self.staged.receive
+        tenant = request.tenant
         if not header.upload_id:
-            self.staged.ingest_document.prepare.admit(request, header.total_bytes)
-            receive.begin(tenant, upload_id, header_bytes(header), header.total_bytes, others)
-        return receive.open(tenant, receive.uploads.get(tenant, upload_id))
+            self.documents.preparer.admit(request, header.total_bytes)
+            self.uploads.begin(tenant, upload_id, header_bytes(header), header.total_bytes, others)
+        return self.uploads.open(tenant, self.uploads.uploads.get(tenant, upload_id))
 
     async def _receive(
         self, messages: AsyncIterator[pb.UploadDocumentRequest], arrival: _Arrival, claim: Claim
@@ -148,11 +234,11 @@ class UploadStream:
                 try:
                     part = await reader.next(SYNC_EVERY_S)
                 except TimeoutError:  # the client may be waiting to hear that its last part is safe
-                    is_news = await self.pools.reads.run(arrival.budget, incoming.sync)
+                    is_news = await self.parts.pools.reads.run(arrival.budget, incoming.sync)
                 else:
                     if part is None:
                         return
-                    is_news = await self.pools.reads.run(arrival.budget, incoming.take, part.offset, part.data)
+                    is_news = await self.parts.pools.reads.run(arrival.budget, incoming.take, part.offset, part.data)
                 if is_news:
                     received = Progress(Stage.RECEIVING, incoming.durable_bytes, arrival.header.total_bytes)
                     yield _progress(received, incoming.durable_bytes)
@@ -163,7 +249,7 @@ class UploadStream:
         def work(report: Callable[[Progress], None]) -> bytes:
             return self._run(arrival, report)
 
-        workers = self.pools.of_document(arrival.header.total_bytes)
+        workers = self.parts.pools.of_document(arrival.header.total_bytes)
         reported = workers.stream(arrival.budget, work, is_passing=lambda _: True)
         async with aclosing(reported) as events:
             async for event in events:
@@ -184,26 +270,26 @@ class UploadStream:
                 )
                 return pb.UploadDocumentResponse(operation=operation)
 
-        yield await self.pools.reads.run(arrival.budget, begin)
+        yield await self.parts.pools.reads.run(arrival.budget, begin)
 
     def _run(self, arrival: _Arrival, report: Report) -> bytes:
         request = arrival.request
         with arrival.incoming.complete() as original:
             try:
-                answer = self.staged.remember(
+                answer = self.parts.once.run(
                     request.tenant,
                     arrival.key(original.sha256()),
-                    lambda receipt: self.staged.ingest_document(request, original, arrival.budget, report, receipt),
+                    lambda receipt: self.documents.ingest(request, original, arrival.budget, report, receipt),
                     _encode,
                 )
             except (InvalidRequestError, AlreadyExistsError, StaleSourceVersionError):
-                self.staged.receive.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
+                self.uploads.forget(request.tenant, arrival.upload_id)  # no repetition can end otherwise
                 raise
-            self.staged.receive.finish(request.tenant, arrival.upload_id)
+            self.uploads.finish(request.tenant, arrival.upload_id)
             return self._with_token(answer, request.collection)
 
     def _with_token(self, encoded: bytes, collection: str) -> bytes:
-        result = self.staged.write_tokens.add(ingest_result_pb2.IngestResult.FromString(encoded), collection)
+        result = self.parts.write_tokens.add(ingest_result_pb2.IngestResult.FromString(encoded), collection)
         return result.SerializeToString(deterministic=True)
 
 

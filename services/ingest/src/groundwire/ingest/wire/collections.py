@@ -14,8 +14,8 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as pb
 from groundwire.api.ingest.v1 import collection_service_pb2 as service_pb
 from groundwire.ingest.chunking.rules import ChunkingOverrides
+from groundwire.ingest.collections import CollectionFigures
 from groundwire.ingest.domain.changing import NewCollection
-from groundwire.ingest.read_collections import CollectionFigures
 from groundwire.ingest.wire.checks import known, numbers_of, refuse_broken
 from groundwire.kernel.collection import (
     PROFILES,
@@ -91,13 +91,13 @@ def changed_settings(
         raise InvalidRequestError(violations) from error
 
 
-def to_collection_message(figures: CollectionFigures, vector_engine: str, max_document_bytes: int) -> pb.Collection:
-    """Return the message of a collection; `max_document_bytes` is the server's limit, for one that sets none."""
+def to_collection_message(figures: CollectionFigures) -> pb.Collection:
+    """Return the message of a collection; it names the limit of the server where the collection sets none."""
     collection = figures.collection
     own_dimensions = _PROFILE_MODELS.get(collection.profile)
     settings = to_settings_message(collection.settings)
     if not settings.limits.HasField("max_document_bytes"):
-        settings.limits.max_document_bytes = max_document_bytes
+        settings.limits.max_document_bytes = figures.max_document_bytes
     return pb.Collection(
         name=collection.name,
         profile=pb.Profile.Value(f"PROFILE_{collection.profile.name}"),
@@ -108,7 +108,7 @@ def to_collection_message(figures: CollectionFigures, vector_engine: str, max_do
         document_count=figures.documents,
         chunk_count=figures.chunks,
         total_chars=figures.total_chars,
-        vector_engine=vector_engine,
+        vector_engine=figures.vector_engine,
         etag=collection.etag,
         uses_default_embedder=own_dimensions is not None and own_dimensions != collection.identity.dimensions,
     )

@@ -1,18 +1,138 @@
-"""Take the bytes of an upload in, so that a broken connection or process costs none that were acknowledged."""
+"""Uploads: their bytes on disk, so that a broken connection or process costs none that were acknowledged."""
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, cast
 
 from groundwire.catalog.uploads import StoredUpload, Uploads
-from groundwire.ingest.ports import Original, StagedBytes, Staging
-from groundwire.kernel.errors import ConflictError, DataLossError, ExhaustedError, InvalidRequestError, NotFoundError
+from groundwire.ingest.ports import Original
+from groundwire.kernel.errors import (
+    ConflictError,
+    DataLossError,
+    ExhaustedError,
+    InvalidRequestError,
+    NotFoundError,
+    StoreUnavailableError,
+)
 
 MAX_PART_BYTES = 1 << 20
 SYNC_EVERY_BYTES = 4 << 20
 SYNC_EVERY_S = 1.0
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_IN_MEMORY_BYTES = 1 << 20
+
+
+class StagedFile:
+    """A file that grows at its end; used by one thread at a time."""
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        """Open the file and cut it to what is known to be on disk; a missing file begins empty.
+
+        Raises:
+            DataLossError: it is shorter than that.
+        """
+        self._path = path
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+        if self._file.seek(0, os.SEEK_END) < size_bytes:
+            self._file.close()
+            raise DataLossError("a staged file is shorter than it was", what="staged upload")
+        self._file.truncate(size_bytes)
+        self._file.seek(size_bytes)
+        self.size_bytes = size_bytes
+
+    def append(self, data: bytes | memoryview) -> None:
+        """Add bytes; they are durable after the next `sync`."""
+        with _translated_failures():
+            self._file.write(data)
+        self.size_bytes += len(data)
+
+    def sync(self) -> None:
+        """Return once all bytes so far, and the file's name, survive a power loss."""
+        with _translated_failures():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def original(self) -> Original:
+        """Return the document, valid while the file is there; call it after `sync`."""
+        return Original(self.size_bytes, path=self._path)
+
+    def close(self) -> None:
+        """Let go of the file, which stays; idempotent."""
+        self._file.close()
+
+
+class ScratchFile:
+    """A file without a name, which goes with the process; it is in memory while it is small."""
+
+    def __init__(self, folder: Path) -> None:
+        spooled = SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(folder))  # noqa: SIM115 - lives as long as this does
+        self._file = cast("BinaryIO", spooled)
+
+    def write(self, data: bytes) -> int:
+        """Add bytes at the end."""
+        with _translated_failures():
+            return self._file.write(data)
+
+    def reader(self) -> BinaryIO:
+        """Return what reads it from the beginning; nothing is written any more."""
+        with _translated_failures():
+            self._file.seek(0)
+        return self._file
+
+    def close(self) -> None:
+        """Drop it; idempotent."""
+        self._file.close()
+
+
+class StagingFolder:
+    """The folder that holds the staged files of one process, named by upload id."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self, upload_id: str, size_bytes: int) -> StagedFile:
+        """Open a file of which `size_bytes` are known to be on disk.
+
+        Raises:
+            DataLossError: it is shorter than that.
+        """
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return StagedFile(self._folder / upload_id, size_bytes)
+
+    def scratch(self) -> ScratchFile:
+        """Return an empty file without a name."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return ScratchFile(self._folder)
+
+    def remove(self, upload_id: str) -> None:
+        """Remove a file; a missing one is ignored."""
+        (self._folder / upload_id).unlink(missing_ok=True)
+
+    def names(self) -> set[str]:
+        """Return the upload ids of all files."""
+        return {path.name for path in self._folder.iterdir()} if self._folder.is_dir() else set()
+
+
+@contextmanager
+def _translated_failures() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise ExhaustedError("no space left for uploads") from error
+        raise StoreUnavailableError("the staging folder failed", engine="staging") from error
 
 
 class IncomingUpload:
@@ -21,7 +141,7 @@ class IncomingUpload:
     After `close` it does nothing any more: a thread whose caller left must not touch what another stream took over.
     """
 
-    def __init__(self, tenant: str, stored: StoredUpload, uploads: Uploads, staged: StagedBytes) -> None:
+    def __init__(self, tenant: str, stored: StoredUpload, uploads: Uploads, staged: StagedFile) -> None:
         self.stored = stored
         self._tenant = tenant
         self._uploads = uploads
@@ -115,11 +235,11 @@ class IncomingUpload:
 
 
 @dataclass(frozen=True, slots=True)
-class ReceiveUpload:
+class UploadReceiver:
     """Begins uploads and takes them up again; a tenant has at most `quota_bytes` on their way in."""
 
     uploads: Uploads
-    staging: Staging
+    staging: StagingFolder
     quota_bytes: int
 
     def begin(self, tenant: str, upload_id: str, header: bytes, total_bytes: int, others: Mapping[str, int]) -> None:

@@ -6,9 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
-from groundwire.ingest.servicer.calls import Calls
-from groundwire.ingest.servicer.pools import Pools
+from groundwire.ingest.documents import DocumentIngest
+from groundwire.ingest.exactly_once import ExactlyOnce
+from groundwire.ingest.servicer.calls import CallParts
+from groundwire.ingest.wire.documents import parse_ingest_document, to_ingest_result
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
 from groundwire.kernel.identifiers import RequestKey, parse_collection_name
@@ -23,18 +26,33 @@ _AT_A_TIME = 8
 """Threads that one batch has at most, so that others have some too; as many documents are written at a time."""
 
 
+def ingest_once(
+    documents: DocumentIngest, once: ExactlyOnce, request: pb.IngestDocumentRequest, key: RequestKey | None
+) -> ingest_result_pb2.IngestResult:
+    """Ingest a document, or return the first result of the same key; without a token of the write."""
+    current = request_context.current()
+    parsed, original = parse_ingest_document(request, current.tenant)
+    encoded = once.run(
+        current.tenant,
+        key,
+        lambda receipt: documents.ingest(parsed, original, current.budget, lambda _: None, receipt),
+        lambda result: to_ingest_result(result).SerializeToString(deterministic=True),
+    )
+    return ingest_result_pb2.IngestResult.FromString(encoded)
+
+
 @dataclass(frozen=True, slots=True)
-class IngestBatch:
+class BatchIngest:
     """Ingests each document of a batch in a thread of its own, as a call of its own would.
 
     The request id of the batch stands for one of each document, so that a batch that is sent again goes on where it was
     cut off, and no answer holds what is said about several documents: the deletion of one takes its words away.
     """
 
-    calls: Calls
-    pools: Pools
+    documents: DocumentIngest
+    parts: CallParts
 
-    async def __call__(self, request: pb.BatchIngestDocumentsRequest) -> pb.BatchIngestDocumentsResponse:
+    async def ingest(self, request: pb.BatchIngestDocumentsRequest) -> pb.BatchIngestDocumentsResponse:
         """Return what became of each document.
 
         Raises:
@@ -46,16 +64,15 @@ class IngestBatch:
         budget = request_context.current().budget
         collection, key = parse_collection_name(request.collection), request_key("BatchIngestDocuments", request)
         _check(request)
-        await self.pools.changes.run(budget, self._begin, collection, key)
+        await self.parts.pools.changes.run(budget, self._begin, collection, key)
         outcomes = await self._outcomes(request, key, budget)
         response = pb.BatchIngestDocumentsResponse(outcomes=_cut_to_size(outcomes))
-        return await self.pools.reads.run(budget, self.calls.write_tokens.add, response, collection)
+        return await self.parts.pools.reads.run(budget, self.parts.write_tokens.add, response, collection)
 
     def _begin(self, collection: str, key: RequestKey | None) -> None:
         """Refuse a batch whose request id was used otherwise, also while none of its documents is ingested."""
-        use, tenant = self.calls.use, request_context.current().tenant
-        admit = use.ingest_document.prepare.admit
-        use.remember(tenant, key, lambda _: admit.collections.get(tenant, collection), lambda _: b"begun")
+        tenant, collections = request_context.current().tenant, self.documents.preparer.collections
+        self.parts.once.run(tenant, key, lambda _: collections.get(tenant, collection), lambda _: b"begun")
 
     async def _outcomes(
         self, request: pb.BatchIngestDocumentsRequest, key: RequestKey | None, budget: Budget
@@ -68,7 +85,7 @@ class IngestBatch:
             async with free:
                 for number in numbers:
                     own = key and replace(key, request_id=f"{key.request_id}#{number}")
-                    workers = self.pools.of_document(items[number].ByteSize())
+                    workers = self.parts.pools.of_document(items[number].ByteSize())
                     outcomes[number] = await workers.run(budget, self._ingest, request.collection, items[number], own)
 
         tasks = [asyncio.create_task(ingest(numbers)) for numbers in _equal_bytes(items)]
@@ -87,7 +104,7 @@ class IngestBatch:
         alone.CopyFrom(item)
         alone.collection = collection
         try:
-            return pb.BatchIngestDocumentsOutcome(result=self.calls.ingest_once(alone, key))
+            return pb.BatchIngestDocumentsOutcome(result=ingest_once(self.documents, self.parts.once, alone, key))
         except (CallCancelledError, DeadlineError):
             raise
         except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours

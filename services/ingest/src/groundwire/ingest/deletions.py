@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from groundwire.catalog.deletions import Deleted, Deletion, Deletions, Leftovers, WaitingDeletions
-from groundwire.ingest.apply_outbox import ApplyOutbox
+from groundwire.catalog.deletions import Deleted, Deletion, Deletions, Leftovers
+from groundwire.ingest.engine_upkeep import EngineTasks
 from groundwire.ingest.housekeeping import Job, Subject
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class CompleteDeletion:
+class DeletionCompleter:
     """Receipts of deletions are hidden at first, and complete once every store is known to be clean.
 
     A call completes its own where that takes less than a second or so. The others are left to a job, which writes the
@@ -30,7 +30,7 @@ class CompleteDeletion:
     seconds, or when the first of them is `within_s` seconds old.
     """
 
-    apply: ApplyOutbox
+    tasks: EngineTasks
     deletions: Deletions
     leftovers: Leftovers
     vectors: VectorStore
@@ -38,13 +38,13 @@ class CompleteDeletion:
     quiet_s: float
     within_s: float
 
-    def __call__(self, deleted: Deleted, budget: Budget) -> Deletion:
+    def complete(self, deleted: Deleted, budget: Budget) -> Deletion:
         """Return the receipt after the engine has been told, everything has been searched and no file holds the texts.
 
         A failure is not the call's: what was deleted is invisible, and housekeeping completes the receipt.
         """
         tenant, deletion = deleted.traces.tenant, deleted.deletion
-        if not self.apply.finish(deleted.tasks, budget):
+        if not self.tasks.finish(deleted.tasks, budget):
             return deletion
         try:
             engine_name = self.deletions.engine_of(tenant, deletion.deletion_id)
@@ -61,14 +61,12 @@ class CompleteDeletion:
         return Job("deletions", self._complete_waiting, self._subjects, every_s=_LOOK_EVERY_S, timeout_s=_SCRUB_S)
 
     def _subjects(self) -> list[Subject]:
+        quiet_ms, within_ms = self.quiet_s * 1000, self.within_s * 1000
         return [
             Subject(each.engine_name, each.tenant, each.collection)
             for each in self.deletions.ready()
-            if self._is_due(each)
+            if each.last_age_ms >= quiet_ms or each.first_age_ms >= within_ms
         ]
-
-    def _is_due(self, waiting: WaitingDeletions) -> bool:
-        return waiting.last_age_ms >= self.quiet_s * 1000 or waiting.first_age_ms >= self.within_s * 1000
 
     def _complete_waiting(self, subject: Subject, budget: Budget) -> int:
         waiting = self.deletions.ready_of_engine(subject.key)

@@ -1,4 +1,8 @@
-"""Long work as operations: begun by a call, done in threads of their own, watched by whoever likes."""
+"""Long work as operations: begun by a call, done in threads of their own, watched by whoever likes.
+
+An operation is a row of the catalog from its beginning, which a request id makes unique, to a week after its end. What
+a stop or a crash cuts off is done again from its start by the next process.
+"""
 
 import threading
 import uuid
@@ -12,12 +16,11 @@ from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog import operations as stored
-from groundwire.catalog.idempotency import Receipt
 from groundwire.ingest.domain.ingesting import Progress, Report
-from groundwire.ingest.remember_request import RememberRequest
+from groundwire.ingest.exactly_once import ExactlyOnce, MakeReceipt
 from groundwire.ingest.wire.operations import operation_id_of, operation_name, to_operation
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import AlreadyExistsError, CallCancelledError, GroundwireError, InternalError
+from groundwire.kernel.errors import AlreadyExistsError, GroundwireError, InternalError
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
@@ -53,15 +56,15 @@ class _Run:
     ended: Future[None] = field(default_factory=Future)
 
 
-class OperationCalls:
+class OperationRunner:
     """Begins, watches and ends operations; `work` is what each method does. Beyond `at_a_time` they wait."""
 
     def __init__(
-        self, work: Mapping[str, Work], operations: stored.Operations, remember: RememberRequest, at_a_time: int
+        self, work: Mapping[str, Work], operations: stored.Operations, once: ExactlyOnce, at_a_time: int
     ) -> None:
         self._work = work
         self._operations = operations
-        self._remember = remember
+        self._once = once
         # Threads of a pool have no context of a call, so the work has no deadline but its own.
         self._pool = ThreadPoolExecutor(at_a_time, "operation")
         self._small_pool = ThreadPoolExecutor(_SMALL_AT_A_TIME, "small-operation")
@@ -100,13 +103,13 @@ class OperationCalls:
         tenant, operation_id = request_context.current().tenant, operation_id or str(uuid.uuid4())
         begun: list[stored.Operation] = []
 
-        def work(receipt: Callable[[stored.Operation], Receipt] | None) -> stored.Operation:
+        def work(receipt: MakeReceipt[stored.Operation]) -> stored.Operation:
             body = prepare(operation_id).SerializeToString(deterministic=True)
             begun.append(self._operations.begin(tenant, operation_id, method, collection, body, receipt))
             return begun[-1]
 
         try:
-            name = self._remember(tenant, key, work, lambda made: operation_name(made).encode()).decode()
+            name = self._once.run(tenant, key, work, lambda made: operation_name(made).encode()).decode()
         except AlreadyExistsError:
             self._work[method].drop(tenant, operation_id)
             raise
@@ -171,8 +174,15 @@ class OperationCalls:
     def _run(self, run: _Run) -> None:
         operation, resource_id = run.operation, ""
         outcome = operations_pb2.Operation(name=operation_name(operation), done=True)
+
+        def note(progress: Progress) -> None:
+            run.progress = progress
+
         try:
-            response = self._do(operation, run)
+            if operation.cancel_requested:  # asked of the process before this one
+                run.budget.cancel()
+            run.budget.check()
+            response = self._work[operation.method].do(operation, run.budget, note)
             outcome.response.Pack(response)
             if isinstance(response, pb.IngestDocumentResponse):
                 resource_id = response.result.document.document_id
@@ -193,19 +203,3 @@ class OperationCalls:
             with self._lock:
                 del self._runs[operation.operation_id]
             run.ended.set_result(None)
-
-    def _do(self, operation: stored.Operation, run: _Run) -> Message:
-        """Return the response of an operation.
-
-        Raises:
-            CallCancelledError: it was cancelled, or the process is closing.
-            GroundwireError: whatever the work raises.
-        """
-        if operation.cancel_requested:
-            raise CallCancelledError("the operation was cancelled")
-        run.budget.check()
-
-        def note(progress: Progress) -> None:
-            run.progress = progress
-
-        return self._work[operation.method].do(operation, run.budget, note)

@@ -36,7 +36,7 @@ class Purge:
 
 
 @dataclass(frozen=True, slots=True)
-class PurgeDocuments:
+class DocumentPurge:
     """Deletes one document after the other, each in a transaction that also counts it, so that it can stop any time.
 
     What the engine has of them is removed as after every deletion, by housekeeping.
@@ -69,7 +69,7 @@ class PurgeDocuments:
         count = self.documents.count(purge.tenant, purge.collection, where, purge.asked)
         return Purged(count, tuple(document.source_uri for document in page))
 
-    def __call__(self, purge: Purge, budget: Budget, report: Report) -> Purged:
+    def delete(self, purge: Purge, budget: Budget, report: Report) -> Purged:
         """Delete what matches and return how much that was, with what an earlier process has done of it.
 
         Raises:
@@ -85,7 +85,15 @@ class PurgeDocuments:
             for document in self._matching(purge, where):
                 budget.check()
                 try:
-                    self._delete(purge, document, where)
+                    self.documents.delete(
+                        purge.tenant,
+                        purge.collection,
+                        document.document_id,
+                        etag=document.etag,
+                        where=where,
+                        operation_id=purge.operation_id,
+                    )
+                    self.after_delete()
                 except DocumentNotFoundError:
                     continue  # somebody else has deleted it
                 except DocumentChangedError:
@@ -94,11 +102,6 @@ class PurgeDocuments:
                 done += 1
                 report(Progress(Stage.DELETING, done, max(done, total)))
         return Purged(done)
-
-    def _delete(self, purge: Purge, document: Document, where: Filter | None) -> None:
-        given = (purge.tenant, purge.collection, document.document_id)
-        self.documents.delete(*given, etag=document.etag, where=where, operation_id=purge.operation_id)
-        self.after_delete()
 
     def _matching(self, purge: Purge, where: Filter | None) -> Iterator[Document]:
         after: tuple[str, str] | None = None

@@ -1,14 +1,18 @@
-"""Build the index of a collection beside the serving one and move to it: the core of Reindex and Reembed."""
+"""Build the index of a collection beside the serving one and move to it: Reindex and Reembed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
+from groundwire.catalog.collections import Collections
 from groundwire.catalog.index_builds import IndexBuilds, LivePoints
 from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.vectors import VectorCache
 from groundwire.ingest.domain.ingesting import Progress, Report, Stage
+from groundwire.ingest.domain.operating import IndexBuilt
+from groundwire.ingest.embedding import ChunkEmbedder
+from groundwire.ingest.shared_runs import SharedRuns
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import EmbeddingIdentity
@@ -21,26 +25,70 @@ _POINTS_WHILE_WRITERS_WAIT = 500
 _ATTEMPTS_BESIDE_WRITERS = 10
 """So often the whole collection is compared again while writers go on, before they have to wait for it."""
 
+_NOTHING = LivePoints.of([])
+
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class BuildIndex:
+class IndexBuilder:
     """Fills a new engine collection from the catalog, catches up with what is written meanwhile, and moves to it.
 
     Until the move, which is one transaction, readers and writers use the old index. A build that does not get so far,
     because it was cancelled or the process died, leaves nothing but an engine collection, which the sweeper drops.
     """
 
+    collections: Collections
     builds: IndexBuilds
     cache: VectorCache
     full_text: LexicalCheck
     vectors: VectorStore
+    embedder: ChunkEmbedder
+    runs: SharedRuns
     after: Callable[[], None]
 
-    def __call__(
-        self, collection: Collection, identity: EmbeddingIdentity, budget: Budget, report: Report
-    ) -> Collection:
+    def reindex(self, tenant: str, name: str, budget: Budget, report: Report) -> IndexBuilt:
+        """Build the indexes of a collection anew, embedding nothing; a run that is going on is joined.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            ConflictError: the collection is being embedded anew.
+            DataLossError: a chunk has no vector in the catalog; embed the collection anew.
+            CallCancelledError: nothing has changed.
+        """
+        collection = self.collections.get(tenant, name)
+
+        def work(own: Budget, tell: Report) -> IndexBuilt:
+            built = self.build(collection, collection.identity, own, tell)
+            return IndexBuilt(self.vectors.count(built.engine_name, own), 0, built.identity)
+
+        return self.runs(collection.uid, "reindex", work, budget, report)
+
+    def reembed(self, tenant: str, name: str, budget: Budget, report: Report) -> IndexBuilt:
+        """Embed all of a collection with the server's model, then build its indexes; a run that is going on is joined.
+
+        A run that was interrupted goes on with the vectors it had made.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            ConflictError: the collection is being reindexed.
+            UnavailableError: the model does not answer; what it has made is kept.
+            CallCancelledError: the collection is as it was; the vectors made so far are kept.
+        """
+        collection, identity = self.collections.get(tenant, name), self.embedder.embedder.identity
+
+        def work(own: Budget, tell: Report) -> IndexBuilt:
+            embedded = self.embedder.embed_missing(
+                replace(collection, identity=identity),
+                own,
+                lambda done, total: tell(Progress(Stage.EMBEDDING, done, total)),
+            )
+            built = self.build(collection, identity, own, tell)
+            return IndexBuilt(self.vectors.count(built.engine_name, own), embedded, built.identity)
+
+        return self.runs(collection.uid, "reembed", work, budget, report)
+
+    def build(self, collection: Collection, identity: EmbeddingIdentity, budget: Budget, report: Report) -> Collection:
         """Return the collection as it serves now; every live chunk has its vector of `identity` in the catalog.
 
         Raises:
@@ -73,17 +121,17 @@ class BuildIndex:
             budget.check()
             if len(missing) + len(gone) > _POINTS_WHILE_WRITERS_WAIT:
                 return False
-            self._write(built, missing, gone, budget, _unheard)
+            self._write(built, missing, gone, budget, lambda _: None)  # takes no time, so nobody is told
             return True
 
         return self.builds.move(serving, built, held, catch_up, compares_all=compares_all)
 
     def _catch_up(
-        self, built: Collection, held: LivePoints, wanted: LivePoints, budget: Budget, report: Report
+        self, built: Collection, held: LivePoints, live: LivePoints, budget: Budget, report: Report
     ) -> LivePoints:
-        """Bring the new engine collection from `held` to `wanted`; return what it is known to hold."""
-        deleted = self._write(built, wanted.beyond(held), held.absent_from(wanted), budget, report)
-        return wanted.without(deleted)
+        """Bring the new engine collection from `held` to `live`; return what it is known to hold."""
+        deleted = self._write(built, live.beyond(held), held.absent_from(live), budget, report)
+        return live.without(deleted)
 
     def _write(
         self, built: Collection, missing: Sequence[int], gone: Sequence[int], budget: Budget, report: Report
@@ -116,10 +164,3 @@ class BuildIndex:
         except GroundwireError as error:
             # The failure that led here counts; the next start drops what was built.
             _log.warning("a build stays behind", engine_collection=built.engine_name, error=error.message)
-
-
-_NOTHING = LivePoints.of([])
-
-
-def _unheard(_: Progress) -> None:
-    """Drop the progress of what takes no time."""

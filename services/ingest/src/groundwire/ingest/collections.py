@@ -1,0 +1,151 @@
+"""Create, read, change and delete collections."""
+
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from groundwire.catalog.collections import Collections
+from groundwire.catalog.deletions import Deletion
+from groundwire.ingest.deletions import DeletionCompleter
+from groundwire.ingest.domain.changing import NewCollection
+from groundwire.ingest.exactly_once import MakeReceipt
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.clock import Clock
+from groundwire.kernel.collection import Collection, CollectionSettings
+from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.kernel.identifiers import engine_collection_name
+from groundwire.kernel.vector_store import VectorStore
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionFigures:
+    """A collection, how much of what is live in it, and what of the server holds for it.
+
+    `vector_engine` is the name of the store, `max_document_bytes` the limit of a document where the collection has none
+    of its own.
+    """
+
+    collection: Collection
+    documents: int
+    chunks: int
+    total_chars: int
+    vector_engine: str
+    max_document_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionUpkeep:
+    """Collections of all tenants; new ones are bound to `identity`, the embedding of the server's model.
+
+    For `vector_engine` and `max_document_bytes` see `CollectionFigures`.
+    """
+
+    collections: Collections
+    vectors: VectorStore
+    vector_engine: str
+    completer: DeletionCompleter
+    identity: EmbeddingIdentity
+    max_document_bytes: int
+    clock: Clock
+    after_delete: Callable[[], None]
+
+    def create(
+        self, new: NewCollection, budget: Budget, receipt: MakeReceipt[CollectionFigures] = None
+    ) -> CollectionFigures:
+        """Create a collection from a profile; one of the same name and settings is returned as it is.
+
+        Raises:
+            AlreadyExistsError: the name is taken by a collection with other settings or another embedding.
+        """
+        uid, now = str(uuid.uuid4()), self.clock.now()
+        collection = Collection(
+            uid=uid,
+            tenant=new.tenant,
+            name=new.name,
+            engine_name=engine_collection_name(new.tenant, uid, self.identity.digest),
+            profile=new.profile,
+            identity=self.identity,
+            settings=new.settings,
+            create_time=now,
+            update_time=now,
+        )
+        try:
+            before = self._figures(collection)  # of the collection that has the name already, if any
+        except CollectionNotFoundError:
+            before = CollectionFigures(collection, 0, 0, 0, self.vector_engine, self.max_document_bytes)
+        make_receipt = None if receipt is None else lambda stored: receipt(replace(before, collection=stored))
+        stored = self.collections.create(collection, make_receipt)
+        # After the row: an engine collection without a row would never be dropped. Made again before each write.
+        self.vectors.create_collection(stored.engine_name, stored.identity.dimensions, budget)
+        return replace(before, collection=stored)
+
+    def get(self, tenant: str, name: str) -> CollectionFigures:
+        """Return a collection.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+        """
+        return self._figures(self.collections.get(tenant, name))
+
+    def page(self, tenant: str, after_name: str, limit: int) -> tuple[list[CollectionFigures], str | None]:
+        """Return up to `limit` collections with names above `after_name`, by name, and the last name if more follow."""
+        rows = self.collections.page(tenant, after_name, limit + 1)
+        found = []
+        for each in rows[:limit]:
+            with suppress(CollectionNotFoundError):  # deleted meanwhile
+                found.append(self._figures(each))
+        return found, rows[limit - 1].name if len(rows) > limit else None
+
+    def update(
+        self,
+        tenant: str,
+        name: str,
+        change: Callable[[Collection], CollectionSettings],
+        etag: str,
+        receipt: MakeReceipt[CollectionFigures] = None,
+    ) -> CollectionFigures:
+        """Change settings by `change`, which gets the collection as it is and runs alone; what is stored stays.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            ConflictError: its etag is not the given one, if one is given.
+            InvalidRequestError: `change` refuses.
+        """
+        before = self.get(tenant, name)
+        make_receipt = None if receipt is None else lambda stored: receipt(replace(before, collection=stored))
+        return replace(before, collection=self.collections.update(tenant, name, change, make_receipt, etag=etag))
+
+    def delete(
+        self,
+        tenant: str,
+        name: str,
+        budget: Budget,
+        receipt: MakeReceipt[Deletion] = None,
+        *,
+        force: bool = False,
+        etag: str = "",
+    ) -> Deletion:
+        """Delete a collection for good, documents that were deleted softly included.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            PreconditionError: it has documents, perhaps ones that were deleted softly, and `force` is not set.
+            ConflictError: its etag is not the given one, if one is given.
+        """
+        make_receipt = None if receipt is None else lambda deleted: receipt(deleted.deletion)
+        deleted = self.collections.delete(tenant, name, make_receipt, only_empty=not force, etag=etag)
+        self.after_delete()
+        return self.completer.complete(deleted, budget)
+
+    def _figures(self, collection: Collection) -> CollectionFigures:
+        counts = self.collections.counts(collection.tenant, collection.name)
+        return CollectionFigures(
+            collection,
+            counts.documents,
+            counts.chunks,
+            counts.total_chars,
+            self.vector_engine,
+            self.max_document_bytes,
+        )

@@ -1,0 +1,227 @@
+"""Take documents in: parse and chunk them, or take chunks that the caller has made, and plan what would be done."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from groundwire.catalog.chunks import Chunks
+from groundwire.catalog.generations import GenerationDraft
+from groundwire.catalog.vectors import VectorCache
+from groundwire.ingest.chunking.ready_chunks import (
+    PlacedText,
+    ReadyDocument,
+    check_vectors,
+    make_chunks,
+    placed,
+    rules_digest,
+    unit_vectors,
+)
+from groundwire.ingest.domain.ingesting import IngestOutcome, IngestRequest, IngestResult, Progress, Report, Stage
+from groundwire.ingest.domain.planning import IngestPlan, compare
+from groundwire.ingest.exactly_once import MakeReceipt
+from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.ports import Original
+from groundwire.ingest.preparing import DocumentPreparer, Preparation, drafted
+from groundwire.ingest.writing import GenerationWriter
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import Document, DocumentFields, DocumentFormat, file_name
+from groundwire.kernel.embedder import Tokenizer
+
+_CHUNKS_PER_READ = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentIngest:
+    """Takes documents in, one at a time for each source and for each content.
+
+    `tokenizer` is that of the server's model. `after_write` is told which collection was written to, also when that
+    failed.
+    """
+
+    preparer: DocumentPreparer
+    writer: GenerationWriter
+    locks: KeyedLocks
+    chunks: Chunks
+    cache: VectorCache
+    tokenizer: Tokenizer
+    after_write: Callable[[Collection], None]
+
+    def ingest(
+        self,
+        request: IngestRequest,
+        original: Original,
+        budget: Budget,
+        report: Report,
+        receipt: MakeReceipt[IngestResult] = None,
+    ) -> IngestResult:
+        """Ingest a document: nothing if it is unchanged, else a new generation of which only new texts are embedded.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            EmbeddingMismatchError: the collection belongs to another model.
+            InvalidRequestError: the document is refused; see its subclasses.
+            DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
+            DocumentChangedError: someone else changed the document meanwhile.
+        """
+        collection, source_hash = self.preparer.admit_bytes(request, original)
+        with self._locked(collection, request.source_uri, source_hash, budget):
+            under_way = self.preparer.examine(request, original, collection, source_hash)
+            settled = self.preparer.settled(under_way)
+            if settled is not None:
+                return self._without_generation(request, settled)
+            report(Progress(Stage.PARSING, 0, 1))
+            parsed = self.preparer.parse(under_way, budget)
+            report(Progress(Stage.PARSING, 1, 1))
+            report(Progress(Stage.CHUNKING, len(parsed.chunks), len(parsed.chunks)))
+            prepared = drafted(under_way, parsed)
+
+            def complete(result: IngestResult) -> IngestResult:
+                return replace(result, warnings=prepared.warnings)
+
+            make_receipt = None if receipt is None else lambda result: receipt(complete(result))
+            return complete(self._write(collection, prepared.draft, budget, report, make_receipt))
+
+    def put_chunks(
+        self, request: IngestRequest, ready: ReadyDocument, budget: Budget, receipt: MakeReceipt[IngestResult] = None
+    ) -> IngestResult:
+        """Store a document whose chunks, and perhaps vectors, the caller has made; all of it or nothing.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            EmbeddingMismatchError: the collection, or the vectors, belong to another model.
+            DimensionMismatchError: a vector has another length than the collection.
+            InvalidRequestError: a chunk breaks a rule of the collection, or does not fit the text.
+            DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
+            AlreadyExistsError: a chunk id belongs to another document.
+            DocumentChangedError: someone else changed the document meanwhile.
+        """
+        collection = self.preparer.admit(request, None)
+        check_vectors(ready, collection.identity)
+        text = placed(ready, self.preparer.limit(collection))
+        encoded = text.text.encode()
+        self.preparer.admit(request, len(encoded))
+        source_hash = request.source_hash or hashlib.sha256(encoded).hexdigest()
+        with self._locked(collection, request.source_uri, source_hash, budget):
+            existing = self.preparer.existing(request, source_hash)
+            draft = self._ready_draft(request, ready, text, source_hash, existing, collection)
+            if existing is None or existing.source_hash != source_hash:
+                reused = self.preparer.twin(request, existing, source_hash)
+            else:
+                reused = existing if existing.source_uri != request.source_uri else None
+                before = (existing.rules_digest, existing.fields, existing.format)
+                if reused is None and before == (draft.rules_digest, draft.fields, draft.format):
+                    return self._without_generation(request, IngestResult(existing, IngestOutcome.UNCHANGED))
+            if reused is not None:
+                return self._without_generation(request, IngestResult(reused, IngestOutcome.REUSED))
+            if ready.chunks[0].vector is not None:
+                # They wait there for their chunks: vectors that no chunk has are kept for an hour.
+                hashes = [chunk.embedding_hash for chunk in draft.chunks]
+                self.cache.put(collection.identity.digest, hashes, unit_vectors(ready.chunks))
+            return self._write(collection, draft, budget, lambda _: None, receipt)
+
+    def plan(self, request: IngestRequest, original: Original, budget: Budget) -> IngestPlan:
+        """Go the same way as an ingest up to where that begins to write; embed nothing.
+
+        Raises:
+            CollectionNotFoundError: no such collection.
+            EmbeddingMismatchError: the collection belongs to another model.
+            InvalidRequestError: the document would be refused; see its subclasses.
+            DuplicateDocumentError: the bytes are stored under another source and the policy is REJECT.
+        """
+        under_way = self.preparer.examine(request, original, *self.preparer.admit_bytes(request, original))
+        settled = self.preparer.settled(under_way)
+        if settled is not None:
+            old = self._stored(request, settled.document)
+            return IngestPlan(settled.outcome, settled.document, compare(old, old), ignored=settled.ignored)
+        return self._plan_of_change(under_way, budget)
+
+    def _plan_of_change(self, under_way: Preparation, budget: Budget) -> IngestPlan:
+        existing, embedder = under_way.existing, self.writer.embedder
+        prepared = drafted(under_way, self.preparer.parse(under_way, budget))
+        new = self.writer.without_repeated(under_way.collection, prepared.draft.document_id, prepared.draft.chunks)
+        new_texts = embedder.new_texts(under_way.collection, new)
+        return IngestPlan(
+            outcome=IngestOutcome.REPLACED if existing else IngestOutcome.CREATED,
+            current=existing,
+            chunks=compare(self._stored(under_way.request, existing) if existing else [], new),
+            embedded=len(new_texts),
+            embedded_tokens=sum(new_texts.values()),
+            undersized=sum(chunk.undersized for chunk in new),
+            beyond_model=embedder.beyond_model(new),
+            warnings=prepared.warnings,
+        )
+
+    @contextmanager
+    def _locked(self, collection: Collection, source_uri: str, source_hash: str, budget: Budget) -> Iterator[None]:
+        """Hold the locks of a source and of its bytes, always in this order."""
+        with (
+            self.locks.hold(("source", collection.uid, source_uri), budget),
+            # Two new sources of equal bytes must not both find that the bytes are new.
+            self.locks.hold(("bytes", collection.uid, source_hash), budget),
+        ):
+            yield
+
+    def _without_generation(self, request: IngestRequest, settled: IngestResult) -> IngestResult:
+        """Do what is left to do where the content is stored already: note an alias, or a later version."""
+        documents, document = self.preparer.documents, settled.document
+        if settled.outcome is IngestOutcome.REUSED:
+            documents.add_alias(request.tenant, request.collection, document.document_id, request.source_uri)
+            document = documents.get(request.tenant, request.collection, document.document_id)
+            return IngestResult(document, IngestOutcome.REUSED, ignored=request.without_effect(document))
+        if request.source_version is not None and request.source_version != document.source_version:
+            document = documents.raise_source_version(document, request.tenant, request.source_version)
+        return IngestResult(document, IngestOutcome.UNCHANGED)
+
+    def _write(
+        self,
+        collection: Collection,
+        draft: GenerationDraft,
+        budget: Budget,
+        report: Report,
+        receipt: MakeReceipt[IngestResult],
+    ) -> IngestResult:
+        try:
+            return self.writer.write(collection, draft, budget, report, receipt)
+        finally:
+            self.after_write(collection)
+
+    def _ready_draft(
+        self,
+        request: IngestRequest,
+        ready: ReadyDocument,
+        text: PlacedText,
+        source_hash: str,
+        existing: Document | None,
+        collection: Collection,
+    ) -> GenerationDraft:
+        stored = existing.fields if existing else DocumentFields()
+        fields = stored if request.fields is None else request.fields
+        fallback = fields.title or file_name(request.source_uri)
+        chunks = make_chunks(ready.chunks, text, collection.settings.chunking, fallback, self.tokenizer.count)
+        ids = [chunk.chunk_id for chunk in ready.chunks if chunk.chunk_id is not None] or None
+        return GenerationDraft(
+            document_id=existing.document_id if existing else request.document_id,
+            source_uri=request.source_uri,
+            format=request.format or DocumentFormat.TEXT,
+            source_hash=source_hash,
+            fields=fields,
+            text=text.text,
+            chunks=chunks,
+            expected_generation=existing.generation if existing else 0,
+            rules_digest=rules_digest(chunks, ids),
+            chunk_ids=ids,
+            source_version=request.source_version,
+        )
+
+    def _stored(self, request: IngestRequest, document: Document) -> list[Chunk]:
+        stored: list[Chunk] = []
+        after = -1
+        while True:
+            page = self.chunks.page(request.tenant, request.collection, document.document_id, after, _CHUNKS_PER_READ)
+            stored += [each.chunk for each in page]
+            if len(page) < _CHUNKS_PER_READ:
+                return stored
+            after = page[-1].chunk.sequence_num

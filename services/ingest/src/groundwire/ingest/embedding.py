@@ -1,0 +1,160 @@
+"""Vectors of chunks: known ones from the catalog, the others from the model, each text once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from groundwire.catalog.vectors import NewVectors, VectorCache
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import LEAD_CHARS, Chunk, embedding_text
+from groundwire.kernel.collection import Collection
+from groundwire.kernel.embedder import Embedder, Vectors
+
+_LOOK_UP_BATCH = 1000
+_MISSING_PER_BATCH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedChunks:
+    """Vectors in the order of the chunks, float32, shape (n, d), rows L2-normalised.
+
+    `embedded` texts went through the model; `beyond_model` chunks are longer than what it reads. `unstored` are the
+    vectors among them that the catalog does not have yet, if any.
+    """
+
+    vectors: Vectors
+    embedded: int
+    beyond_model: int
+    unstored: NewVectors | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkEmbedder:
+    """Embeds each text that the catalog does not know, once; keeps the vectors of every batch as soon as it is made.
+
+    `tokens_per_batch` bounds the work between two looks at the budget, and what is embedded again after a crash.
+    """
+
+    cache: VectorCache
+    embedder: Embedder
+    tokens_per_batch: int
+
+    def embed(self, chunks: Sequence[Chunk], budget: Budget, report: Callable[[int], None]) -> EmbeddedChunks:
+        """Return one vector a chunk, in order; `report` gets the number of chunks that have theirs, rising.
+
+        The vectors of the last batch are left to a transaction that the caller makes anyway: of a small document that
+        is all there is, and one transaction less is a third of its flushes to disk. The chunks are in the catalog
+        already, which protects the stored vectors from the sweep.
+
+        Raises:
+            UnavailableError: the model does not answer.
+        """
+        identity_digest = self.embedder.identity.digest
+        hashes, tokens = [chunk.embedding_hash for chunk in chunks], self._tokens(chunks)
+        vectors: dict[str, Vectors] = {}
+        for start in range(0, len(hashes), _LOOK_UP_BATCH):
+            vectors |= self.cache.get(identity_digest, hashes[start : start + _LOOK_UP_BATCH])
+        # Chunks of equal texts share a hash: the text is embedded once, and all of them count as done then.
+        missing: dict[str, list[int]] = {}
+        for row, name in enumerate(hashes):
+            if name not in vectors:
+                missing.setdefault(name, []).append(row)
+        done = len(chunks) - sum(map(len, missing.values()))
+        report(done)
+        unstored: NewVectors | None = None
+        batches = self._batches(missing, tokens)
+        for batch in batches:
+            budget.check()
+            made = self._embed_texts([chunks[missing[name][0]].embedding_text for name in batch], budget)
+            unstored = NewVectors(identity_digest, batch, made)
+            if batch is not batches[-1]:
+                self._store(unstored)
+            vectors.update(zip(batch, made, strict=True))
+            done += sum(len(missing[name]) for name in batch)
+            report(done)
+        stacked = np.stack([vectors[name] for name in hashes])
+        return EmbeddedChunks(stacked, len(missing), self.beyond_model(chunks), unstored)
+
+    def embed_missing(
+        self,
+        collection: Collection,
+        budget: Budget,
+        report: Callable[[int, int], None] = lambda _done, _total: None,
+        document_id: str | None = None,
+    ) -> int:
+        """Make the vectors that chunks of a collection lack, or of one document; return how many texts were embedded.
+
+        Every batch is kept as soon as it is made, so an interrupted run goes on where it was. `report` gets how many
+        chunks have got their vector, and of how many. `collection.identity` is the one of the embedder.
+
+        Raises:
+            UnavailableError: the model does not answer.
+        """
+        embedded = done = 0
+        # Of one document there is nearly never anything to count.
+        total = self.cache.count_missing(collection) if document_id is None else 0
+        report(0, total)
+        while chunks := self.cache.missing(collection, _MISSING_PER_BATCH, document_id):
+            budget.check()
+            made = self.embed(chunks, budget, lambda _: None)
+            if made.unstored is not None:
+                self._store(made.unstored)
+            embedded, done = embedded + made.embedded, done + len(chunks)
+            report(done, max(done, total))
+        return embedded
+
+    def new_texts(self, collection: Collection, chunks: Sequence[Chunk]) -> dict[str, int]:
+        """Return the texts that the collection does not have: the tokens of each by its embedding hash.
+
+        That is what callers are told of embedding. How many texts the model really reads depends on what other
+        collections hold, which is nobody's business. Texts with a vector of the caller are left out.
+        """
+        hashes = [chunk.embedding_hash for chunk in chunks]
+        known: set[str] = set()
+        for start in range(0, len(hashes), _LOOK_UP_BATCH):
+            known |= self.cache.used_by(collection, hashes[start : start + _LOOK_UP_BATCH])
+        rows = zip(chunks, hashes, self._tokens(chunks), strict=True)
+        return {
+            name: tokens for chunk, name, tokens in rows if name not in known and chunk.given_embedding_hash is None
+        }
+
+    def beyond_model(self, chunks: Sequence[Chunk]) -> int:
+        """Return how many chunks are longer than what the model reads."""
+        identity = self.embedder.identity
+        if identity.provider.endswith("+windows"):
+            return 0  # such a model reads a long text in windows
+        return sum(tokens > identity.max_tokens for tokens in self._tokens(chunks))
+
+    def _tokens(self, chunks: Sequence[Chunk]) -> list[int]:
+        """Count the tokens of each embedded text; the headings of a section are counted once."""
+        headings = {chunk.headings: 0 for chunk in chunks}
+        for path in headings:
+            headings[path] = self.embedder.tokenizer.count(embedding_text(path, ""))
+        counts = []
+        for chunk in chunks:
+            own = chunk.token_count
+            if chunk.upper:  # only its beginning is embedded: an estimate by its share of the characters
+                own = own * LEAD_CHARS // max(LEAD_CHARS, len(chunk.content))
+            counts.append(headings[chunk.headings] + own)
+        return counts
+
+    def _store(self, new: NewVectors) -> None:
+        self.cache.put(new.identity_digest, new.embedding_hashes, new.vectors)
+
+    def _batches(self, missing: Mapping[str, Sequence[int]], tokens: Sequence[int]) -> list[list[str]]:
+        batches: list[list[str]] = []
+        size = self.tokens_per_batch
+        for name, rows in missing.items():
+            if size >= self.tokens_per_batch:
+                batches.append([])
+                size = 0
+            batches[-1].append(name)
+            size += max(1, tokens[rows[0]])
+        return batches
+
+    def _embed_texts(self, texts: Sequence[str], budget: Budget) -> Vectors:
+        """Return the vectors with length 1, whatever the model does; a vector of zeros stays."""
+        made = self.embedder.embed_documents(texts, budget)
+        lengths = np.linalg.norm(made, axis=1, keepdims=True)
+        return np.asarray(made / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)

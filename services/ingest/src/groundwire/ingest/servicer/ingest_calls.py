@@ -1,0 +1,148 @@
+"""IngestService: parses requests, runs the use case, answers; streams and batches have modules of their own."""
+# ruff: noqa: ARG002, N802 - names and signatures of the methods are the contract's
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from google.longrunning import operations_pb2
+
+from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
+from groundwire.catalog.deletions import Deletion
+from groundwire.ingest.changes import DocumentUpkeep
+from groundwire.ingest.documents import DocumentIngest
+from groundwire.ingest.exactly_once import MakeReceipt
+from groundwire.ingest.servicer.batches import BatchIngest, ingest_once
+from groundwire.ingest.servicer.calls import (
+    CallParts,
+    change,
+    document,
+    exactly_once,
+    with_current_receipt,
+    with_write_token,
+)
+from groundwire.ingest.servicer.chunk_stream import ChunkStream
+from groundwire.ingest.servicer.long_work import LongWork
+from groundwire.ingest.servicer.upload_stream import UploadStream
+from groundwire.ingest.wire.documents import (
+    parse_chunk_change,
+    parse_document_change,
+    parse_plan_ingest,
+    to_deletion_receipt,
+    to_plan_response,
+)
+from groundwire.kernel.document import Document
+from groundwire.kernel.identifiers import parse_collection_name
+from groundwire.kernel.stored_chunk import StoredChunk
+from groundwire.rpc import request_context
+from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message
+from groundwire.rpc.request_context import request_key
+
+
+@dataclass(frozen=True)
+class IngestServicer(pb_grpc.IngestServiceServicer):
+    """Runs each call in one thread of its kind; the event loop only hands messages over."""
+
+    parts: CallParts
+    documents: DocumentIngest
+    upkeep: DocumentUpkeep
+    batches: BatchIngest
+    uploads: UploadStream
+    chunks: ChunkStream
+    long_work: LongWork
+
+    @document
+    def IngestDocument(self, request: pb.IngestDocumentRequest) -> pb.IngestDocumentResponse:
+        """Ingest a document, or begin to."""
+        if request.run_async:
+            return pb.IngestDocumentResponse(operation=self.long_work.begin_ingest(request))
+        result = ingest_once(self.documents, self.parts.once, request, request_key("IngestDocument", request))
+        return self.parts.write_tokens.add(pb.IngestDocumentResponse(result=result), request.collection)
+
+    async def BatchIngestDocuments(
+        self, request: pb.BatchIngestDocumentsRequest, context: Any
+    ) -> pb.BatchIngestDocumentsResponse:
+        """Ingest several documents; each succeeds or fails for itself."""
+        return await self.batches.ingest(request)
+
+    async def UploadDocument(
+        self, request_iterator: AsyncIterator[pb.UploadDocumentRequest], context: Any
+    ) -> AsyncGenerator[pb.UploadDocumentResponse, None]:
+        """Receive and ingest a document, reporting how far it is."""
+        current = request_context.current()
+        async with aclosing(self.uploads.receive(request_iterator, current.tenant, current.budget)) as events:
+            async for event in events:
+                yield event
+
+    @document
+    def PlanIngest(self, request: pb.PlanIngestRequest) -> pb.PlanIngestResponse:
+        """Say what ingesting a document would do."""
+        current = request_context.current()
+        return to_plan_response(self.documents.plan(*parse_plan_ingest(request, current.tenant), current.budget))
+
+    async def PutChunks(
+        self, request_iterator: AsyncIterator[pb.PutChunksRequest], context: Any
+    ) -> pb.PutChunksResponse:
+        """Receive the chunks of a document and store it with them."""
+        current = request_context.current()
+        return await self.chunks.receive(request_iterator, current.tenant, current.budget)
+
+    @change
+    def PurgeDocuments(self, request: pb.PurgeDocumentsRequest) -> operations_pb2.Operation:
+        """Begin to delete documents, or to count them."""
+        return self.long_work.begin_purge(request)
+
+    @change
+    @with_write_token
+    @with_current_receipt
+    @exactly_once(pb.DeleteDocumentResponse, receipt=to_deletion_receipt)
+    def DeleteDocument(self, request: pb.DeleteDocumentRequest, receipt: MakeReceipt[Deletion]) -> Deletion:
+        """Delete a document."""
+        current, collection = request_context.current(), parse_collection_name(request.collection)
+        return self.upkeep.delete(
+            current.tenant,
+            collection,
+            parse_reference(request.reference),
+            current.budget,
+            receipt,
+            purge=request.purge,
+            etag=request.etag,
+        )
+
+    @change
+    @with_write_token
+    @exactly_once(pb.UpdateDocumentResponse, document=to_document_message)
+    def UpdateDocument(self, request: pb.UpdateDocumentRequest, receipt: MakeReceipt[Document]) -> Document:
+        """Change what was said about a document."""
+        current, collection = request_context.current(), parse_collection_name(request.collection)
+        reference, changes = parse_reference(request.reference), parse_document_change(request)
+        return self.upkeep.update_document(
+            current.tenant, collection, reference, changes, request.document.etag, current.budget, receipt
+        )
+
+    @change
+    @with_write_token
+    @exactly_once(pb.RestoreDocumentResponse, document=to_document_message)
+    def RestoreDocument(self, request: pb.RestoreDocumentRequest, receipt: MakeReceipt[Document]) -> Document:
+        """Bring back a document that was deleted softly."""
+        current, collection = request_context.current(), parse_collection_name(request.collection)
+        reference = parse_reference(request.reference)
+        return self.upkeep.restore(current.tenant, collection, reference, current.budget, receipt, etag=request.etag)
+
+    @change
+    @with_write_token
+    @exactly_once(pb.UpdateChunkResponse, chunk=to_chunk_message)
+    def UpdateChunk(self, request: pb.UpdateChunkRequest, receipt: MakeReceipt[StoredChunk]) -> StoredChunk:
+        """Change tags and metadata of a chunk."""
+        current, collection, chunk = request_context.current(), parse_collection_name(request.collection), request.chunk
+        return self.upkeep.update_chunk(
+            current.tenant,
+            collection,
+            chunk.chunk_id,
+            parse_chunk_change(request),
+            chunk.etag,
+            current.budget,
+            receipt,
+        )

@@ -1,0 +1,164 @@
+"""Write a generation of a document so that readers see all of it or nothing (design D2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from groundwire.catalog.documents import Documents
+from groundwire.catalog.duplicate_chunks import DuplicateChunks
+from groundwire.catalog.generations import GenerationDraft, IndexMovedError, PendingGeneration
+from groundwire.catalog.index_builds import IndexBuilds
+from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress, Report, Stage
+from groundwire.ingest.embedding import ChunkEmbedder, EmbeddedChunks
+from groundwire.ingest.exactly_once import MakeReceipt
+from groundwire.ingest.keyed_locks import Slots
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.collection import Collection, DuplicateChunkPolicy
+from groundwire.kernel.document import Document
+from groundwire.kernel.errors import CollectionNotFoundError, EmbeddingMismatchError, GroundwireError
+from groundwire.kernel.vector_store import PointBatch, VectorStore
+
+_log = structlog.get_logger(__name__)
+
+MAX_INDEX_MOVES = 3
+"""So often a write follows an index that is rebuilt under it; each rebuilding takes longer than the write."""
+POINTS_PER_UPSERT = 250
+"""Embedded Chroma holds the interpreter lock about 0.4 ms a record (design D9b)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationWriter:
+    """Rows first, then vectors, then one transaction that makes it visible; any failure takes it all back.
+
+    The last vectors come into the catalog with the transaction that makes the chunks visible. `tokenizer` is the name
+    of the counter of tokens. Each of the `slots` stands for a generation with its vectors in memory.
+    """
+
+    documents: Documents
+    duplicates: DuplicateChunks
+    builds: IndexBuilds
+    vectors: VectorStore
+    embedder: ChunkEmbedder
+    tokenizer: str
+    slots: Slots
+
+    def write(
+        self,
+        collection: Collection,
+        draft: GenerationDraft,
+        budget: Budget,
+        report: Report,
+        receipt: MakeReceipt[IngestResult],
+    ) -> IngestResult:
+        """Return the document as published.
+
+        Raises:
+            DocumentChangedError: someone else changed the document meanwhile.
+            ConflictError: the index of the collection was rebuilt again and again meanwhile.
+            UnavailableError: the model or the vector store does not answer.
+        """
+        with self.slots.hold(budget):
+            chunks = self.without_repeated(collection, draft.document_id, draft.chunks)
+            draft = replace(draft, chunks=chunks, tokenizer=self.tokenizer)
+            # Counted before its own chunks are in the catalog: they would make every text a known one.
+            new_texts = len(self.embedder.new_texts(collection, chunks))
+            pending = self.documents.begin(collection.tenant, collection, draft)
+            try:
+                total = len(chunks)
+                embedded = self.embedder.embed(
+                    chunks, budget, lambda done: report(Progress(Stage.EMBEDDING, done, total))
+                )
+                moves = 0
+                while True:
+                    try:
+                        self._upsert(pending, chunks, embedded, budget, report)
+                        budget.check()
+                        return self._publish(pending, draft, embedded, new_texts, receipt)
+                    except (IndexMovedError, CollectionNotFoundError):
+                        moves += 1
+                        if moves == MAX_INDEX_MOVES:
+                            raise
+                        moved = self.builds.follow(pending.collection)
+                        _refuse_new_model(moved, collection)
+                        pending = replace(pending, collection=moved)
+            except BaseException:
+                self._abandon(pending)
+                raise
+
+    def without_repeated(self, collection: Collection, document_id: str | None, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """Return the chunks, those that repeat an earlier one with `indexed` false if the collection wants it (C06).
+
+        Two documents that are ingested at the same time do not know of each other: both are indexed.
+        """
+        policy = collection.settings.duplicate_chunks
+        if policy is DuplicateChunkPolicy.KEEP:
+            return list(chunks)
+        seen: set[str] = set()
+        if policy is DuplicateChunkPolicy.SKIP_IN_COLLECTION:
+            seen = self.duplicates.indexed(collection, document_id, [chunk.content_hash for chunk in chunks])
+        marked = []
+        for chunk in chunks:
+            repeats = not chunk.upper and chunk.content_hash in seen
+            marked.append(replace(chunk, indexed=False) if repeats else chunk)
+            if not chunk.upper:
+                seen.add(chunk.content_hash)
+        return marked
+
+    def _upsert(
+        self,
+        pending: PendingGeneration,
+        chunks: Sequence[Chunk],
+        embedded: EmbeddedChunks,
+        budget: Budget,
+        report: Report,
+    ) -> None:
+        collection = pending.collection
+        self.vectors.create_collection(collection.engine_name, collection.identity.dimensions, budget)
+        indexed = [row for row, chunk in enumerate(chunks) if chunk.indexed]
+        total = len(indexed)
+        for start in range(0, total, POINTS_PER_UPSERT):
+            budget.check()
+            rows = indexed[start : start + POINTS_PER_UPSERT]
+            numbers, payloads = [pending.numbers[row] for row in rows], [pending.payloads[row] for row in rows]
+            points = PointBatch(numbers, embedded.vectors[rows], payloads)
+            self.vectors.upsert(collection.engine_name, points, budget)
+            report(Progress(Stage.WRITING, min(start + POINTS_PER_UPSERT, total), total))
+
+    def _publish(
+        self,
+        pending: PendingGeneration,
+        draft: GenerationDraft,
+        embedded: EmbeddedChunks,
+        new_texts: int,
+        receipt: MakeReceipt[IngestResult],
+    ) -> IngestResult:
+        def result_of(document: Document) -> IngestResult:
+            return IngestResult(
+                document=document,
+                outcome=IngestOutcome.REPLACED if pending.expected_generation else IngestOutcome.CREATED,
+                embedded=new_texts,
+                reused=len(draft.chunks) - new_texts,
+                undersized=sum(chunk.undersized for chunk in draft.chunks),
+                beyond_model=embedded.beyond_model,
+                skipped=sum(not (chunk.indexed or chunk.upper) for chunk in draft.chunks),
+            )
+
+        make_receipt = None if receipt is None else lambda document: receipt(result_of(document))
+        return result_of(self.documents.publish(pending, make_receipt, embedded.unstored))
+
+    def _abandon(self, pending: PendingGeneration) -> None:
+        try:
+            self.documents.abandon(pending)
+        except GroundwireError as error:
+            # The failure that led here counts; the sweeper takes the rows back.
+            _log.warning("a generation stays pending", document_id=pending.document_id, error=error.message)
+
+
+def _refuse_new_model(moved: Collection, collection: Collection) -> None:
+    """Raise EmbeddingMismatchError when the index that serves now is of another model than the vectors we have."""
+    if moved.identity != collection.identity:
+        expected, got = moved.identity.model_name, collection.identity.model_name
+        message = f"collection {moved.name!r} was embedded anew by {expected} meanwhile"
+        raise EmbeddingMismatchError(message, expected=expected, got=got)
