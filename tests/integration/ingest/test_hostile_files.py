@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.ingest.adapters import parser_process
 from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
 from groundwire.ingest.parsing.parse_document import read_source
 from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
@@ -24,6 +23,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import PROFILES, ProfileName
 from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalformedError
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
+from groundwire.processes.child import cpu_s
 from tests.unit.ingest.made_files import make_docx, make_pdf, make_zip, with_part
 
 TOKENIZER = HashingEmbedder(8).tokenizer
@@ -189,7 +189,7 @@ def test_a_crash_of_a_library_is_a_typed_error_and_the_next_document_works(parse
     def crash_it() -> None:
         while not stop.wait(0.05):
             process_id = parser.process_id
-            if process_id is not None and parser_process._cpu_s(process_id) > 1.0:  # no longer starting
+            if process_id is not None and (cpu_s(process_id) or 0) > 1.0:  # no longer starting
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process_id, signal.SIGSEGV)
 

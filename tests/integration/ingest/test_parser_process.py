@@ -204,12 +204,14 @@ def test_a_closed_pool_ends_those_who_wait() -> None:
 
 @pytest.mark.parametrize("script", ["raise SystemExit(3)", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
 def test_a_parser_that_does_not_start_is_not_blamed_on_the_document(
-    monkeypatch: pytest.MonkeyPatch, script: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str
 ) -> None:
+    (tmp_path / "broken_parser.py").write_text(script)
     parser = ParserProcess(TOKENIZER.definition, ParserLimits())
     try:
         with monkeypatch.context() as broken:
-            broken.setattr(parser_process, "_START", script)
+            broken.syspath_prepend(tmp_path)
+            broken.setattr(parser_process, "_MODULE", "broken_parser")
             with pytest.raises(UnavailableError, match="cannot be started"):
                 parser.parse(original("# Small\n\nText."), RULES, Budget())
         assert parser.parse(original("# Small\n\nText."), RULES, Budget()).chunks
@@ -315,8 +317,10 @@ def test_the_process_loads_neither_models_nor_the_transport() -> None:
         assert f"'{heavy}'" not in loaded
 
 
-def test_a_start_does_not_wait_for_the_process_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser_process, "_START", "import time; time.sleep(60)  # instead of {module}")
+def test_a_start_does_not_wait_for_the_process_to_load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "slow_parser.py").write_text("import time; time.sleep(60)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(parser_process, "_MODULE", "slow_parser")
     # Longer than what a socket takes while nobody reads.
     definition = replace(TOKENIZER.definition, content="x" * (8 << 20))
     parser = ParserProcess(definition, ParserLimits())

@@ -491,7 +491,7 @@ async def test_an_upload_survives_a_parser_that_does_not_start(
     for process_id in harness.service.parser.process_ids:
         os.kill(process_id, signal.SIGKILL)
     with monkeypatch.context() as broken:
-        broken.setattr(parser_process, "_START", "raise SystemExit(3)")
+        broken.setattr(parser_process, "_MODULE", "no_such_parser")
         stream = Stream(stub, header)
         await stream.send(content, await stream.open(), len(content))
         await stream.call.done_writing()

@@ -40,7 +40,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         engine = EngineProcess("stub", STUB, tmp_path, hung_after_s=hung_after_s)
         engines.append(engine)
         assert engine.read(Budget(60.0), "echo", b"ready") == b"ready"
-        eventually(lambda: engine._pid != engine._process.pid)  # the first beat has told the pid
+        eventually(lambda: engine._process.pid != engine._process._process.pid)  # its watcher has told the pid
         return engine
 
     yield started
@@ -103,7 +103,7 @@ def test_a_late_answer_reaches_nobody_else(start: Start) -> None:
 
 def test_callers_give_up_on_a_stopped_engine_and_are_answered_when_it_goes_on(start: Start) -> None:
     engine = start()
-    os.kill(engine._pid, signal.SIGSTOP)
+    os.kill(engine._process.pid, signal.SIGSTOP)
     try:
         with ThreadPoolExecutor(24) as pool:
             began_at = time.monotonic()
@@ -123,7 +123,7 @@ def test_callers_give_up_on_a_stopped_engine_and_are_answered_when_it_goes_on(st
         elapsed_s, _ = elapsed_of(lambda: engine.read(Budget(30.0), "echo", b"next"))
         assert elapsed_s < 1.0
     finally:
-        os.kill(engine._pid, signal.SIGCONT)
+        os.kill(engine._process.pid, signal.SIGCONT)
     eventually(lambda: engine.silent_s < 1.0, within_s=5.0)
     engine.check_responding()
     for number in range(50):
@@ -148,18 +148,18 @@ def test_an_engine_that_works_without_letting_anybody_in_is_not_taken_for_hung(s
 def test_a_hung_engine_is_killed_and_replaced(start: Start) -> None:
     owned = OwnedEngine(lambda: start(hung_after_s=3.0))
     first = owned.live(Budget(10.0))
-    os.kill(first._pid, signal.SIGSTOP)
+    os.kill(first._process.pid, signal.SIGSTOP)
     eventually(lambda: first.is_broken, within_s=20.0)
     assert owned.live(Budget(30.0)).read(Budget(30.0), "echo", b"replaced") == b"replaced"
     owned.check_responding()
-    eventually(lambda: first._process.poll() is not None)
+    eventually(lambda: first._process.exit_code is not None)
     owned.close()
 
 
 def test_an_engine_that_was_killed_is_replaced_though_nobody_calls(start: Start) -> None:
     owned = OwnedEngine(start)
     first = owned.live(Budget(10.0))
-    os.kill(first._pid, signal.SIGKILL)
+    os.kill(first._process.pid, signal.SIGKILL)
     eventually(lambda: owned._engine is not None and owned._engine is not first)
     assert owned.live(Budget(10.0)).read(Budget(10.0), "echo", b"replaced") == b"replaced"
     owned.close()
@@ -177,7 +177,7 @@ def test_callers_do_not_wait_for_an_engine_that_fails_to_start(start: Start) -> 
     owned = OwnedEngine(started)
     first = owned.live(Budget(10.0))
     can_start.clear()
-    os.kill(first._pid, signal.SIGKILL)
+    os.kill(first._process.pid, signal.SIGKILL)
     eventually(lambda: bool(owned._failure))
     elapsed_s, error = elapsed_of(lambda: owned.live(Budget(30.0)))
     assert "the folder cannot be opened" in error.message
@@ -201,7 +201,7 @@ def test_the_engine_ends_with_its_parent_process(start: Start) -> None:
 @pytest.mark.parametrize("is_called", [False, True])
 def test_closing_does_not_wait_for_a_stopped_engine(start: Start, *, is_called: bool) -> None:
     engine = start()
-    os.kill(engine._pid, signal.SIGSTOP)
+    os.kill(engine._process.pid, signal.SIGSTOP)
     with ThreadPoolExecutor(2) as pool:
         if is_called:
             pool.submit(engine.read, Budget(60.0), "echo", b"never")
@@ -210,7 +210,7 @@ def test_closing_does_not_wait_for_a_stopped_engine(start: Start, *, is_called: 
         began_at = time.monotonic()
         engine.close()
         assert time.monotonic() - began_at < 25.0
-    assert engine._process.poll() is not None
+    assert engine._process.exit_code is not None
 
 
 def test_closing_waits_for_the_calls_that_run(start: Start) -> None:
@@ -220,7 +220,7 @@ def test_closing_waits_for_the_calls_that_run(start: Start) -> None:
         eventually(lambda: engine._in_use == 1)
         engine.close()
         assert running.result() == b"done"
-    assert engine._process.poll() == 0
+    assert engine._process.exit_code == 0
 
 
 def test_a_full_disk_is_named(start: Start, tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_nothing_is_added_when_little_space_is_left_and_reads_go_on(
         engine.write(Budget(10.0), "upsert", str(points), 10)
     assert not points.exists()
     assert engine.read(Budget(10.0), "echo", b"reads go on") == b"reads go on"
-    os.kill(engine._pid, signal.SIGKILL)
+    os.kill(engine._process.pid, signal.SIGKILL)
     eventually(lambda: engine.is_broken)
     with pytest.raises(StoreUnavailableError, match="no space left"), suppress(DeadlineError):
         engine.read(Budget(10.0), "echo", b"next")

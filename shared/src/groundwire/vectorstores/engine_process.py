@@ -1,16 +1,12 @@
 """The owner's side of an engine process: starts it, calls it from many threads, watches it, stops it."""
 
-import os
+import pickle
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,12 +15,14 @@ import structlog
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import ExhaustedError, StoreUnavailableError
-from groundwire.vectorstores.engine_channel import Answer, EngineChannel
+from groundwire.processes.channel import Channel
+from groundwire.processes.child import ChildProcess
+from groundwire.vectorstores.engine_server import Answer
 
 HUNG_AFTER_S: Final = 20.0
 """After so long without a sign of life an engine is killed and replaced, unless the settings say otherwise."""
 
-_MAIN = "groundwire.vectorstores.engine_main"
+_SERVER = "groundwire.vectorstores.engine_server"
 _READERS = 4
 _WRITERS = 2
 _READ_LIMIT_S = 60.0
@@ -54,6 +52,36 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _log = structlog.get_logger(__name__)
 
 
+class _Connection:
+    """Requests on one connection, one at a time; answers carry the id of their request, so that none is mistaken."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._channel = Channel(end)
+        self._request_id = 0
+
+    def send(self, method: str, arguments: tuple[Any, ...]) -> None:
+        """Begin a request; `answer` does the sending."""
+        self._request_id += 1
+        self._channel.send(pickle.dumps((self._request_id, method, arguments), protocol=pickle.HIGHEST_PROTOCOL))
+
+    def answer(self, timeout_s: float) -> Answer | None:
+        """Return the answer to the last request, or None when it has not come after so many seconds.
+
+        Raises:
+            EOFError, OSError: the connection ended.
+        """
+        ends_at = time.monotonic() + timeout_s
+        while (message := self._channel.receive(max(0.0, ends_at - time.monotonic()))) is not None:
+            request_id, failure, result = pickle.loads(message)  # noqa: S301 - our own engine
+            if request_id == self._request_id:
+                return Answer(failure, result)
+        return None
+
+    def close(self) -> None:
+        """Close this end; the engine ends what it is at, and then listens no longer."""
+        self._channel.close()
+
+
 class EngineProcess:
     """A running engine. Calls block their thread only; reads and writes do not queue behind one another.
 
@@ -65,7 +93,7 @@ class EngineProcess:
         name: of the engine in errors.
         module: has the class `Engine` whose methods are called.
         folder: where the engine writes.
-        kept_open: descriptors that stay open in the engine as long as it runs (the owner lock).
+        inherited: descriptors that stay open in the engine as long as it runs (the owner lock).
         niceness: how much the engine gives way to others, 0 to 19.
         hung_after_s: seconds of silence after which the engine is killed.
         environment: variables that the engine has beside ours.
@@ -78,7 +106,7 @@ class EngineProcess:
         module: str,
         folder: Path,
         *,
-        kept_open: tuple[int, ...] = (),
+        inherited: tuple[int, ...] = (),
         niceness: int = 0,
         hung_after_s: float = HUNG_AFTER_S,
         environment: Mapping[str, str] = _NOTHING,
@@ -88,28 +116,23 @@ class EngineProcess:
         self._folder = folder
         self._hung_after_s = hung_after_s
         self._busy_limit_s = _BUSY_LIMIT_S if is_serving else float("inf")
-        pairs = [socket.socketpair() for _ in range(1 + _READERS + _WRITERS)]
-        held, self._lifeline = os.pipe()
-        theirs = [far.fileno() for _, far in pairs]
-        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-P", "-m", _MAIN, module, *map(str, [held, niceness, *theirs])],
-            pass_fds=(held, *theirs, *kept_open),
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        self._process = ChildProcess(
+            _SERVER,
+            module,
+            connections=1 + _READERS + _WRITERS,
+            niceness=niceness,
+            inherited=inherited,
+            environment=environment,
         )
-        os.close(held)
-        for _, far in pairs:
-            far.close()
-        self._heartbeat, *channels = (EngineChannel(near) for near, _ in pairs)
+        self._heartbeat, *channels = (_Connection(end) for end in self._process.connections)
         self._changed = threading.Condition()
         self._readers = deque(channels[:_READERS])
         self._writers = deque(channels[_READERS:])
-        self._abandoned: list[tuple[deque[EngineChannel], EngineChannel]] = []
+        self._abandoned: list[tuple[deque[_Connection], _Connection]] = []
         self._in_use = 0
         self._stopping = threading.Lock()
         self._is_stopping = threading.Event()
-        self._pid = self._process.pid  # until the engine itself, its child, has told its own
-        self._cpu_ticks = -1
+        self._cpu_s = -1.0
         self._alive_at = time.monotonic()
         self.is_broken = False
         """Whether it has ended or is being stopped; it takes no more calls then."""
@@ -189,20 +212,11 @@ class EngineProcess:
             Whether the process is gone; one that waits for a dead disk goes when that answers.
         """
         self._break()
-        lifeline, self._lifeline = self._lifeline, -1
-        if lifeline >= 0:
-            os.close(lifeline)
-        # The process that watches the lifeline may have been stopped as well.
-        self._process.send_signal(signal.SIGCONT)
-        try:
-            self._process.wait(_KILL_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-        return self._process.poll() is not None
+        return self._process.kill()
 
     def _call(
         self,
-        free: "deque[EngineChannel]",
+        free: "deque[_Connection]",
         budget: Budget,
         limit_s: float,
         method: str,
@@ -229,7 +243,7 @@ class EngineProcess:
             raise _disk_full()
         raise StoreUnavailableError(f"{self._name} failed: {answer.failure.text}", engine=self._name)
 
-    def _take(self, free: "deque[EngineChannel]", budget: Budget, ends_at: float) -> EngineChannel:
+    def _take(self, free: "deque[_Connection]", budget: Budget, ends_at: float) -> _Connection:
         """Wait for a free connection."""
         while True:
             self._check_worth_waiting(budget, ends_at)
@@ -241,7 +255,7 @@ class EngineProcess:
                 raise self._ended()
 
     def _await(
-        self, channel: EngineChannel, budget: Budget, ends_at: float, should_stop: Callable[[], bool] | None
+        self, channel: _Connection, budget: Budget, ends_at: float, should_stop: Callable[[], bool] | None
     ) -> Answer:
         while True:
             remaining_s = budget.remaining_s()
@@ -261,9 +275,9 @@ class EngineProcess:
 
     def _leave(
         self,
-        channel: EngineChannel,
-        free: "deque[EngineChannel] | None" = None,
-        abandoned_by: "deque[EngineChannel] | None" = None,
+        channel: _Connection,
+        free: "deque[_Connection] | None" = None,
+        abandoned_by: "deque[_Connection] | None" = None,
     ) -> None:
         """Give a connection back, or note that its answer is still to come."""
         with self._changed:
@@ -285,13 +299,12 @@ class EngineProcess:
             while not self._is_stopping.wait(_BEAT_S):
                 self._heartbeat.send("beat", ())
                 asked_at = time.monotonic()
-                while (answer := self._heartbeat.answer(_BEAT_S)) is None:
+                while self._heartbeat.answer(_BEAT_S) is None:
                     if self._is_stopping.is_set():
                         return
                     self._look_for_work()
                     self._kill_if_hung(asked_at)
                     self._take_back()
-                self._pid = answer.result
                 self._alive_at = time.monotonic()
                 self._take_back()
         except (EOFError, OSError):
@@ -299,9 +312,9 @@ class EngineProcess:
 
     def _look_for_work(self) -> None:
         """Count the use of the processor as a sign of life."""
-        ticks = _cpu_ticks(self._pid)
-        if ticks is not None and ticks != self._cpu_ticks:
-            self._cpu_ticks, self._alive_at = ticks, time.monotonic()
+        used_s = self._process.cpu_s()
+        if used_s is not None and used_s != self._cpu_s:
+            self._cpu_s, self._alive_at = used_s, time.monotonic()
 
     def _kill_if_hung(self, asked_at: float) -> None:
         now = time.monotonic()
@@ -330,8 +343,7 @@ class EngineProcess:
         """Wait for the end of a process that flushes, as long as it uses the processor now and then."""
         self._alive_at = time.monotonic()
         while self.silent_s < _STOP_SILENT_S and time.monotonic() < ends_at:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_STEP_S)
+            if self._process.wait(_STEP_S):
                 return
             self._look_for_work()
 
@@ -355,14 +367,3 @@ class EngineProcess:
 
 def _disk_full() -> ExhaustedError:
     return ExhaustedError("no space left on the disk of the vector engine", what="disk")
-
-
-def _cpu_ticks(pid: int) -> int | None:
-    """Return how much time of the processor a process has used, in clock ticks; None when it has ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    # The name of the program stands in brackets and may hold anything; utime and stime are fields 14 and 15.
-    fields = stat.rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])

@@ -2,38 +2,57 @@
 
 Each connection has a thread of its own, so that searches run side by side. The first one only says that the process
 lives: it answers while the library is still being imported, and whenever the library lets go of the interpreter lock.
+
+A request is a pickle of `(request id, method, arguments)`, its answer one of `(request id, failure or None, result)`.
 """
 
 import errno
 import importlib
 import os
+import pickle
 import socket
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from groundwire.vectorstores.engine_channel import Answer, EngineFailure, receive_request, send_answer
+from groundwire.processes.channel import receive_message, send_message
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FULL_TEXTS = ("no space left", "os error 28", "disk quota exceeded", "os error 122", "file too large", "disk is full")
 """What the libraries say, which raise bare exceptions."""
 
 
-class Heartbeat:
-    """Answers that the process lives, with its id."""
+@dataclass(frozen=True, slots=True)
+class EngineFailure:
+    """Why a method of an engine failed: one line of text, and whether the disk is full."""
 
-    def beat(self) -> int:
-        """Return the id of this process."""
-        return os.getpid()
+    text: str
+    is_disk_full: bool = False
 
 
-def serve(module: str, descriptors: Sequence[int]) -> None:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a method returned, or why it failed."""
+
+    failure: EngineFailure | None
+    result: Any = None
+
+
+class _Heartbeat:
+    """Answers that the process lives."""
+
+    def beat(self) -> bool:
+        return True
+
+
+def main(connections: Sequence[socket.socket], module: str) -> None:
     """Make the `Engine` of a module, answer on every connection until all are closed, then close it."""
     threading.excepthook = _end_process
-    heartbeat, *connections = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-    threading.Thread(target=_answer_all, args=(Heartbeat(), heartbeat), daemon=True).start()
+    heartbeat, *others = connections
+    threading.Thread(target=_answer_all, args=(_Heartbeat(), heartbeat), daemon=True).start()
     engine = importlib.import_module(module).Engine()
-    threads = [threading.Thread(target=_answer_all, args=(engine, connection)) for connection in connections]
+    threads = [threading.Thread(target=_answer_all, args=(engine, connection)) for connection in others]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -44,12 +63,13 @@ def serve(module: str, descriptors: Sequence[int]) -> None:
 def _answer_all(engine: Any, connection: socket.socket) -> None:
     while True:
         try:
-            request_id, method, arguments = receive_request(connection)
+            request_id, method, arguments = pickle.loads(receive_message(connection))  # noqa: S301 - our own owner
         except (EOFError, OSError):
             return
         answer = _call(engine, method, arguments)
         try:
-            send_answer(connection, request_id, answer)
+            said = (request_id, answer.failure, answer.result)
+            send_message(connection, pickle.dumps(said, protocol=pickle.HIGHEST_PROTOCOL))
         except OSError:
             return
 

@@ -280,7 +280,7 @@ class ChromaVectorStore(EngineStore):
             _ENGINE,
             "groundwire.vectorstores.chroma.engine",
             self._folder,
-            kept_open=(self._owner.descriptor,),
+            inherited=(self._owner.descriptor,),
             hung_after_s=self._hung_after_s,
             environment=_ENVIRONMENT,
         )

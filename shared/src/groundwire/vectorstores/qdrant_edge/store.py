@@ -275,9 +275,9 @@ class QdrantEdgeVectorStore(EngineStore):
 
     def _start_engine(self) -> EngineProcess:
         """Start an engine that keeps the folder locked until it has ended, however this process ends."""
-        kept_open = (self._owner.descriptor,)
+        inherited = (self._owner.descriptor,)
         engine = EngineProcess(
-            _ENGINE, _ENGINE_MODULE, self._folder, kept_open=kept_open, hung_after_s=self._hung_after_s
+            _ENGINE, _ENGINE_MODULE, self._folder, inherited=inherited, hung_after_s=self._hung_after_s
         )
         return _prepared(engine, "serve", self._most_open)
 
@@ -287,7 +287,7 @@ class QdrantEdgeVectorStore(EngineStore):
             _ENGINE,
             _ENGINE_MODULE,
             self._folder,
-            kept_open=(self._owner.descriptor,),
+            inherited=(self._owner.descriptor,),
             niceness=_BUILDER_NICENESS,
             is_serving=False,
         )

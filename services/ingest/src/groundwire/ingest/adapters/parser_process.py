@@ -1,20 +1,12 @@
 """The parent's side of the parser process: starts it, feeds it, and kills it when it must."""
 
-import contextlib
-import json
 import math
-import os
 import signal
-import socket
-import subprocess
-import sys
 import time
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import structlog
 
-from groundwire.ingest.adapters.frames import receive_frame, send_frame
 from groundwire.ingest.parsing.parsed_document import (
     Message,
     ParsedDocument,
@@ -29,20 +21,19 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalformedError
 from groundwire.kernel.embedder import TokenizerDefinition
 from groundwire.kernel.errors import FieldViolation, MissingExtraError, UnavailableError
+from groundwire.processes.channel import Channel, json_parts, read_json
+from groundwire.processes.child import ChildProcess
 
-# Ctrl-C goes to every process at the terminal; it is for the owner, who finishes documents in work before it stops.
-_IGNORE_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-_START = (
-    _IGNORE_CTRL_C
-    + "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from {module} import main; main(int(sys.argv[1]))"
-)
 _MODULE = "groundwire.ingest.adapters.parser_worker"
+_NICENESS = 5
 _POLL_S = 0.05
+"""So often a waiting call looks whether its budget is over or the document has used up its time."""
+_MOST_BYTES = 1 << 30
+"""No longer answer is accepted from a process that a document may have taken over."""
 _DEATH_S = 1.0
 _START_LIMIT_S = 30.0
 _ATTEMPTS = 2
 _MIB = 1 << 20
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 _log = structlog.get_logger(__name__)
 
@@ -91,15 +82,16 @@ class ParserProcess:
     def __init__(self, tokenizer: TokenizerDefinition, limits: ParserLimits) -> None:
         self._tokenizer = tokenizer
         self._limits = limits
-        self._process: subprocess.Popen[bytes] | None = None
-        self._end: socket.socket | None = None
+        self._child: ChildProcess | None = None
+        self._channel: Channel | None = None
+        self._is_ready = False
         self._closed = False
 
     @property
     def process_id(self) -> int | None:
         """Return the id of the running process, or None."""
-        process = self._process
-        return process.pid if process is not None else None
+        child = self._child
+        return child.pid if child is not None else None
 
     def start(self) -> None:
         """Start the process ahead of the first document, without waiting until it is ready.
@@ -134,9 +126,16 @@ class ParserProcess:
         limit_s = limit_s if at_most_s is None else min(limit_s, at_most_s)
         stalls = 0
         for _ in range(_ATTEMPTS):
-            process_id, end = self._ready(budget)
+            child, channel = self._ready(budget)
+            path = str(original.path) if original.path else None
+            more_bytes = self._limits.more_memory_bytes(original.size_bytes)
+            costs = {"cpu_s": math.ceil(limit_s), "more_memory_bytes": more_bytes}
+            channel.send(*json_parts({"rules": rules_to_message(rules), "path": path, **costs}, original.content))
+            watch = _Watch(budget, child, limit_s, self._limits.stall_s)
             try:
-                answer = self._ask(end, original, rules, _Watch(budget, process_id, limit_s, self._limits.stall_s))
+                while (received := channel.receive(_POLL_S)) is None:
+                    watch.check()
+                answer = read_json(received)
             except _TooSlow:
                 self._kill()
                 raise _too_slow(rules, limit_s) from None
@@ -163,17 +162,8 @@ class ParserProcess:
         self._closed = True
         self._kill()
 
-    def _ask(
-        self, end: socket.socket, original: Original, rules: ParseRules, watch: "_Watch"
-    ) -> tuple[Message, bytearray]:
-        path = str(original.path) if original.path else None
-        more = self._limits.more_memory_bytes(original.size_bytes)
-        costs = {"cpu_s": math.ceil(watch.limit_s), "more_memory_bytes": more}
-        send_frame(end, {"rules": rules_to_message(rules), "path": path, **costs}, original.content, watch)
-        return receive_frame(end, watch)
-
-    def _ready(self, budget: Budget) -> tuple[int, socket.socket]:
-        """Return the id of a process that has said it is ready, and the connection to it.
+    def _ready(self, budget: Budget) -> tuple[ChildProcess, Channel]:
+        """Return a process that has said it is ready, and the connection to it.
 
         Raises:
             UnavailableError: the service is closed, or no process can be started.
@@ -181,41 +171,48 @@ class ParserProcess:
         for _ in range(_ATTEMPTS):
             if self._closed:
                 raise UnavailableError("the ingest service is closed")
-            if self._process is not None and self._process.poll() is not None:
-                self._kill()
+            if self._has_ended():
+                self._kill()  # while nobody used it: that counts against no document
             try:
-                end = self._end or self._spawn()
-                if end.gettimeout() is None:  # nothing was said yet
-                    end.settimeout(_POLL_S)
-                    starting = _Starting(budget)
-                    send_frame(end, self._hello(), b"", starting)
-                    receive_frame(end, starting)
+                channel = self._channel or self._spawn()
+                if not self._is_ready:
+                    self._wait_ready(channel, budget)
             except (EOFError, OSError, _Stalled) as error:
                 _log.error("the parser process does not start", exit_code=self._ended(), error=str(error))
             except BaseException:
                 self._kill()
                 raise
             else:
-                if (process := self._process) is not None:
-                    return process.pid, end
+                if (child := self._child) is not None:
+                    return child, channel
         raise UnavailableError("the parser process cannot be started")
 
-    def _spawn(self) -> socket.socket:
-        """Start the process; `_ready` talks to it, because it listens only when it has loaded what it needs."""
-        end, other = socket.socketpair()
-        self._end = end
-        with other:
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own module
-                [sys.executable, "-S", "-c", _START.format(module=_MODULE), str(other.fileno()), json.dumps(sys.path)],
-                pass_fds=[other.fileno()],
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
-            )
-        return end
+    def _wait_ready(self, channel: Channel, budget: Budget) -> None:
+        ends_at = time.monotonic() + _START_LIMIT_S
+        while channel.receive(_POLL_S) is None:
+            budget.check()
+            if time.monotonic() > ends_at:
+                raise _Stalled(f"it is not ready after {_START_LIMIT_S:.0f} s")
+        self._is_ready = True
 
-    def _hello(self) -> Message:
+    def _has_ended(self) -> bool:
+        if self._child is None or self._channel is None:
+            return False
+        try:
+            if self._is_ready:
+                self._channel.receive(0.0)
+        except (EOFError, OSError):
+            return True
+        return self._child.exit_code is not None
+
+    def _spawn(self) -> Channel:
+        """Start the process; it listens, and says that it is ready, only once it has loaded what it needs."""
+        environment = {"TOKENIZERS_PARALLELISM": "false"}
+        child = ChildProcess(_MODULE, niceness=_NICENESS, environment=environment)
+        self._child, self._channel = child, Channel(child.connections[0], _MOST_BYTES)
         limits = {"memory_bytes": self._limits.memory_bytes, "reading": asdict(self._limits.reading)}
-        return {"tokenizer": asdict(self._tokenizer), **limits}
+        self._channel.send(*json_parts({"tokenizer": asdict(self._tokenizer), **limits}))
+        return self._channel
 
     def _parsed(self, answer: Message, body: bytearray, rules: ParseRules) -> ParsedDocument:
         if "refused" in answer:
@@ -233,21 +230,22 @@ class ParserProcess:
 
     def _ended(self) -> int | None:
         """Return the exit code of a process whose connection broke, after a moment to die by itself."""
-        if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_DEATH_S)
-        return self._kill()
+        child = self._child
+        if child is not None:
+            child.wait(_DEATH_S)
+        exit_code = child.exit_code if child is not None else None
+        self._kill()
+        return exit_code
 
-    def _kill(self) -> int | None:
-        """End the process and return its exit code; idempotent."""
-        process, end = self._process, self._end
-        self._process = self._end = None
-        if end is not None:
-            end.close()
-        if process is None:
-            return None
-        process.kill()
-        return process.wait()
+    def _kill(self) -> None:
+        """End the process; idempotent."""
+        child, channel = self._child, self._channel
+        self._child = self._channel = None
+        self._is_ready = False
+        if channel is not None:
+            channel.close()
+        if child is not None:
+            child.kill()
 
 
 def _too_slow(rules: ParseRules, limit_s: float) -> DocumentLimitError:
@@ -260,46 +258,31 @@ def _damaged(rules: ParseRules, why: str) -> DocumentMalformedError:
     return DocumentMalformedError([FieldViolation(rules.field, why)], format=found)
 
 
-class _Starting:
-    """Called while a new process is silent."""
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._ends_at = time.monotonic() + _START_LIMIT_S
-
-    def __call__(self) -> None:
-        self._budget.check()
-        if time.monotonic() > self._ends_at:
-            raise _Stalled(f"it is not ready after {_START_LIMIT_S:.0f} s")
-
-
 class _Watch:
-    """Called while a process with a document is silent: looks how much of the processor it uses."""
+    """Looks how much of the processor a process with a document uses."""
 
-    def __init__(self, budget: Budget, process_id: int, limit_s: float, stall_s: float) -> None:
-        self.limit_s = limit_s
+    def __init__(self, budget: Budget, child: ChildProcess, limit_s: float, stall_s: float) -> None:
         self._budget = budget
-        self._process_id = process_id
+        self._child = child
+        self._limit_s = limit_s
         self._stall_s = stall_s
-        self._began_s = self._used_s = _cpu_s(process_id)
+        self._began_s = self._used_s = child.cpu_s() or 0.0
         self._moved_at = time.monotonic()
 
-    def __call__(self) -> None:
+    def check(self) -> None:
+        """Return if it is worth waiting longer.
+
+        Raises:
+            CallCancelledError, DeadlineError: the budget is over.
+            _TooSlow: the document has used up its time.
+            _Stalled: the process does nothing.
+        """
         self._budget.check()
-        used_s, now = _cpu_s(self._process_id), time.monotonic()
-        if used_s - self._began_s > self.limit_s:
+        # A process that is gone has used nothing more; its connection says that it is gone.
+        used_s, now = self._child.cpu_s() or 0.0, time.monotonic()
+        if used_s - self._began_s > self._limit_s:
             raise _TooSlow
         if used_s > self._used_s:
             self._used_s, self._moved_at = used_s, now
         elif now - self._moved_at > self._stall_s:
             raise _Stalled
-
-
-def _cpu_s(process_id: int) -> float:
-    """Return the seconds of the processor that a process has used; 0 when it is gone, which its connection tells."""
-    try:
-        stat = Path(f"/proc/{process_id}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return 0.0
-    user, system = stat.rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / _TICKS_PER_S

@@ -2,54 +2,47 @@
 
 It imports neither torch nor grpc and starts in a quarter of a second. It has limits of memory and processor time, may
 write no file and opens few; its parent kills it when a document takes too long.
+Messages are JSON and raw bytes, never pickles: a document may take over the process that reads it.
 """
 
-import os
 import resource
 import socket
 import sys
-import threading
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from groundwire.embedders.tokenization import load_tokenizer
-from groundwire.ingest.adapters.frames import receive_frame, send_frame
 from groundwire.ingest.parsing.parse_document import parse_document
 from groundwire.ingest.parsing.parsed_document import parsed_to_message, refusal_to_message, rules_from_message
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.kernel.embedder import Tokenizer, TokenizerDefinition, TokenizerFormat
 from groundwire.kernel.errors import InvalidRequestError, MissingExtraError
+from groundwire.processes.channel import json_parts, read_json, receive_message, send_message
 
-_NICENESS = 5
-_PARENT_CHECK_S = 1.0
 _MAX_OPEN_FILES = 64
 
 
-def main(descriptor: int) -> None:
-    """Serve the parent over the socket with this file descriptor."""
-    os.nice(_NICENESS)
-    threading.Thread(target=_watch_parent, args=(os.getppid(),), daemon=True).start()
-    with socket.socket(fileno=descriptor) as parent:
-        try:
-            _serve(parent)
-        except (EOFError, BrokenPipeError):
-            return
-
-
-def _serve(parent: socket.socket) -> None:
-    start, _ = receive_frame(parent, _never)
-    _limit_process(start["memory_bytes"])
-    limits = ReadingLimits(**start["reading"])
-    given = start["tokenizer"]
-    tokenizer = load_tokenizer(TokenizerDefinition(given["name"], TokenizerFormat(given["format"]), given["content"]))
-    send_frame(parent, {"ready": True}, b"", _never)
-    while True:
-        message, body = receive_frame(parent, _never)
-        _limit_time(message["cpu_s"])
-        _limit_memory(message["more_memory_bytes"])
-        send_frame(parent, *_answer(message, body, limits, tokenizer), _never)
+def main(connections: Sequence[socket.socket]) -> None:
+    """Serve the parent over the only connection until it is closed."""
+    (parent,) = connections
+    try:
+        start, _ = read_json(receive_message(parent))
+        _limit_process(start["memory_bytes"])
+        limits = ReadingLimits(**start["reading"])
+        given = start["tokenizer"]
+        definition = TokenizerDefinition(given["name"], TokenizerFormat(given["format"]), given["content"])
+        tokenizer = load_tokenizer(definition)
+        send_message(parent, *json_parts({"ready": True}))
+        while True:
+            message, body = read_json(receive_message(parent))
+            _limit_time(message["cpu_s"])
+            _limit_memory(message["more_memory_bytes"])
+            send_message(parent, *json_parts(*_answer(message, body, limits, tokenizer)))
+    except (EOFError, ConnectionError):
+        return
 
 
 def _limit_process(memory_bytes: int) -> None:
@@ -89,14 +82,3 @@ def _answer(
         traceback.print_exc(file=sys.stderr)
         return {"failed": type(error).__name__}, b""
     return {"parsed": parsed}, rows
-
-
-def _never() -> None:
-    """Stand for the wait between timeouts, of which this side's socket has none."""
-
-
-def _watch_parent(parent_id: int) -> None:
-    """End the process when the parent died in the middle of a document."""
-    while os.getppid() == parent_id:
-        time.sleep(_PARENT_CHECK_S)
-    os._exit(1)

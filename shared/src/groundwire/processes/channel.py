@@ -1,0 +1,150 @@
+"""Messages between a process and its child: a length in 8 bytes, then so many bytes, over a socket pair."""
+
+import json
+import select
+import socket
+import struct
+import time
+from typing import Any
+
+_LENGTH = struct.Struct("!Q")
+_RECEIVE_BYTES = 1 << 20
+
+
+class Channel:
+    """The owner's end; used by one thread at a time, and no wait of the owner is without an end.
+
+    A message that nobody waited for stays under way: `receive` goes on with sending and receiving, whoever calls it
+    next.
+
+    Args:
+        end: of the socket pair.
+        most_bytes: nothing longer is accepted from a child that one does not trust.
+    """
+
+    def __init__(self, end: socket.socket, most_bytes: int | None = None) -> None:
+        end.settimeout(0.0)
+        self._socket = end
+        self._most_bytes = most_bytes
+        self._unsent: list[memoryview] = []
+        self._received = bytearray()
+        self._is_closed_there = False
+
+    def send(self, *parts: bytes) -> None:
+        """Begin to send one message, its parts one behind the other; `receive` does the sending."""
+        self._unsent += [memoryview(part) for part in _framed(parts)]
+
+    def receive(self, timeout_s: float) -> bytearray | None:
+        """Return the next message, or None when it has not come after so many seconds.
+
+        Raises:
+            EOFError: the child has closed the connection, or announces too much.
+            OSError: the connection broke.
+        """
+        ends_at = time.monotonic() + timeout_s
+        while True:
+            self._exchange()
+            if (message := self._take()) is not None:
+                return message
+            if self._is_closed_there:
+                raise EOFError("the child process has closed the connection")
+            remaining_s = ends_at - time.monotonic()
+            if remaining_s <= 0:
+                return None
+            if (descriptor := self._socket.fileno()) < 0:
+                raise EOFError("the connection was closed here")
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN | (select.POLLOUT if self._unsent else 0))
+            poll.poll(remaining_s * 1000)
+
+    def close(self) -> None:
+        """Close this end; the child ends what it is at, and then listens no longer."""
+        self._socket.close()
+
+    def _exchange(self) -> None:
+        """Send and receive as much as goes without waiting."""
+        try:
+            while self._unsent:
+                part = self._unsent[0]
+                part = part[self._socket.send(part) :]
+                self._unsent[:1] = [part] if part else []
+        except BlockingIOError:
+            pass
+        try:
+            while received := self._socket.recv(_RECEIVE_BYTES):
+                self._received += received
+                # Nothing more is there for now: another look would only say so.
+                if len(received) < _RECEIVE_BYTES:
+                    return
+            self._is_closed_there = True
+        except BlockingIOError:
+            pass
+
+    def _take(self) -> bytearray | None:
+        if len(self._received) < _LENGTH.size:
+            return None
+        size = _LENGTH.unpack_from(self._received)[0]
+        if self._most_bytes is not None and size > self._most_bytes:
+            raise EOFError("a message is too long")
+        end = _LENGTH.size + size
+        if len(self._received) < end:
+            return None
+        message = self._received[_LENGTH.size : end]
+        del self._received[:end]
+        return message
+
+
+def receive_message(end: socket.socket) -> bytearray:
+    """Wait for a message in the child.
+
+    Raises:
+        EOFError: the owner has closed the connection.
+    """
+    return _receive(end, _LENGTH.unpack(_receive(end, _LENGTH.size))[0])
+
+
+def send_message(end: socket.socket, *parts: bytes) -> None:
+    """Send one message in the child, its parts one behind the other, waiting until the owner has taken it."""
+    for part in _framed(parts):
+        end.sendall(part)
+
+
+def _framed(parts: tuple[bytes, ...]) -> list[bytes]:
+    """Return what goes over the wire; small parts go together, large ones are not copied."""
+    length = _LENGTH.pack(sum(map(len, parts)))
+    if sum(map(len, parts)) <= _RECEIVE_BYTES:
+        return [b"".join((length, *parts))]
+    return [length, *(part for part in parts if part)]
+
+
+def _receive(end: socket.socket, size: int) -> bytearray:
+    received = bytearray(size)
+    view = memoryview(received)
+    while view:
+        count = end.recv_into(view)
+        if count == 0:
+            raise EOFError("the owner has closed the connection")
+        view = view[count:]
+    return received
+
+
+def json_parts(message: dict[str, Any], body: bytes = b"") -> tuple[bytes, bytes, bytes]:
+    """Return the parts of a message that is JSON and raw bytes: what is read from a child that one does not trust."""
+    text = json.dumps(message, ensure_ascii=True).encode("ascii")
+    return _LENGTH.pack(len(text)), text, body
+
+
+def read_json(received: bytearray) -> tuple[dict[str, Any], bytearray]:
+    """Return the JSON and the bytes of what `json_parts` made.
+
+    Raises:
+        EOFError: the other side speaks nonsense.
+    """
+    try:
+        end = _LENGTH.size + _LENGTH.unpack_from(received)[0]
+        message = json.loads(received[_LENGTH.size : end])
+    except (struct.error, ValueError) as error:
+        raise EOFError("a message cannot be read") from error
+    if not isinstance(message, dict) or end > len(received):
+        raise EOFError("a message cannot be read")
+    return message, received[end:]

@@ -1,0 +1,115 @@
+"""The owner's side of a child process: start it, see whether it works, end it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+_MAIN = "groundwire.processes.child_main"
+_KILL_S = 5.0
+_SIGNALS_FROM = 192
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class ChildProcess:
+    """A Python process that runs `main(connections, *arguments)` of a module, and ends with its owner in any case.
+
+    It is two processes: the worker, and one that watches over it (`child_main`). Starting waits for neither, so that
+    an owner can start a child ahead of its first use.
+
+    Args:
+        module: has the function `main`.
+        arguments: for it.
+        connections: how many socket pairs there are between the two.
+        niceness: how much the child gives way to others, 0 to 19.
+        inherited: descriptors that stay open in the child as long as it runs.
+        environment: variables that the child has beside ours.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        *arguments: str,
+        connections: int = 1,
+        niceness: int = 0,
+        inherited: tuple[int, ...] = (),
+        environment: Mapping[str, str] = _NOTHING,
+    ) -> None:
+        pairs = [socket.socketpair() for _ in range(connections)]
+        # The lifeline: the watcher says which process it watches over, and ends it once our end is closed.
+        self._lifeline, far_lifeline = socket.socketpair()
+        self._lifeline.setblocking(False)  # noqa: FBT003 - the library's own parameter
+        far_ends = [far_lifeline, *(far for _, far in pairs)]
+        descriptors = [far.fileno() for far in far_ends]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-P", "-m", _MAIN, module, str(niceness), ",".join(map(str, descriptors)), *arguments],
+                pass_fds=(*descriptors, *inherited),
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        except BaseException:
+            for near in (self._lifeline, *(near for near, _ in pairs)):
+                near.close()
+            raise
+        finally:
+            for far in far_ends:
+                far.close()
+        self.connections = [near for near, _ in pairs]
+        self._worker: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the worker; that of its watcher until the worker runs, some hundredths of a second."""
+        if self._worker is None:
+            with suppress(OSError):
+                said = self._lifeline.recv(8)
+                self._worker = int.from_bytes(said, "big") if said else None
+        return self._worker or self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return the exit code of the worker, that of a signal negative; None while it runs."""
+        code = self._process.poll()
+        return code if code is None or code < _SIGNALS_FROM else code - 256
+
+    def cpu_s(self) -> float | None:
+        """Return the seconds of the processor that the worker has used; None when it is gone."""
+        return cpu_s(self.pid)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end; return whether it has come."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+        return self._process.poll() is not None
+
+    def kill(self) -> bool:
+        """End it at once, also when it was stopped; idempotent.
+
+        Returns:
+            Whether it is gone; a process that waits for a dead disk goes when that answers.
+        """
+        self._lifeline.close()
+        # The process that watches the lifeline may have been stopped as well.
+        self._process.send_signal(signal.SIGCONT)
+        if not self.wait(_KILL_S):
+            self._process.kill()
+        return self._process.poll() is not None
+
+
+def cpu_s(pid: int) -> float | None:
+    """Return the seconds of the processor that a process has used; None when it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    # The name of the program stands in brackets and may hold anything; utime and stime are fields 14 and 15.
+    fields = stat.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
