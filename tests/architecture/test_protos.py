@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.rpc import error_details_pb2, status_pb2
 
 from groundwire.api.common.v1 import error_reason_pb2, metadata_value_pb2, retrieval_options_pb2
-from groundwire.rpc.interceptors.chain import MAX_RESPONSE_BYTES
+from groundwire.rpc.calls import MAX_RESPONSE_BYTES
 from groundwire.rpc.pagination import MAX_PAGE_BYTES
 from tests.stubs import SERVICES
 

@@ -20,8 +20,8 @@ from groundwire.kernel.errors import (
     ResponseTooLargeError,
     StreamIdleError,
 )
+from groundwire.rpc.calls import MAX_RESPONSE_BYTES
 from groundwire.rpc.error_status import from_rpc_error
-from groundwire.rpc.interceptors.chain import MAX_RESPONSE_BYTES
 from groundwire.rpc.methods import CALL_LIMITS, METHODS, DeadlineTable, Work
 from tests.integration.rpc.fake_ingest import FakeIngest, connected, fake_ingest, serving
 from tests.stubs import METHOD_PATHS, Stubs
@@ -119,7 +119,7 @@ async def test_a_call_whose_message_does_not_come_ends_and_takes_no_place(method
 
 
 async def test_when_too_many_calls_wait_for_their_message_the_oldest_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groundwire.rpc.interceptors.admission._MAX_WAITING", 3)
+    monkeypatch.setattr("groundwire.rpc.admission._MAX_WAITING", 3)
     async with (
         serving(fake_ingest(), first_message_s=60.0) as (_, port),
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,

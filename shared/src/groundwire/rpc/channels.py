@@ -9,7 +9,7 @@ from typing import Any, Final
 import grpc
 
 from groundwire.rpc import request_context
-from groundwire.rpc.interceptors.request_id import REQUEST_ID_KEY
+from groundwire.rpc.request_context import REQUEST_ID_KEY
 
 DEADLINE_MARGIN_S: Final = 0.05
 """What a server keeps of its caller's time for itself when it calls the next one."""

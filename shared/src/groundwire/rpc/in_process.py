@@ -11,11 +11,10 @@ import grpc
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DeadlineError, GroundwireError
 from groundwire.rpc import request_context
+from groundwire.rpc.calls import Handler, as_coroutine, as_groundwire_error
 from groundwire.rpc.channels import passed_on_timeout_s
 from groundwire.rpc.error_status import error_of
-from groundwire.rpc.interceptors.chain import Handler, as_coroutine
-from groundwire.rpc.interceptors.errors import as_groundwire_error
-from groundwire.rpc.interceptors.request_id import REQUEST_ID_KEY
+from groundwire.rpc.request_context import REQUEST_ID_KEY
 
 Metadata: TypeAlias = Iterable[tuple[str, str | bytes]]
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:  # the settings name the formats of the log, and are read befo
     from google.protobuf.message import Message
 
 
+REQUEST_ID_KEY = "x-request-id"
+"""Metadata key of the tracing id, in requests and in trailers."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestContext:
     """Facts of one call.

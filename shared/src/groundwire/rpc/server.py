@@ -13,13 +13,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from groundwire.kernel.errors import PreconditionError
+from groundwire.rpc.admission import Admission
+from groundwire.rpc.calls import CallPath
 from groundwire.rpc.health import HealthBoard
-from groundwire.rpc.interceptors.access_log import log_access
-from groundwire.rpc.interceptors.admission import Admission
-from groundwire.rpc.interceptors.chain import Chain
-from groundwire.rpc.interceptors.deadline import enforce_deadline
-from groundwire.rpc.interceptors.errors import translate_errors
-from groundwire.rpc.interceptors.request_id import Identification
 from groundwire.rpc.lag import LagGauge
 from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, DeadlineTable, Work
 
@@ -97,7 +93,7 @@ class ServerOptions:
 
 
 class GrpcServer:
-    """An aio server with health, reflection, interceptors and a lag gauge. Make it on the running event loop."""
+    """An aio server with health, reflection and a lag gauge. Make it on the running event loop."""
 
     def __init__(self, options: ServerOptions, services: Sequence[Service]) -> None:
         self._options = options
@@ -108,18 +104,18 @@ class GrpcServer:
         self.lag = LagGauge()
         # No cap of the library's: it would refuse health checks as well, and without details.
         self._server = grpc.aio.server(options=options.channel_arguments())
-        layers = (Identification(options.deadlines), log_access, translate_errors, self.admission, enforce_deadline)
-        chain: Any = Chain(self._server, *layers, idle_s=options.stream_idle_s)  # takes handlers as a server does
+        # Takes handlers as a server does.
+        path: Any = CallPath(self._server, self.admission, options.deadlines, idle_s=options.stream_idle_s)
         for service in services:
-            service.add(service.servicer, chain)
-        health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, chain)
+            service.add(service.servicer, path)
+        health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, path)
         if options.reflection:
             names = [
                 *(service.name for service in services),
                 health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
             ]
             servicer = reflection.aio.ReflectionServicer([*names, reflection.SERVICE_NAME])
-            reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, chain)
+            reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, path)
 
     async def start(self) -> int:
         """Listen, declare the services ready, and return the bound port.

@@ -60,8 +60,8 @@ from groundwire.retrieve.wire.responses import (
 )
 from groundwire.retrieve.wire.result_cache import RememberedResponse, ResultCache
 from groundwire.rpc import request_context
+from groundwire.rpc.calls import as_groundwire_error
 from groundwire.rpc.error_status import to_status
-from groundwire.rpc.interceptors.errors import as_groundwire_error
 from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, PageTokens, as_many_as_fit, page_size
 from groundwire.rpc.workers import Workers

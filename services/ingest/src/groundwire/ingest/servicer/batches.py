@@ -16,8 +16,8 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError
 from groundwire.kernel.identifiers import RequestKey, parse_collection_name
 from groundwire.rpc import request_context
+from groundwire.rpc.calls import as_groundwire_error
 from groundwire.rpc.error_status import to_status
-from groundwire.rpc.interceptors.errors import as_groundwire_error
 from groundwire.rpc.pagination import MAX_PAGE_BYTES
 from groundwire.rpc.request_context import request_key
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from groundwire.kernel.errors import DrainingError, OverloadedError, StreamIdleError
 from groundwire.rpc import request_context
-from groundwire.rpc.interceptors.chain import Call, Proceed
+from groundwire.rpc.calls import Call
 from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, Work
 
 # A client needs one for each connection; so nobody takes them all over one.
@@ -47,7 +47,8 @@ class Admission:
         self._waiting: dict[asyncio.Timeout, None] = {}  # in order of arrival
         self._running: set[asyncio.Task[Any]] = set()
         self._draining = False
-        self._cutting = False
+        self.is_cutting = False
+        """Whether `cut` has ended calls; cancellations are those of the server then."""
         self._refused = 0
         self._may_refuse = asyncio.Event()
         self._may_refuse.set()
@@ -87,25 +88,23 @@ class Admission:
 
     def cut(self) -> int:
         """End the calls that are still being worked on, as refused; return their number."""
-        self._cutting = True
+        self.is_cutting = True
         for task in self._running:
             task.cancel()
         return len(self._running)
 
-    async def __call__(self, call: Call, proceed: Proceed) -> Any:
-        """Run the call when its first message is here, or refuse it."""
+    async def enter(self, call: Call) -> None:
+        """Wait for the first message of a call and count the call, until the client has its response.
+
+        Raises:
+            DrainingError: the server is stopping.
+            StreamIdleError: no message came.
+            OverloadedError: there is no place for one more of its kind.
+        """
         await self._refuse_while_draining(call)
         await self._first_message(call)
         await self._refuse_while_draining(call)
-        self._enter(call)
-        try:
-            return await proceed()
-        except asyncio.CancelledError:
-            if not self._cutting:
-                raise
-            raise DrainingError("the server stopped before the call was done") from None
-        finally:
-            self._expire_untaken(call)
+        self._count(call)
 
     async def _refuse_while_draining(self, call: Call) -> None:
         if self._draining and not call.is_infrastructure:
@@ -131,12 +130,8 @@ class Admission:
         finally:
             self._waiting.pop(limit, None)
 
-    def _enter(self, call: Call) -> None:
-        """Count the call until the library is done with it, which is when the client has its response.
-
-        Raises:
-            OverloadedError: there is no place for one more of its kind.
-        """
+    def _count(self, call: Call) -> None:
+        """Count the call until the library is done with it, which is when the client has its response."""
         pool, task = self._pools.get(call.work), asyncio.current_task()
         if pool is None or task is None:
             return
@@ -162,7 +157,7 @@ class Admission:
 
         call.context.add_done_callback(leave)
 
-    def _expire_untaken(self, call: Call) -> None:
+    def expire_untaken(self, call: Call) -> None:
         """Give up on a client that does not take the response of a call that is done."""
         task = asyncio.current_task()
         if task is not None and call.work in self._pools:
