@@ -150,9 +150,9 @@ def _seconds(use: Use, text: str) -> float:
 
 
 def test_patterns_are_found_wherever_they_are_written() -> None:
-    assert {"kernel.sentences", "answer.domain.question", "kernel.identifiers"} <= {*modules()}
+    assert {"kernel.sentences", "answer.extractive.question", "kernel.identifiers"} <= {*modules()}
     assert "_STOP.finditer" in uses("kernel.sentences")
-    assert "_CUE_PATTERNS.search" in uses("answer.domain.question")
+    assert "_PATTERNS.search" in uses("answer.extractive.question")
     assert any(name.startswith("line ") for name in uses("kernel.identifiers"))
 
 

@@ -49,7 +49,7 @@ class Rig:
             catalog=self.library.database,
             embedder=self.library.embedder,
             retriever_stub=retriever_stub or InProcessStub(self.library.service.servicer),
-            settings=settings or AnswerSettings(min_support=0.3),
+            settings=settings or AnswerSettings(min_support=0.1),
             workers=self.library.workers,
             clock=self.clock,
             generator=generator,

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from groundwire.answer.settings import AnswerSettings
+from groundwire.answer.words import words
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import citation_pb2
 from groundwire.kernel.document import Document
@@ -204,6 +205,8 @@ def test_every_citation_of_any_text_verifies_and_is_its_slice(
         span = citation.span
         assert text[span.start : span.end] == citation.quote
         assert text.encode()[span.start_byte : span.end_byte].decode() == citation.quote
-        assert citation.quote in answer.content
+    quotes = {citation.marker: citation.quote for citation in answer.citations}
+    for claim in answer.claims:
+        assert set(words(claim.text)) <= set(words(" ".join(quotes[marker] for marker in claim.markers)))
     if answer.citations:
         assert asyncio.run(_verify(shared_rig, *answer.citations)).all_verified

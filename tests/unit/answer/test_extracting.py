@@ -1,38 +1,48 @@
-"""Which sentences stand in an extractive answer: cues, candidates, scores, choice."""
+"""How an extractive answer is chosen: what is asked, how excerpts are scored, which of them are quoted."""
 
 import time
 
 import numpy as np
 import pytest
 
+from groundwire.answer.evidence import Markup
+from groundwire.answer.extractive.cues import definition_match
+from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
+from groundwire.answer.extractive.plain_text import plain_text
 from groundwire.answer.extractive.question import QuestionKind, read_question
 from groundwire.answer.extractive.scoring import (
     Scored,
     covered,
-    definition_match,
     rarities,
-    score_candidates,
+    score_excerpts,
     shortlist,
     support,
 )
-from groundwire.answer.extractive.selection import select_sentences
-from groundwire.answer.extractive.statements import Candidate, find_candidates
+from groundwire.answer.extractive.selection import select_excerpts
 from groundwire.answer.words import content_stems, stem
 from groundwire.kernel.embedder import Vectors
 from tests.unit.answer.builders import make_passage
 
 
-def _texts(candidates: list[Candidate]) -> list[str]:
-    return [candidate.text for candidate in candidates]
+def _texts(excerpts: list[Excerpt]) -> list[str]:
+    return [excerpt.text for excerpt in excerpts]
 
 
 def _scored(question: str, *contents: str) -> list[Scored]:
     """Score by words alone: every vector is the same."""
     asked = read_question(question)
-    passages = [make_passage(content, rank=rank) for rank, content in enumerate(contents, 1)]
-    candidates = find_candidates(passages, asked)
-    ones: Vectors = np.full((len(candidates), 4), 0.5, dtype=np.float32)
-    return score_candidates(asked, candidates, ones[0], ones)
+    excerpts = find_excerpts([make_passage(content, rank=rank) for rank, content in enumerate(contents, 1)])
+    ones: Vectors = np.full((len(excerpts), 4), 0.5, dtype=np.float32)
+    return score_excerpts(asked, excerpts, ones[0], ones)
+
+
+def _best(question: str, *contents: str) -> str:
+    return min(_scored(question, *contents), key=Scored.order).excerpt.text
+
+
+def _selected(question: str, scored: list[Scored]) -> list[str]:
+    weights = rarities(read_question(question), [item.excerpt for item in scored])
+    return [item.excerpt.text for item in select_excerpts(scored, weights)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +57,16 @@ def _scored(question: str, *contents: str) -> list[Scored]:
         ("When was it written?", QuestionKind.TIME),
         ("Where is it stored?", QuestionKind.PLACE),
         ("How many threads are there?", QuestionKind.QUANTITY),
+        ("In which year was it written?", QuestionKind.TIME),
+        ("Rust has how many keywords?", QuestionKind.QUANTITY),
+        ("How often are sessions removed?", QuestionKind.QUANTITY),
+        ("Which file formats can be read?", QuestionKind.ENUMERATION),
+        ("List the commands of the tool", QuestionKind.ENUMERATION),
+        ("What are the rules of references?", QuestionKind.ENUMERATION),
+        ("What is the purpose of a trait?", QuestionKind.REASON),
         ("Does it compile?", QuestionKind.OTHER),
+        ("What happens when a document is deleted?", QuestionKind.OTHER),
+        ("Do people who read it like it?", QuestionKind.OTHER),
     ],
 )
 def test_kinds_of_questions(question: str, kind: QuestionKind) -> None:
@@ -57,6 +76,17 @@ def test_kinds_of_questions(question: str, kind: QuestionKind) -> None:
 def test_the_subject_of_a_definition() -> None:
     assert read_question("What is a smart pointer in Rust?").subject == ("smart", "pointer")
     assert read_question("How many smart pointers are there?").subject == ()
+
+
+def test_two_words_that_the_material_writes_as_one_are_one() -> None:
+    question = "How do I back up the set-up data?"
+    assert read_question(question, frozenset({"backup"})).stems == ("backup", "set", "data")
+    assert read_question(question).stems == ("back", "set", "data")
+
+
+def test_a_joined_sentence_loses_to_the_one_that_says_it_alone() -> None:
+    content = "Foxes eat small mice. They do it at night."
+    assert _best("What do foxes eat?", content) == "Foxes eat small mice."
 
 
 @pytest.mark.parametrize(
@@ -70,125 +100,139 @@ def test_words_are_folded_and_identifiers_cut() -> None:
     assert content_stems("What is HashMap, the `hash_map`?") == ["hash", "map", "hash", "map"]
 
 
-def test_only_statements_are_candidates() -> None:
-    content = (
-        "# A heading of words\n\nA true statement stands here. Is this a question of yours? Too short.\n\n"
-        "Figure 3: a caption of a picture.\n\n- a list item of words\n\n```\nlet code = here;\n```\n\n"
-        "See the array [12] of numbers.\n\n[one link](a.md) [two link](b.md)"
-    )
-    found = find_candidates([make_passage(content)], read_question("What stands here?"))
-    assert _texts(found) == ["A true statement stands here.", "a list item of words"]
-
-
-def test_code_is_a_candidate_when_asked_for() -> None:
-    content = "Prose about code here.\n\n```rust\nlet x = 1;\n```"
-    found = find_candidates([make_passage(content)], read_question("Show me the code"))
-    assert _texts(found) == ["Prose about code here.", "```rust\nlet x = 1;\n```"]
-
-
-def test_each_row_of_a_table_is_one_candidate_and_rules_are_none() -> None:
-    content = "| Name | Age of person |\n|------|-----|\n| Ada | 36 years old |"
-    found = find_candidates([make_passage(content)], read_question("How old is Ada?"))
-    assert _texts(found) == ["| Name | Age of person |", "| Ada | 36 years old |"]
-
-
-def test_fragments_at_the_borders_of_a_chunk_are_left_out() -> None:
-    content = "of the sentence before this one. A whole sentence is here. And one that is cut in the"
-    found = find_candidates([make_passage(content)], read_question("What is here?"))
-    assert _texts(found) == ["A whole sentence is here."]
-
-
-def test_text_that_two_chunks_share_is_one_candidate() -> None:
-    first = make_passage("One sentence here. The shared sentence stands.")
-    second = make_passage("The shared sentence stands.", rank=2, start=19, document_id="doc_1")
-    found = find_candidates([first, second], read_question("What stands?"))
-    assert _texts(found) == ["One sentence here.", "The shared sentence stands."]
+@pytest.mark.parametrize(
+    ("question", "wants_code"),
+    [
+        ("Show me a match expression", True),
+        ("Give me an example of a filter", True),
+        ("What is the syntax of a closure?", True),
+        ("What does exit code 2 mean?", False),
+        ("How do I run it?", False),
+    ],
+)
+def test_code_is_quoted_when_asked_for(question: str, wants_code: bool) -> None:
+    assert read_question(question).wants_code is wants_code
+    content = "To match a filter run a closure with syntax here.\n\n```\nmatch filter { closure }\n```"
+    assert ("match filter {" in _best(question, content)) is wants_code
 
 
 def test_rare_words_weigh_more() -> None:
     question = read_question("borrow checker errors")
-    candidates = find_candidates(
-        [make_passage("The checker runs here. The checker stops here. The borrow is over.")], question
-    )
-    weights = rarities(question, candidates)
+    excerpts = find_excerpts([make_passage("The checker runs here. The checker stops here. The borrow is over.")])
+    weights = rarities(question, excerpts)
     assert weights["error"] > weights["borrow"] > weights["checker"]
-    assert covered(frozenset({"error", "borrow", "checker"}), weights) == pytest.approx(1.0)
-    assert covered(frozenset(), {}) == 0.0
+    assert covered(weights, {"error", "borrow", "checker"}) == pytest.approx(1.0)
+    assert covered(weights, {"error"}) > covered(weights, set(), {"error"}) > 0.0
+    assert covered({}, {"error"}) == 0.0
 
 
 def test_a_definition_beats_a_mention() -> None:
-    scored = _scored(
-        "What is ownership?", "We talk about ownership at length later on. Ownership is a set of rules for memory."
-    )
-    assert min(scored, key=Scored.order).candidate.text == "Ownership is a set of rules for memory."
+    text = "We talk about ownership at length later on. Ownership is a set of rules for memory."
+    assert _best("What is ownership?", text) == "Ownership is a set of rules for memory."
 
 
 def test_a_person_beats_a_sentence_without_one() -> None:
-    scored = _scored("Who founded the company?", "They founded the company here. In 1999 Ada founded the company.")
-    assert min(scored, key=Scored.order).candidate.text == "In 1999 Ada founded the company."
+    text = "Somebody founded the company here. In 1999 Ada founded the company."
+    assert _best("Who founded the company?", text) == "In 1999 Ada founded the company."
 
 
 def test_an_announcement_loses_to_the_thing() -> None:
-    scored = _scored(
-        "How do traits work?", "In this chapter we show how traits work. All traits work by dispatch here."
-    )
-    assert min(scored, key=Scored.order).candidate.text == "All traits work by dispatch here."
+    text = "In this chapter we show how traits work. All traits work by dispatch here."
+    assert _best("How do traits work?", text) == "All traits work by dispatch here."
+
+
+def test_a_sentence_that_leans_on_what_is_not_shown_loses() -> None:
+    one, other = "However, foxes eat small mice.", "Foxes also eat small mice."
+    assert _best("What do foxes eat?", one, other) == other
+
+
+def test_a_whole_list_answers_what_asks_for_one() -> None:
+    content = "A filter has these operators:\n\n- the operator eq of a filter\n- the operator ne of a filter"
+    assert _best("Which operators does a filter have?", content).splitlines() == [
+        "A filter has these operators:",
+        "- the operator eq of a filter",
+        "- the operator ne of a filter",
+    ]
+    assert _best("What is the operator ne of a filter?", content) == "the operator ne of a filter"
 
 
 def _ranked(content: str, *scores: float) -> list[Scored]:
-    passage = make_passage(content)
-    candidates = find_candidates([passage], read_question("What do foxes eat?"))
-    assert len(candidates) == len(scores)
-    return [Scored(candidate, 0.5, 0.5, score) for candidate, score in zip(candidates, scores, strict=True)]
+    excerpts = find_excerpts([make_passage(content)])
+    assert len(excerpts) == len(scores)
+    return [Scored(excerpt, 0.5, 0.5, score) for excerpt, score in zip(excerpts, scores, strict=True)]
 
 
-def test_the_best_sentence_comes_first_and_the_others_in_source_order() -> None:
+FOXES = "What do foxes eat?"
+
+
+def test_the_best_excerpt_comes_first_and_the_others_in_source_order() -> None:
     content = "Mice are often found near barns. Owls sleep in old trees. Foxes eat small mice. Bears wake in spring."
-    chosen = select_sentences(_ranked(content, 0.99, 0.1, 1.0, 0.1))
-    assert [item.candidate.text for item in chosen] == ["Foxes eat small mice.", "Mice are often found near barns."]
+    chosen = _selected(FOXES, _ranked(content, 0.99, 0.1, 1.0, 0.1))
+    assert chosen == ["Foxes eat small mice.", "Mice are often found near barns."]
 
 
-def test_sentences_next_to_the_best_stay_in_source_order_around_it() -> None:
+def test_excerpts_next_to_the_best_stay_in_source_order_around_it() -> None:
     content = "Mice are often found near barns. Foxes eat small mice. Bears wake up in spring."
-    chosen = select_sentences(_ranked(content, 0.98, 1.0, 0.99))
-    assert [item.candidate.position for item in chosen] == [0, 1, 2]
+    chosen = _selected(FOXES, _ranked(content, 0.98, 1.0, 0.99))
+    assert chosen == ["Mice are often found near barns.", "Foxes eat small mice.", "Bears wake up in spring."]
 
 
-def test_the_best_three_are_read_document_by_document_in_source_order() -> None:
-    scored = _scored(
-        "What do red foxes eat?",
-        "Red foxes live in holes. Other animals do not. Red foxes eat small mice.",
-        "When winter comes red foxes eat berries too.",
-    )
-    chosen = [item.candidate.text for item in select_sentences(scored)]
-    assert chosen[0] == "Red foxes eat small mice."
-    assert "When winter comes red foxes eat berries too." in chosen
-    assert len(chosen) <= 3
+def test_other_passages_follow_document_by_document() -> None:
+    contents = ["Red foxes eat small mice.", "Foxes eat red berries. Some foxes eat brown beetles."]
+    scored = [
+        Scored(item.excerpt, 0.5, 0.5, score)
+        for item, score in zip(_scored(FOXES, *contents), (1.0, 0.98, 0.99), strict=True)
+    ]
+    assert _selected(FOXES, scored) == [
+        "Red foxes eat small mice.",
+        "Foxes eat red berries.",
+        "Some foxes eat brown beetles.",
+    ]
 
 
 def test_near_duplicates_are_said_once() -> None:
-    scored = _scored("What do foxes eat?", "Foxes eat small mice.", "Foxes eat the small mice.")
-    assert len(select_sentences(scored)) == 1
+    scored = _scored(FOXES, "Foxes eat small mice.", "Foxes eat the small mice.")
+    assert len(scored) == 2
+    assert len(_selected(FOXES, scored)) == 1
 
 
-def test_far_worse_sentences_stay_out_and_nothing_gives_nothing() -> None:
-    scored = _scored("What do foxes eat?", "Foxes eat small mice. The weather was fine that day.")
-    assert [item.candidate.text for item in select_sentences(scored)] == ["Foxes eat small mice."]
-    assert select_sentences([]) == []
+def test_far_worse_excerpts_stay_out_and_nothing_gives_nothing() -> None:
+    scored = _scored(FOXES, "Foxes eat small mice. The weather was fine that day.")
+    assert _selected(FOXES, scored) == ["Foxes eat small mice."]
+    assert select_excerpts([], {}) == []
+
+
+def test_each_part_of_a_question_is_answered() -> None:
+    question = "What do foxes eat and where do owls sleep?"
+    foxes, owls = "Foxes eat small mice.", "Owls sleep in old trees."
+    scored = [
+        Scored(item.excerpt, 0.5, 0.5, score)
+        for item, score in zip(_scored(question, foxes, owls), (1.0, 0.85), strict=True)
+    ]
+    assert _selected(question, scored) == [foxes, owls]
+    assert _selected(FOXES, scored) == [foxes]
+
+
+def test_a_whole_list_stands_alone() -> None:
+    content = "Foxes eat:\n\n- small mice of the woods\n- red berries of the woods\n\nFoxes eat at night."
+    excerpts = find_excerpts([make_passage(content)])
+    scored = [Scored(excerpt, 0.5, 0.5, 1.0 if excerpt.is_whole else 0.99) for excerpt in excerpts]
+    assert _selected(FOXES, scored) == ["Foxes eat:\n- small mice of the woods\n- red berries of the woods"]
 
 
 def test_a_shortlist_keeps_the_best_by_words_in_order() -> None:
-    question = read_question("What do foxes eat?")
-    candidates = find_candidates(
-        [make_passage("The weather was fine. Foxes eat small mice. Birds can fly. Foxes eat berries.")], question
+    question = read_question(FOXES)
+    excerpts = find_excerpts(
+        [make_passage("The weather was fine. Foxes eat small mice. Birds can fly. Foxes eat berries.")]
     )
-    assert _texts(shortlist(question, candidates, 2)) == ["Foxes eat small mice.", "Foxes eat berries."]
-    assert shortlist(question, candidates, 9) == candidates
+    assert _texts(shortlist(question, excerpts, 2)) == ["Foxes eat small mice.", "Foxes eat berries."]
+    assert shortlist(question, excerpts, 9) == excerpts
 
 
 def _support(question: str, content: str) -> float:
-    asked, passages = read_question(question), [make_passage(content)]
-    return support(asked, _scored(question, content)[0], passages)
+    scored = _scored(question, content)
+    asked = read_question(question)
+    return support(asked, scored[0], rarities(asked, [item.excerpt for item in scored]))
 
 
 @pytest.mark.parametrize(
@@ -230,10 +274,10 @@ def test_hostile_text_is_read_in_no_time(piece: str) -> None:
     content = piece * (20_000 // len(piece))
     question = read_question("What is a? Why 1.0 and not a_b? " + content[:400])
     began = time.thread_time()
-    candidates = find_candidates([make_passage(content)], question)[:64]
-    ones: Vectors = np.full((len(candidates), 4), 0.5, dtype=np.float32)
-    scored = score_candidates(question, candidates, np.full(4, 0.5, dtype=np.float32), ones)
-    select_sentences(scored)
+    excerpts = shortlist(question, find_excerpts([make_passage(content)]), 64)
+    ones: Vectors = np.full((len(excerpts), 4), 0.5, dtype=np.float32)
+    scored = score_excerpts(question, excerpts, np.full(4, 0.5, dtype=np.float32), ones)
+    select_excerpts(scored, rarities(question, excerpts))
     assert time.thread_time() - began < 2.0
 
 
@@ -244,11 +288,13 @@ def test_hostile_text_is_read_in_no_time(piece: str) -> None:
         ("_Closures_, on the other hand, are functions that capture.", "We use closures in many places."),
         ("Such functions are called _closures_ in Rust.", "We saw closures in many places."),
         ("Fundamentally, closures let us pass code around.", "Fundamentally, we like closures a lot."),
+        ("Rust's closures are the functions without a name.", "Rust's closures are short."),
     ],
 )
 def test_how_far_a_sentence_defines(better: str, worse: str) -> None:
     question = read_question("What are closures?")
-    assert definition_match(question, better) > definition_match(question, worse)
+    plain = [plain_text(text, Markup.MARKDOWN) for text in (better, worse)]
+    assert definition_match(question, plain[0], better) > definition_match(question, plain[1], worse)
 
 
 def test_a_name_of_code_that_the_passage_lacks_weakens_support() -> None:

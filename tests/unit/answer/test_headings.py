@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from groundwire.answer.evidence import section_at
+from groundwire.answer.evidence import Markup, section_at
 from tests.unit.answer.builders import make_passage
 
 CONTENT = """intro of the old section
@@ -48,5 +48,5 @@ def test_the_nearest_heading_above_a_sentence_is_its_section(word: str, expected
 
 
 def test_a_plain_text_has_no_headings() -> None:
-    passage = replace(make_passage(CONTENT), section="Old", section_heading="Old, deep", has_headings=False)
+    passage = replace(make_passage(CONTENT), section="Old", section_heading="Old, deep", markup=Markup.NONE)
     assert section_at(passage, CONTENT.index("five")) == ("Old", "Old, deep")

@@ -70,7 +70,7 @@ def build(
             embedder=embedder,
             workers=workers,
             min_support=settings.min_support,
-            max_sentences=settings.max_sentences,
+            max_excerpts=settings.max_sentences,
         ),
         library=library,
         sessions=sessions,

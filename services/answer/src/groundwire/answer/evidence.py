@@ -3,9 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 
 from groundwire.kernel.sentences import BlockKind, heading_text, split_blocks
 from groundwire.kernel.spans import Span
+
+
+class Markup(StrEnum):
+    """How the canonical text of a document marks up what it says."""
+
+    NONE = "none"
+    MARKDOWN = "markdown"
+    RST = "rst"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +23,6 @@ class Passage:
 
     `content` is the canonical text of `document_id` in `generation` at `span`. `relevance` is in [0, 1],
     higher is better. `chapter`, `section_heading`, `title` and `source_uri` are never empty, `section` may be.
-    `has_headings`: the content is Markdown, so that a line like `## text` is a heading.
     """
 
     rank: int
@@ -31,7 +39,7 @@ class Passage:
     span: Span
     content: str
     relevance: float
-    has_headings: bool = True
+    markup: Markup = Markup.MARKDOWN
     creators: tuple[str, ...] = ()
     date_created: datetime | None = None
     doi: str = ""
@@ -144,7 +152,7 @@ def section_at(passage: Passage, position: int) -> tuple[str, str]:
     section heading the nearest of any level.
     """
     section, nearest = passage.section, passage.section_heading
-    if not passage.has_headings:
+    if passage.markup is not Markup.MARKDOWN:
         return section, nearest
     for block in split_blocks(passage.content):
         if block.start > position:

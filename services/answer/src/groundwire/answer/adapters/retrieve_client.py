@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import grpc
 
 from groundwire.answer.answers import SearchReport
-from groundwire.answer.evidence import Passage
+from groundwire.answer.evidence import Markup, Passage
 from groundwire.answer.ports import Retrieval, Search
 from groundwire.api.common.v1 import (
     chunk_pb2,
@@ -35,6 +35,10 @@ from groundwire.rpc.messages import only_ids
 
 _SELECTION_HITS = 10
 _SPACE = re.compile(r"\s+")
+_MARKUPS = {
+    document_format_pb2.DOCUMENT_FORMAT_MARKDOWN: Markup.MARKDOWN,
+    document_format_pb2.DOCUMENT_FORMAT_RST: Markup.RST,
+}
 
 
 class RetrieveStub(Protocol):
@@ -188,7 +192,7 @@ def _to_passage(hit: hit_pb2.Hit, document: document_pb2.Document) -> Passage:
         span=Span(span.start, span.end, span.start_byte, span.end_byte),
         content=chunk.content,
         relevance=hit.relevance_score,
-        has_headings=document.format == document_format_pb2.DOCUMENT_FORMAT_MARKDOWN,
+        markup=_MARKUPS.get(document.format, Markup.NONE),
         creators=tuple(fields.creators),
         date_created=fields.date_created.ToDatetime(UTC) if fields.HasField("date_created") else None,
         doi=chunk.metadata["doi"].string_value if "doi" in chunk.metadata else "",

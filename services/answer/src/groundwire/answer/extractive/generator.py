@@ -1,28 +1,27 @@
-"""The Generator that quotes: the best sentences of the passages, word for word, or nothing."""
+"""The Generator that quotes: the best excerpts of the passages, or nothing."""
 
 from collections.abc import AsyncGenerator, Sequence
 
 import numpy as np
 
 from groundwire.answer.evidence import Passage, Source, Statement
+from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.question import read_question
-from groundwire.answer.extractive.scoring import Scored, score_candidates, shortlist, support
-from groundwire.answer.extractive.selection import corroborations, select_sentences
-from groundwire.answer.extractive.statements import Candidate, find_candidates
-from groundwire.answer.extractive.thresholds import MAX_CANDIDATES, MAX_SENTENCES, MIN_SUPPORT
+from groundwire.answer.extractive.scoring import Scored, rarities, score_excerpts, scored_text, shortlist, support
+from groundwire.answer.extractive.selection import corroborations, select_excerpts
+from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
+from groundwire.answer.words import content_stems
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.sentences import BlockKind
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 
-_OWN_LINE = frozenset({BlockKind.LIST_ITEM, BlockKind.TABLE, BlockKind.CODE})
-
 
 class ExtractiveGenerator:
-    """Deterministic and offline; each statement has the place it was copied from as its first source.
+    """Deterministic and offline; each statement has the place it was taken from as its first source.
 
-    Further sources are places in other documents that say the same.
+    Further sources are the header of a table row, and places in other documents that say the same.
     """
 
     name = "extractive"
@@ -33,12 +32,12 @@ class ExtractiveGenerator:
         embedder: Embedder,
         workers: Workers,
         min_support: float | None = None,
-        max_sentences: int = MAX_SENTENCES,
+        max_excerpts: int = MAX_EXCERPTS,
     ) -> None:
         self._embedder = embedder
         self._workers = workers
         self._min_support = MIN_SUPPORT if min_support is None else min_support
-        self._max_sentences = max_sentences
+        self._max_excerpts = max_excerpts
 
     async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield one batch, or nothing when the support is weak; see `groundwire.answer.ports.Generator`."""
@@ -48,34 +47,36 @@ class ExtractiveGenerator:
             yield statements
 
     def _write(self, question_text: str, passages: Sequence[Passage], budget: Budget) -> list[Statement]:
-        question = read_question(question_text)
-        candidates = shortlist(question, find_candidates(passages, question), MAX_CANDIDATES)
-        if not candidates:
+        quotable = find_excerpts(passages)
+        vocabulary = frozenset(content_stems(" ".join(f"{each.about} {each.text}" for each in quotable)))
+        question = read_question(question_text, vocabulary)
+        excerpts = shortlist(question, quotable, MAX_CANDIDATES)
+        if not excerpts:
             return []
         query_vector = self._embedder.embed_query(question_text, budget)
         # Urgent: somebody waits for the answer, and the queue of an ingest may be minutes long.
-        vectors = self._embedder.embed_documents([candidate.text for candidate in candidates], budget, urgent=True)
-        scored = score_candidates(question, candidates, _normalized(query_vector), _normalized(vectors))
-        best = min(scored, key=Scored.order)
-        if support(question, best, passages) < self._min_support:
+        vectors = self._embedder.embed_documents([scored_text(each) for each in excerpts], budget, urgent=True)
+        scored = score_excerpts(question, excerpts, _normalized(query_vector), _normalized(vectors))
+        weights = rarities(question, excerpts)
+        if support(question, min(scored, key=Scored.order), weights) < self._min_support:
             return []
-        chosen = select_sentences(scored, self._max_sentences)
-        kinds = [item.candidate.sentence.kind for item in chosen]
-        return [
-            _statement(
-                item.candidate, corroborations(item.candidate, scored), "\n" if _OWN_LINE & {kind, previous} else " "
-            )
-            for item, kind, previous in zip(chosen, kinds, [BlockKind.PROSE, *kinds], strict=False)
-        ]
+        statements: list[Statement] = []
+        previous = BlockKind.PROSE
+        for item in select_excerpts(scored, weights, self._max_excerpts):
+            excerpt = item.excerpt
+            is_inline = excerpt.kind is BlockKind.PROSE and previous is BlockKind.PROSE
+            sources = [
+                _source(each.passage, each.start, each.end) for each in (excerpt, *corroborations(excerpt, scored))
+            ]
+            if excerpt.header is not None and not excerpt.is_whole:
+                sources.insert(1, _source(excerpt.passage, *excerpt.header))
+            statements.append(Statement(excerpt.text, tuple(sources), " " if is_inline else "\n"))
+            previous = excerpt.kind
+        return statements
 
 
-def _statement(candidate: Candidate, others: Sequence[Candidate], separator: str) -> Statement:
-    return Statement(candidate.text, tuple(_source(each) for each in (candidate, *others)), separator)
-
-
-def _source(candidate: Candidate) -> Source:
-    span = candidate.passage.span_of(candidate.sentence.start, candidate.sentence.end)
-    return Source(candidate.passage, span, candidate.text)
+def _source(passage: Passage, start: int, end: int) -> Source:
+    return Source(passage, passage.span_of(start, end), passage.content[start:end])
 
 
 def _normalized(vectors: Vectors) -> Vectors:

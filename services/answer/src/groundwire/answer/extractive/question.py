@@ -1,10 +1,11 @@
 """What a question asks for, read off its wording; English cues, other languages fall back to OTHER."""
 
 import re
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
-from groundwire.answer.words import content_stems
+from groundwire.answer.words import content_stems, stem, words
 
 
 class QuestionKind(StrEnum):
@@ -17,6 +18,7 @@ class QuestionKind(StrEnum):
     TIME = "time"
     PLACE = "place"
     QUANTITY = "quantity"
+    ENUMERATION = "enumeration"
     OTHER = "other"
 
 
@@ -35,39 +37,77 @@ class Question:
     wants_code: bool
 
 
+# A cue counts at the front of the question or of a clause, behind words of politeness or a preposition: "What happens
+# when ..." does not ask for a time. Those of `_ANYWHERE` are safe inside a question too ("Rust has how many ...").
+_FRONT = (
+    r"(?:^|[,;:]\s+)\W*(?:(?:so|and|but|ok|please|tell me|do you know|i want to know"
+    r"|can you (?:tell me|explain|say|show me)|in|at|on|for|to|from|by|since|until|during|with|of|about)\s+)*"
+)
 _CUES = {
-    QuestionKind.QUANTITY: r"how (?:many|much|long|old|far|large|big|tall|high|often|fast|deep|wide)"
-    r"|what (?:percent|percentage|number|amount|proportion|fraction|temperature|size)",
+    QuestionKind.QUANTITY: r"how (?:long|old|far|large|big|tall|high|often|fast|deep|wide|late|early|soon)",
     QuestionKind.TIME: r"when|(?:what|which) (?:year|date|day|month|century|decade|time|era|period)",
     QuestionKind.PERSON: r"who(?:m|se)?",
     QuestionKind.PLACE: r"where|(?:what|which) (?:city|country|state|place|region|county|town|continent)",
-    QuestionKind.REASON: r"why|what (?:is|was) the (?:reason|cause)|for what reason",
-    QuestionKind.PROCEDURE: r"how (?:do|can|should|to|does one|would|could|might)|steps to|way to",
+    QuestionKind.REASON: r"why|how come|what (?:is|was|are|were) the (?:reasons?|causes?|purpose|point|motivation)"
+    r"|(?:for )?what reason",
+    QuestionKind.PROCEDURE: r"how (?:do|can|should|to|could|might|must|may) ?(?:i|we|you|one|they|users?|somebody)?"
+    r"|what (?:do|should|must) (?:i|we|you|one) (?:do )?(?:to|in order to)|(?:what are the )?steps (?:to|for)"
+    r"|what is the way to",
+    QuestionKind.ENUMERATION: r"list|name (?:all|the|some)|enumerate|(?:what|which) (?:are|were) (?:all |the |some )*"
+    r"(?:\w+ ){0,3}\w+s\b|(?:which|what) (?!is\b|was\b|does\b|has\b)(?:[\w-]+ ){0,2}?(?:[\w-]{2,}[^s\W]s)"
+    r" (?:of|are|do|can|could|may|were|have|exist|implement|support|must|should|will)",
 }
-_CUE_PATTERNS = {kind: re.compile(rf"\b(?:{cues})\b", re.IGNORECASE) for kind, cues in _CUES.items()}
+_ANYWHERE = {QuestionKind.QUANTITY: r"how (?:many|much)|what (?:percent|percentage|number|amount|proportion|fraction)"}
+_PATTERNS = [
+    *((kind, re.compile(rf"\b(?:{cues})\b", re.IGNORECASE)) for kind, cues in _ANYWHERE.items()),
+    *((kind, re.compile(rf"{_FRONT}(?:{cues})(?!\w)", re.IGNORECASE)) for kind, cues in _CUES.items()),
+]
 _DEFINITION = re.compile(
     r"^\W*(?:so |and |please |can you |could you )*(?:what(?:'s|\u2019s| is| are| was| were)(?: meant by)?|define"
-    r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do)\b)) (?:an? |the |exactly )*"
+    r"|explain|describe|tell me about|what do(?:es)?(?= .* (?:mean|do|say)\b)) (?:an? |the |exactly )*"
     r"(?P<subject>[^?.,;]{1,60}?)"
-    r"(?: mean| do)?(?: in (?:rust|python|general|simple terms))?\W*$",
+    r"(?: mean| do| say| (?:used )?for| about)?(?: in (?:rust|python|general|simple terms))?\W*$",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"\b(?:code|snippet|syntax|example of|command|one-liner|show me)\b", re.IGNORECASE)
+_CODE = re.compile(
+    r"\b(?:source code|code (?:for|to|example|sample|that|of)|the code|snippet|syntax (?:of|for)|examples?"
+    r"|(?:which|what) command|the command|one-liner|show me)\b",
+    re.IGNORECASE,
+)
 _LONGEST_SUBJECT = 4
+# Say that code is asked for, not what it is about.
+_REQUESTS = frozenset(stem(word) for word in ("example", "snippet", "syntax"))
 
 
-def read_question(text: str) -> Question:
-    """Return the question with its kind, content stems and subject."""
-    stems = tuple(dict.fromkeys(content_stems(text)))
+def read_question(text: str, vocabulary: AbstractSet[str] = frozenset()) -> Question:
+    """Return the question with its kind, content stems and subject.
+
+    Two words that the material writes as one are one: `back up` is `backup` where that is in the `vocabulary`, which
+    holds the words of the material as stems.
+    """
     definition = _DEFINITION.match(text)
     subject = tuple(dict.fromkeys(content_stems(definition["subject"]))) if definition else ()
-    kind = next((kind for kind, pattern in _CUE_PATTERNS.items() if pattern.search(text)), QuestionKind.OTHER)
-    if kind is QuestionKind.OTHER and 0 < len(subject) <= _LONGEST_SUBJECT:
-        kind = QuestionKind.DEFINITION
+    kind = next((kind for kind, pattern in _PATTERNS if pattern.search(text)), QuestionKind.OTHER)
+    if kind in {QuestionKind.OTHER, QuestionKind.ENUMERATION} and 0 < len(subject) <= _LONGEST_SUBJECT:
+        is_plural = kind is QuestionKind.ENUMERATION and len(subject) > 1
+        kind = QuestionKind.ENUMERATION if is_plural else QuestionKind.DEFINITION
+    wants_code = _CODE.search(text) is not None
+    stems = [stem for stem in content_stems(_compounded(text, vocabulary)) if not (wants_code and stem in _REQUESTS)]
     return Question(
         text=text,
         kind=kind,
-        stems=stems,
+        stems=tuple(dict.fromkeys(stems)),
         subject=subject if kind is QuestionKind.DEFINITION else (),
-        wants_code=_CODE.search(text) is not None,
+        wants_code=wants_code,
     )
+
+
+def _compounded(text: str, vocabulary: AbstractSet[str]) -> str:
+    """Return the words of a text, those pairs in one that the vocabulary has in one."""
+    compounded: list[str] = []
+    for word in words(text):
+        if compounded and stem(compounded[-1] + word) in vocabulary:
+            compounded[-1] += word
+        else:
+            compounded.append(word)
+    return " ".join(compounded)

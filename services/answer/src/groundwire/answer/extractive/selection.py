@@ -1,88 +1,101 @@
-"""Chooses the sentences of an extractive answer, their order, and what else supports them."""
+"""Chooses the excerpts of an extractive answer, their order, and what else supports them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from groundwire.answer.extractive.scoring import Scored
-from groundwire.answer.extractive.statements import Candidate
-from groundwire.answer.extractive.thresholds import (
+from groundwire.answer.extractive.excerpts import Excerpt
+from groundwire.answer.extractive.scoring import Scored, covered
+from groundwire.answer.extractive.weights import (
     MAX_CORROBORATIONS,
-    MAX_SENTENCES,
+    MAX_EXCERPTS,
     NEAR_DUPLICATE,
+    OTHER_PASSAGE_DROP,
     RANKING,
-    SCORE_DROP,
+    SAME_PASSAGE_DROP,
 )
 from groundwire.answer.words import NEGATION, content_stems
 
 
-def select_sentences(scored: Sequence[Scored], limit: int = MAX_SENTENCES) -> list[Scored]:
-    """Return 1 to `limit` sentences in the order to be read, none for an empty input.
+def select_excerpts(scored: Sequence[Scored], weights: Mapping[str, float], limit: int = MAX_EXCERPTS) -> list[Scored]:
+    """Return 1 to `limit` excerpts in the order to be read, none for an empty input.
 
-    The best by score comes in first, further ones while they are close to it in score and say something
-    else. The best is read first, together with chosen sentences that stand right before or after it; the others follow
-    document by document, each in source order. Equal scores go by rank of the passage, then by place,
-    so the choice is deterministic.
+    The best by score comes in first, further ones while they are close to it and say something else: more so in the
+    passage of the best, and where they have words of the question that none chosen so far has. The best is read first,
+    together with chosen ones that stand right before or after it; the others follow document by document, each in
+    source order. Equal scores go by rank of the passage, then by place, so the choice is deterministic.
+
+    Args:
+        scored: the excerpts.
+        weights: the stems of the question with their rarities.
+        limit: most excerpts to return.
     """
     if not scored:
         return []
-    ranked = sorted(scored, key=Scored.order)
-    best = ranked[0]
+    best = min(scored, key=Scored.order)
     chosen = [best]
-    followers = sorted(ranked[1:], key=lambda item: -_with_bonus(item, best))
-    for item in followers:
-        if len(chosen) == limit or _with_bonus(item, best) < best.score - SCORE_DROP:
+    # A whole list is an answer of its own, and none beside another.
+    others = [] if best.excerpt.is_whole else [each for each in scored if not each.excerpt.is_whole]
+    while others and len(chosen) < limit:
+        unmet = {stem: weight for stem, weight in weights.items() if not any(stem in c.excerpt.stems for c in chosen)}
+        open_share = sum(unmet.values()) / sum(weights.values()) if unmet else 0.0
+        worth = {
+            id(each): _worth(each, best) + RANKING.unmet * open_share * covered(unmet, each.excerpt.stems)
+            for each in others
+        }
+        candidate = min(others, key=lambda each: (-worth[id(each)], each.order()))
+        if worth[id(candidate)] < best.score:
             break
-        if not any(_says_the_same(item, other) for other in chosen):
-            chosen.append(item)
-    lead = _run_around(best, chosen)
-    return [*lead, *_in_reading_order([item for item in chosen if item not in lead])]
+        others.remove(candidate)
+        if not any(_says_the_same(candidate.excerpt, other.excerpt) for other in chosen):
+            chosen.append(candidate)
+    lead = [best]
+    while earlier := [item for item in chosen if _continues(lead[0], item)]:
+        lead.insert(0, earlier[0])
+    while later := [item for item in chosen if _continues(item, lead[-1])]:
+        lead.append(later[0])
+    rest = [item for item in chosen if item not in lead]
+    documents = list(dict.fromkeys(item.excerpt.passage.document_id for item in rest))
+    rest.sort(key=lambda item: (documents.index(item.excerpt.passage.document_id), _source_position(item.excerpt)))
+    return [*lead, *rest]
 
 
-def _with_bonus(item: Scored, best: Scored) -> float:
-    """Return the score, with the bonus when the sentence directly continues the best one."""
-    return item.score + RANKING.follows_best * _follows(item, best)
+def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Excerpt]:
+    """Return at most `MAX_CORROBORATIONS` excerpts that say the same, one of each other document, best first.
 
-
-def _follows(item: Scored, other: Scored) -> bool:
-    same = item.candidate.passage.chunk_number == other.candidate.passage.chunk_number
-    return same and item.candidate.position == other.candidate.position + 1
-
-
-def _run_around(best: Scored, chosen: Sequence[Scored]) -> list[Scored]:
-    """Return the unbroken run of chosen sentences that the best one is part of, in source order."""
-    run = [best]
-    while earlier := [item for item in chosen if _follows(run[0], item)]:
-        run.insert(0, earlier[0])
-    while later := [item for item in chosen if _follows(item, run[-1])]:
-        run.append(later[0])
-    return run
-
-
-def _says_the_same(item: Scored, other: Scored) -> bool:
-    mine, theirs = item.candidate.stems, other.candidate.stems
-    return len(mine & theirs) >= NEAR_DUPLICATE * max(1, len(mine | theirs))
-
-
-def _in_reading_order(chosen: Sequence[Scored]) -> list[Scored]:
-    documents = list(dict.fromkeys(item.candidate.passage.document_id for item in chosen))
-    return sorted(chosen, key=lambda item: (documents.index(item.candidate.passage.document_id), _place(item)))
-
-
-def _place(item: Scored) -> int:
-    return item.candidate.passage.span.start + item.candidate.sentence.start
-
-
-def corroborations(claim: Candidate, scored: Sequence[Scored]) -> list[Candidate]:
-    """Return at most `MAX_CORROBORATIONS` sentences that say the same, one of each other document, best first.
-
-    The same means the same words that carry meaning in the same order, whatever their endings, and the same negation.
+    The same means the same words that carry meaning in the same order, whatever their endings, and the same negation:
+    more sources make a claim surer (requirement S1-106).
     """
     said = _said(claim.text)
-    found: dict[str, Candidate] = {}
+    found: dict[str, Excerpt] = {}
     for item in sorted(scored, key=Scored.order):
-        document_id = item.candidate.passage.document_id
-        if document_id != claim.passage.document_id and _said(item.candidate.text) == said:
-            found.setdefault(document_id, item.candidate)
+        document_id = item.excerpt.passage.document_id
+        if document_id != claim.passage.document_id and _said(item.excerpt.text) == said:
+            found.setdefault(document_id, item.excerpt)
     return list(found.values())[:MAX_CORROBORATIONS]
+
+
+def _worth(item: Scored, best: Scored) -> float:
+    """Return the score that competes with that of the best: what stands beside it in its passage is worth more."""
+    drop = OTHER_PASSAGE_DROP
+    if item.excerpt.passage.chunk_number == best.excerpt.passage.chunk_number:
+        drop = SAME_PASSAGE_DROP
+    return item.score + drop + RANKING.continues_best * _continues(item, best)
+
+
+def _continues(item: Scored, other: Scored) -> bool:
+    same = item.excerpt.passage.chunk_number == other.excerpt.passage.chunk_number
+    return same and item.excerpt.place == other.excerpt.place + 1
+
+
+def _says_the_same(one: Excerpt, other: Excerpt) -> bool:
+    if one.passage.document_id == other.passage.document_id and one.passage.generation == other.passage.generation:
+        first, last = sorted((one, other), key=_source_position)
+        if _source_position(last) < first.passage.span.start + first.end:
+            return True  # one holds the other, or both share a sentence
+    return len(one.stems & other.stems) >= NEAR_DUPLICATE * max(1, len(one.stems | other.stems))
+
+
+def _source_position(excerpt: Excerpt) -> int:
+    return excerpt.passage.span.start + excerpt.start
 
 
 def _said(text: str) -> tuple[list[str], int]:

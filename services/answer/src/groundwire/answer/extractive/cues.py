@@ -1,0 +1,94 @@
+"""Surface cues of English sentences: what they offer, what they define, what they only announce."""
+
+import re
+
+from groundwire.answer.extractive.question import Question, QuestionKind
+from groundwire.answer.words import FUNCTION_WORDS, stem, words
+
+_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][^\W\d_]+")
+_NUMBER_WORDS = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|"
+    r"thousand|million|billion|dozen|half|third|quarter)\b",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    r"\b1\d{3}\b|\b20\d\d\b|\bcentur|\b(?:January|February|March|April|May|June|July|August|September|October|November|"
+    r"December)\b|\b\d+s\b|\d+ (?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\b|\b(?:when|once|after|until)\b"
+)
+_REASON = re.compile(
+    r"\b(?:because|since|due to|so that|in order|therefore|as a result|cause|reason|why|to avoid|enables?)\b",
+    re.IGNORECASE,
+)
+_STEP = re.compile(
+    r"^(?:to|you can|run|use|call|create|add|open|first|type|write|set)\b"
+    r"|\b(?:you can|we can|we use|by \w+ing|using|use the|with the)\b",
+    re.IGNORECASE,
+)
+_EVIDENCE = {
+    QuestionKind.QUANTITY: _NUMBER_WORDS,
+    QuestionKind.TIME: _TIME,
+    QuestionKind.REASON: _REASON,
+    QuestionKind.PROCEDURE: _STEP,
+}
+_ANNOUNCEMENT = re.compile(
+    r"\bin (?:this|the next|the previous|a later|the following) (?:chapter|section|part)|\bchapter \d"
+    r"|\b(?:we|you)['\u2019]ll (?:see|learn|look|discuss|cover|talk|explore|use|write|build|create)"
+    r"|\blet['\u2019]s\b|\bas we (?:saw|discussed)|\b(?:listing|figure) \d|\bwe (?:discussed|covered|mentioned)",
+    re.IGNORECASE,
+)
+_DEFINING_VERB = re.compile(
+    r"\b(?:(?P<copula>is|are|was|were)(?= (?:an?|the|one|any|part|code|data|how|what|when|where|\w+ that)\b)"
+    r"|(?P<verb>means?|refers? to|describes?|lets?|allows?|enables?|provides?|defines?)|is|are|was|were)\b"
+)
+_ASIDE = re.compile(r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|, or [^,]{1,30},")
+_MARK = r"(?:\*\*|__|\*|_|\u201c|\u201d|\")"
+_TERM = re.compile(rf"(?<!\w){_MARK}(?P<term>[^*_\"\u201d]{{2,60}}){_MARK}(?!\w)")
+_OPENING_WORDS = 4
+
+
+def names_in(text: str) -> list[str]:
+    """Return the capitalised words that do not open a sentence, in order."""
+    return _NAME.findall(text)
+
+
+def kind_match(question: Question, text: str) -> float:
+    """Return 1 if the sentence has what the kind of question asks for, -1 if not, 0 if the kind asks for nothing."""
+    if question.kind in {QuestionKind.PERSON, QuestionKind.PLACE}:
+        asked = set(words(question.text))
+        return 1.0 if any(name.casefold() not in asked for name in names_in(text)) else -1.0
+    pattern = _EVIDENCE.get(question.kind)
+    if pattern is None:
+        return 0.0
+    return 1.0 if pattern.search(text) else -1.0
+
+
+def definition_match(question: Question, text: str, source: str) -> float:
+    """Return how far the sentence defines the question's subject.
+
+    1 if the subject is its own and it says what that is (`Ownership is a set of rules`), 0.7 if it only says something
+    of it (`Ownership is new to many`), 0.6 if it sets it off as a term (`… is called _ownership_`), 0.3 if it opens
+    with it, else 0. Terms are set off in the `source` of the text, which has its marks.
+    """
+    subject = set(question.subject)
+    if not subject:
+        return 0.0
+    verb = _DEFINING_VERB.search(text)
+    if verb is not None:
+        defined = _stems(_ASIDE.sub(" ", text[: verb.start()]))
+        if defined == subject:
+            return 1.0 if verb["copula"] or verb["verb"] else 0.7
+        if subject < defined and len(defined) == len(subject) + 1 and verb["copula"]:
+            return 0.7  # "Rust's closures are ..."
+    if any(subject == _stems(match["term"]) for match in _TERM.finditer(source)):
+        return 0.6
+    opening = {stem(word) for word in words(text)[: 3 * len(subject) + _OPENING_WORDS]}
+    return 0.3 if subject <= opening else 0.0
+
+
+def _stems(text: str) -> set[str]:
+    return {stem(word) for word in words(text) if word not in FUNCTION_WORDS}
+
+
+def is_announcement(text: str) -> bool:
+    """Tell whether the sentence speaks about the document (`In this chapter, we'll see`) rather than its subject."""
+    return _ANNOUNCEMENT.search(text) is not None

@@ -1,0 +1,281 @@
+"""Picks from retrieved passages what could stand in an answer: sentences, list items, lists, table rows, code."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from groundwire.answer.evidence import Markup, Passage
+from groundwire.answer.extractive.plain_text import plain_text
+from groundwire.answer.words import content_stems, words
+from groundwire.kernel.sentences import BlockKind, Sentence, heading_text, split_sentences
+
+MIN_WORDS = 3
+MAX_CHARS = 700
+MAX_CODE_CHARS = 900
+"""Shorter ones are labels, longer ones are no sentences."""
+MAX_LIST_ITEMS = 12
+MAX_LIST_CHARS = 1200
+"""Longer lists are quoted item by item only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a passage that can be quoted: `content[start:end]`, shown as `text`.
+
+    `text` is plain: without marks, on one line unless it is code or a list. `about` is what a reader has before the
+    eyes when reading it there: the heading above, the lead-in of a list, the sentence that it goes on from.
+    `place` counts the excerpts of the passage from 0. `header` is where the header of a table row stands.
+    `is_whole` tells a whole list or the first column of a table from one item of it, `is_joined` a sentence that comes
+    with the one before. `leans` says that it opens with something that only
+    text before it explains, which is not part of the excerpt.
+    """
+
+    passage: Passage
+    kind: BlockKind
+    start: int
+    end: int
+    text: str
+    about: str
+    place: int = 0
+    header: tuple[int, int] | None = None
+    is_whole: bool = False
+    is_joined: bool = False
+    leans: bool = False
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """Return the stems of its words that carry meaning."""
+        return frozenset(content_stems(self.text))
+
+
+_TABLE_RULE = re.compile(r"[\s|:+=-]*")
+_CELL_BORDER = re.compile(r"(?<!\\)\|")
+_LINK = re.compile(r"\[[^\[\]]*+\]\([^()]*+\)")
+_CAPTION = re.compile(r"(?:Figure|Fig\.|Listing|Table|Filename)\s*[\d:]", re.IGNORECASE)
+# A quote with `[1]` in it could not be told from the answer's own markers.
+_LIKE_A_MARKER = re.compile(r"\[\d+\]")
+# The head of a document: `Author: Ada Lovelace`, one to a line.
+_FIELD = re.compile(r"^:?[A-Z][\w-]{1,30}:[ \t]+\S[^\r\n]*", re.MULTILINE)
+_MIN_FIELDS = 3
+_DIRECTIVE = re.compile(r"\{\{[^{}]*+\}\}")
+_EDITORIAL = re.compile(
+    r"(?:TODO|FIXME|XXX|TBD)\b|(?:see|compare|cf\.)\s.{1,80}$"
+    r"|(?:see also|read on|back to|next|previous|source|edit this page):?\s*$",
+    re.IGNORECASE,
+)
+_POINTS_ELSEWHERE = re.compile(
+    r"\b(?:the following|as follows|(?:see|listed|shown|described|given|explained|mentioned|defined|discussed)"
+    r" (?:above|below|earlier|later|here)|on this page|on the (?:next|previous) page"
+    r"|in the (?:next|previous|following) (?:chapter|section|example|listing)"
+    r"|(?:example|table|list|figure|code) (?:above|below))\b",
+    re.IGNORECASE,
+)
+_LEANS = re.compile(
+    r"(?:this|that|these|those|it|its|they|their|them|he|she|his|her|such|however|but|and|or|so|also|then|here"
+    r"|therefore|thus|hence|instead|otherwise|similarly|likewise|additionally|furthermore|moreover|nevertheless"
+    r"|consequently|in (?:other words|this (?:case|example|way)|that case|the same way|contrast|addition|fact)"
+    r"|for (?:example|instance)|as (?:a result|such)|on the other hand|at (?:this|that) point|again|finally|next|now"
+    r"|another|both|the (?:latter|former)|one (?:of them|is)|the (?:first|second|third|other|others|same))\b",
+    re.IGNORECASE,
+)
+# "It is possible that ..." and "This chapter ..." lean on nothing.
+_LEANS_ON_NOTHING = re.compile(
+    r"(?:it (?:is|was|will be|would be|may be|can be|'s) (?:\w+ly )?(?:possible|impossible|necessary|important|easy"
+    r"|hard|difficult|common|likely|recommended|an error|not possible|worth|best|better|useful|clear|estimated"
+    r"|believed|said|thought|known)\b|this (?:pep|document|page|book|guide|module|function|class|package|chapter"
+    r"|handbook|plan|policy|specification)\b|these days\b|here (?:is|are)\b|that said\b|now that\b|so that\b"
+    r"|and/or\b)",
+    re.IGNORECASE,
+)
+
+
+def find_excerpts(passages: Sequence[Passage]) -> list[Excerpt]:
+    """Return what the passages offer, in their order; text that several passages share comes once.
+
+    Left out are headings, images and other markup, captions, questions, labels, editorial notes, fragments at the
+    border of a chunk, and sentences that only point at what stands elsewhere. A lead-in that ends with a colon comes
+    with what it introduces or not at all.
+    """
+    excerpts: dict[tuple[str, int, int, int], Excerpt] = {}
+    for passage in passages:
+        for place, excerpt in enumerate(_Reader(passage).excerpts()):
+            first, last = passage.span.start + excerpt.start, passage.span.start + excerpt.end
+            excerpts.setdefault((passage.document_id, passage.generation, first, last), replace(excerpt, place=place))
+    return list(excerpts.values())
+
+
+class _Reader:
+    """Reads one passage from top to bottom."""
+
+    def __init__(self, passage: Passage) -> None:
+        self._passage = passage
+        self._content = passage.content
+        self._items = split_sentences(passage.content)
+        self._heading = passage.section_heading if passage.markup is not Markup.NONE else ""
+        self._antecedent: Sentence | None = None
+        self._lead_in: Sentence | None = None
+
+    def excerpts(self) -> Iterator[Excerpt]:
+        index = 0
+        while index < len(self._items):
+            item = self._items[index]
+            following = index + 1
+            match item.kind:
+                case BlockKind.HEADING:
+                    self._heading = heading_text(self._source(item).strip().strip("#=-~ \n"))
+                    self._antecedent = self._lead_in = None
+                case BlockKind.TABLE:
+                    yield from self._table(item)
+                    self._lead_in = None
+                case BlockKind.CODE:
+                    yield from self._code(item)
+                    self._lead_in = None
+                case BlockKind.LIST_ITEM:
+                    while following < len(self._items) and self._items[following].kind is BlockKind.LIST_ITEM:
+                        following += 1
+                    yield from self._list(self._items[index:following])
+                    self._antecedent = self._lead_in = None
+                case BlockKind.PROSE:
+                    yield from self._prose(item)
+                case BlockKind.MARKUP:
+                    self._antecedent = None
+            index = following
+
+    def _source(self, item: Sentence) -> str:
+        return self._content[item.start : item.end]
+
+    def _plain(self, start: int, end: int) -> str:
+        return plain_text(self._content[start:end], self._passage.markup)
+
+    def _prose(self, item: Sentence) -> Iterator[Excerpt]:
+        text = self._plain(item.start, item.end)
+        if text.endswith(":"):
+            self._lead_in = item
+            return
+        fields = list(_FIELD.finditer(self._content, item.start, item.end))
+        before, self._antecedent, self._lead_in = self._antecedent, None, None
+        if len(fields) >= _MIN_FIELDS:
+            about = f"{self._passage.title} {self._heading}"
+            for each in fields:
+                start, end = each.span()
+                text = self._plain(start, end)
+                if len(words(text)) >= MIN_WORDS:
+                    yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, text, about)
+            return
+        if not _is_statement(text) or self._is_cut_off(item) or self._is_link(item.start, item.end):
+            return
+        self._antecedent = item
+        leans, is_joined = _leans(text), False
+        start = item.start
+        if leans and before is not None and not _leans(self._plain(before.start, before.end)):
+            joined = self._plain(before.start, item.end)
+            if len(joined) <= MAX_CHARS and _is_statement(self._plain(before.start, before.end)):
+                start, text, leans, is_joined = before.start, joined, False, True
+        about = self._heading if before is None else f"{self._heading} {self._plain(before.start, before.end)}"
+        yield Excerpt(self._passage, item.kind, start, item.end, text, about, is_joined=is_joined, leans=leans)
+
+    def _list(self, items: Sequence[Sentence]) -> Iterator[Excerpt]:
+        lead_in = self._lead_in
+        intro = self._plain(lead_in.start, lead_in.end) if lead_in else ""
+        about = f"{self._heading} {intro}"
+        entries: list[list[Sentence]] = []
+        for item in items:
+            if item.begins_block or not entries:
+                entries.append([])
+            entries[-1].append(item)
+        ranges = [self._with_emphasis(entry[0].start, entry[-1].end) for entry in entries]
+        texts = [self._plain(start, end) for start, end in ranges]
+        for (start, end), text in zip(ranges, texts, strict=True):
+            if _is_statement(text) and not text.endswith(":") and not self._is_link(start, end):
+                yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, end, text, about, leans=_leans(text))
+        whole = "\n".join([*([intro] if intro else []), *(f"- {text}" for text in texts)])
+        if 1 < len(entries) <= MAX_LIST_ITEMS and len(whole) <= MAX_LIST_CHARS:
+            start = lead_in.start if lead_in else items[0].start
+            yield Excerpt(self._passage, BlockKind.LIST_ITEM, start, items[-1].end, whole, self._heading, is_whole=True)
+
+    def _with_emphasis(self, start: int, end: int) -> tuple[int, int]:
+        """Return the range with the marks of emphasis at its ends that splitting into sentences has left outside."""
+        front, back = start, end
+        while front and self._content[front - 1] in "*_":
+            front -= 1
+        while back < len(self._content) and self._content[back] in "*_":
+            back += 1
+        return front, back
+
+    def _code(self, item: Sentence) -> Iterator[Excerpt]:
+        lines = self._source(item).splitlines()
+        code = "\n".join(line for line in lines if not line.strip().startswith(("```", "~~~")))
+        if not code.strip() or len(code) > MAX_CODE_CHARS or _DIRECTIVE.search(code) or _LIKE_A_MARKER.search(code):
+            return
+        before = self._lead_in or self._antecedent
+        intro = self._plain(before.start, before.end) if before else ""
+        if before is not None and len(intro) <= MAX_CHARS:
+            text, start = f"{intro}\n{code}", before.start
+        else:
+            text, start = code, item.start
+        yield Excerpt(self._passage, BlockKind.CODE, start, item.end, text, f"{self._heading} {intro}")
+
+    def _table(self, item: Sentence) -> Iterator[Excerpt]:
+        lines = [
+            (item.start + line.start(), item.start + line.end())
+            for line in re.finditer(r"[^\r\n]+", self._source(item))
+        ]
+        has_header = len(lines) > 1 and _TABLE_RULE.fullmatch(self._content[slice(*lines[1])]) is not None
+        header = lines[0] if has_header else None
+        names = self._cells(*header) if header else []
+        about = f"{self._heading} {' '.join(names)}"
+        first_column = []
+        for start, end in lines[1:] if header else lines:
+            cells = self._cells(start, end)
+            if _TABLE_RULE.fullmatch(self._content[start:end]) or not any(cells):
+                continue
+            first_column.append(cells[0])
+            text = _row_text(names, cells)
+            if len(words(text)) >= MIN_WORDS and len(text) <= MAX_CHARS and not _LIKE_A_MARKER.search(text):
+                yield Excerpt(self._passage, BlockKind.TABLE, start, end, text, about, header=header)
+        if header and names[0] and len(first_column) > 1:
+            whole = f"{names[0]}: {', '.join(filter(None, first_column))}."
+            if len(whole) <= MAX_CHARS and not _LIKE_A_MARKER.search(whole):
+                yield Excerpt(self._passage, BlockKind.TABLE, item.start, item.end, whole, self._heading, is_whole=True)
+
+    def _cells(self, start: int, end: int) -> list[str]:
+        row = self._content[start:end].strip().removeprefix("|").removesuffix("|")
+        return [plain_text(cell.replace("\\|", "|"), self._passage.markup) for cell in _CELL_BORDER.split(row)]
+
+    def _is_link(self, start: int, end: int) -> bool:
+        """Tell whether there is little but links: navigation."""
+        source = self._content[start:end]
+        return "](" in source and len(words(_LINK.sub(" ", source))) < MIN_WORDS
+
+    def _is_cut_off(self, item: Sentence) -> bool:
+        """Tell whether the chunk's border cuts the sentence in two."""
+        at_front = not self._content[: item.start].strip() and self._content[item.start].islower()
+        at_back = not self._content[item.end :].strip() and self._content[item.end - 1].isalpha()
+        return at_front or (at_back and not item.begins_block)
+
+
+def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:
+    """Return a table row as a sentence: `Exit code 2: wrong usage`, or `Setting X: default 1; unit s`."""
+    lead = f"{names[0]} {cells[0]}".strip() if names else cells[0]
+    rest = [
+        cell if len(cells) == 2 or index >= len(names) or not names[index] else f"{names[index]}: {cell}"  # noqa: PLR2004 - a pair
+        for index, cell in enumerate(cells[1:], start=1)
+        if cell and cell not in {"-", "\u2013", "\u2014"}
+    ]
+    return f"{lead}: {'; '.join(rest)}" if rest else lead
+
+
+def _is_statement(text: str) -> bool:
+    if len(text) > MAX_CHARS or len(words(text)) < MIN_WORDS or text.rstrip("\"')\u201d\u2019").endswith("?"):
+        return False
+    return not (
+        "```" in text
+        or _CAPTION.match(text)
+        or _EDITORIAL.match(text)
+        or _LIKE_A_MARKER.search(text)
+        or _POINTS_ELSEWHERE.search(text)
+    )
+
+
+def _leans(text: str) -> bool:
+    return _LEANS.match(text) is not None and _LEANS_ON_NOTHING.match(text) is None

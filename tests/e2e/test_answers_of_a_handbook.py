@@ -1,0 +1,177 @@
+"""What a newcomer asks a handbook, answered with the default model; each question is of a kind of its own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groundwire.client import GroundwireClient
+from tests.e2e.server import ServerProcess
+
+HANDBOOK = {
+    "operating.md": """# Operating
+
+## Exit codes
+
+| Exit code | Meaning |
+|-----------|---------|
+| 0 | everything went well |
+| 1 | something failed, and the error stream says what |
+| 2 | the *request* or the command line is wrong |
+
+## Backup
+
+Stop the server and copy the data folder, or run the [backup](backup.md) command while it serves.
+A backup holds every document that was acknowledged before it began.
+
+## Deleting a collection
+
+Delete a collection with its documents like this:
+
+```console
+$ tool collections delete NAME --force
+```
+
+It cannot be undone. See above.
+
+## Sessions
+
+A session **expires** after thirty minutes without a question. It is removed a day later.
+Sessions that expired are swept every ten minutes.
+""",
+    "searching.md": """# Searching
+
+In this chapter we will look at searching.
+
+## What a span is
+
+A *span* is a half-open range of a text, in code points.
+
+## Filters
+
+A filter has these operators:
+
+- `$eq`, the value is equal
+- `$gt`, the value is greater
+- `$in`, the value is one of a list
+
+Conditions combine with `$and`:
+
+```json
+{"$and": [{"year": 2024}, {"language": "en"}]}
+```
+
+## Two indexes
+
+Reindex builds the index anew from its vectors, while reembed makes new vectors with another model.
+
+## Limits
+
+A question has at most 500 characters because longer ones are rarely questions.
+The limit was introduced in March 2023 by Grace Hopper.
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroundwireClient]:
+    folder: Path = tmp_path_factory.mktemp("handbook")
+    server = ServerProcess(folder / "data", ())
+    try:
+        with GroundwireClient(server.address) as connected:
+            connected.create_collection(collection="handbook")
+            for name, text in HANDBOOK.items():
+                connected.ingest_document(collection="handbook", source_uri=name, text=text)
+            yield connected
+    finally:
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "quote"),
+    [
+        pytest.param(
+            "What does exit code 2 mean?",
+            "Exit code 2: the request or the command line is wrong [1] [2]",
+            "| 2 | the *request* or the command line is wrong |",
+            id="table row",
+        ),
+        pytest.param(
+            "How do I back up the data?",
+            "Stop the server and copy the data folder, or run the backup command while it serves. [1]",
+            "Stop the server and copy the data folder, or run the [backup](backup.md) command while it serves.",
+            id="how to",
+        ),
+        pytest.param(
+            "Show me the command to delete a collection",
+            "Delete a collection with its documents like this:\n$ tool collections delete NAME --force [1]",
+            "Delete a collection with its documents like this:\n\n"
+            "```console\n$ tool collections delete NAME --force\n```",
+            id="code",
+        ),
+        pytest.param(
+            "When does a session expire?",
+            "A session expires after thirty minutes without a question. [1]",
+            "A session **expires** after thirty minutes without a question.",
+            id="when",
+        ),
+        pytest.param(
+            "How often are expired sessions swept?",
+            "Sessions that expired are swept every ten minutes. [1]",
+            "Sessions that expired are swept every ten minutes.",
+            id="how often",
+        ),
+        pytest.param(
+            "What is a span?",
+            "A span is a half-open range of a text, in code points. [1]",
+            "A *span* is a half-open range of a text, in code points.",
+            id="definition",
+        ),
+        pytest.param(
+            "Which operators does a filter have?",
+            "A filter has these operators:\n- $eq, the value is equal\n- $gt, the value is greater\n"
+            "- $in, the value is one of a list [1]",
+            "A filter has these operators:\n\n- `$eq`, the value is equal\n- `$gt`, the value is greater\n"
+            "- `$in`, the value is one of a list",
+            id="list",
+        ),
+        pytest.param(
+            "Give me an example of a filter with two conditions",
+            'Conditions combine with $and:\n{"$and": [{"year": 2024}, {"language": "en"}]} [1]',
+            'Conditions combine with `$and`:\n\n```json\n{"$and": [{"year": 2024}, {"language": "en"}]}\n```',
+            id="example",
+        ),
+        pytest.param(
+            "What is the difference between reindex and reembed?",
+            "Reindex builds the index anew from its vectors, while reembed makes new vectors with another model. [1]",
+            "Reindex builds the index anew from its vectors, while reembed makes new vectors with another model.",
+            id="comparison",
+        ),
+        pytest.param(
+            "How many characters may a question have?",
+            "A question has at most 500 characters because longer ones are rarely questions. [1]",
+            "A question has at most 500 characters because longer ones are rarely questions.",
+            id="how many",
+        ),
+        pytest.param(
+            "Who introduced the limit?",
+            "The limit was introduced in March 2023 by Grace Hopper. [1]",
+            "The limit was introduced in March 2023 by Grace Hopper.",
+            id="who",
+        ),
+    ],
+)
+def test_a_question_is_answered_by_what_a_person_would_have_picked(
+    client: GroundwireClient, question: str, answer: str, quote: str
+) -> None:
+    given = client.ask(collection="handbook", question=question).answer
+    assert given.content.startswith(answer)
+    assert given.citations[0].quote == quote
+    assert client.verify_citations(citations=given.citations).all_verified
+
+
+@pytest.mark.parametrize(
+    "question", ["Who won the world cup in 2018?", "How do I bake bread?", "What is the capital of Norway?"]
+)
+def test_a_foreign_question_is_refused(client: GroundwireClient, question: str) -> None:
+    assert not client.ask(collection="handbook", question=question).answer.grounded

@@ -1,0 +1,155 @@
+"""What of a passage can be quoted, and how it is shown."""
+
+import pytest
+
+from groundwire.answer.evidence import Markup
+from groundwire.answer.extractive.excerpts import Excerpt, find_excerpts
+from groundwire.kernel.sentences import BlockKind
+from tests.unit.answer.builders import make_passage
+
+
+def _find(content: str, markup: Markup = Markup.MARKDOWN) -> list[Excerpt]:
+    return find_excerpts([make_passage(content, markup=markup)])
+
+
+def _texts(content: str) -> list[str]:
+    return [excerpt.text for excerpt in _find(content)]
+
+
+def _quoted(excerpt: Excerpt) -> str:
+    return excerpt.passage.content[excerpt.start : excerpt.end]
+
+
+def test_only_statements_can_be_quoted() -> None:
+    content = (
+        "# A heading of words\n\nA true statement stands here. Is this a question of yours? Too short.\n\n"
+        "Figure 3: a caption of a picture.\n\n- a list item of words\n\n"
+        "See the array [12] of numbers.\n\n![an image of a fox](fox.png)\n\n"
+        "- [keep the foxes in sync](sync.md)\n\n[one link](a.md) [two links](b.md)\n\nTODO: say more of foxes."
+    )
+    assert _texts(content) == ["A true statement stands here.", "a list item of words"]
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        "The following operators can be used.",
+        "The operators are as follows.",
+        "See above for the operators.",
+        "The operators are listed below.",
+        "We use operators in the next chapter.",
+        "See the page about operators.",
+        "Edit this page:",
+    ],
+)
+def test_what_only_points_at_what_stands_elsewhere_is_passed_over(pointer: str) -> None:
+    assert _texts(f"Foxes eat small mice.\n\n{pointer}\n\nOwls eat small mice.") == [
+        "Foxes eat small mice.",
+        "Owls eat small mice.",
+    ]
+
+
+def test_a_sentence_is_shown_plain_and_quoted_exactly() -> None:
+    content = "Foxes **eat** [small\nmice](mice.md) at `night`."
+    (excerpt,) = _find(content)
+    assert excerpt.text == "Foxes eat small mice at night."
+    assert _quoted(excerpt) == content
+
+
+def test_a_sentence_that_leans_on_the_one_before_comes_with_it() -> None:
+    content = "Foxes live in holes. They sleep by day. However, foxes hunt at night. Owls hunt too."
+    first, second, third, fourth = _find(content)
+    assert first.text == "Foxes live in holes."
+    assert second.text == _quoted(second) == "Foxes live in holes. They sleep by day."
+    assert third.leans  # its antecedent leans too
+    assert (fourth.text, fourth.leans) == ("Owls hunt too.", False)
+
+
+def test_what_leans_on_text_outside_of_the_passage_says_so() -> None:
+    (excerpt,) = _find("They sleep by day in holes.")
+    assert excerpt.leans
+    (excerpt,) = _find("It is possible to sleep by day.")
+    assert not excerpt.leans
+
+
+def test_a_lead_in_comes_with_what_it_introduces_or_not_at_all() -> None:
+    content = "A fox eats:\n\n- the *mice* of the wood\n- the berries of the wood\n\nThe owl eats:\n\n# Next"
+    first, second, whole = _find(content)
+    assert (first.text, second.text) == ("the mice of the wood", "the berries of the wood")
+    assert whole.text == "A fox eats:\n- the mice of the wood\n- the berries of the wood"
+    assert whole.is_whole
+    assert _quoted(whole) == "A fox eats:\n\n- the *mice* of the wood\n- the berries of the wood"
+    assert "A fox eats:" in first.about
+
+
+def test_a_long_list_is_quoted_item_by_item_only() -> None:
+    content = "A fox eats:\n\n" + "\n".join(f"- the mouse of number {number}" for number in range(13))
+    assert [excerpt.is_whole for excerpt in _find(content)] == [False] * 13
+
+
+def test_the_emphasis_that_opens_a_list_item_is_not_torn() -> None:
+    (excerpt,) = _find("- **No surprises.** Nothing is downloaded here.")
+    assert excerpt.text == "No surprises. Nothing is downloaded here."
+    assert _quoted(excerpt) == "**No surprises.** Nothing is downloaded here."
+
+
+def test_code_comes_whole_with_what_introduces_it() -> None:
+    content = "Delete it like this:\n\n```console\n$ tool delete NAME\n$ tool list\n```\n\nThen rest a while."
+    code, _ = _find(content)
+    assert code.kind is BlockKind.CODE
+    assert code.text == "Delete it like this:\n$ tool delete NAME\n$ tool list"
+    assert _quoted(code).startswith("Delete it")
+    assert _quoted(code).endswith("$ tool list\n```")
+
+
+def test_a_row_of_a_table_is_read_with_its_header() -> None:
+    content = "| Exit code | Meaning |\n|------|-----|\n| `2` | the *request* is wrong |\n| 3 | – |"
+    row, other, whole = _find(content)
+    assert row.text == "Exit code 2: the request is wrong"
+    assert _quoted(row) == "| `2` | the *request* is wrong |"
+    assert row.header is not None
+    assert content[slice(*row.header)] == "| Exit code | Meaning |"
+    assert other.text == "Exit code 3"
+    assert (whole.text, whole.is_whole) == ("Exit code: 2, 3.", True)
+    assert _quoted(whole) == content
+
+
+def test_columns_beyond_the_second_are_named() -> None:
+    content = "| Setting | Default | Unit |\n|---|---|---|\n| IDLE | 1800 | seconds |\n| a\\|b | | none of them |"
+    row, other, _ = _find(content)
+    assert row.text == "Setting IDLE: Default: 1800; Unit: seconds"
+    assert other.text == "Setting a|b: Unit: none of them"
+
+
+def test_the_fields_at_the_head_of_a_document_are_read_one_by_one() -> None:
+    content = "Author: Ada Lovelace (1815)\nStatus: Final\nCreated: 13 of February 2009\n\nFoxes eat mice."
+    assert [(excerpt.text, _quoted(excerpt)) for excerpt in _find(content)] == [
+        ("Author: Ada Lovelace (1815)",) * 2,
+        ("Created: 13 of February 2009",) * 2,
+        ("Foxes eat mice.",) * 2,
+    ]
+
+
+def test_fragments_at_the_borders_of_a_chunk_are_left_out() -> None:
+    content = "of the sentence before this one. It is a whole sentence here. And one that is cut in the"
+    (excerpt,) = _find(content)
+    assert (excerpt.text, excerpt.leans) == ("It is a whole sentence here.", True)
+
+
+def test_text_that_two_chunks_share_comes_once() -> None:
+    first = make_passage("One sentence here. The shared sentence stands.")
+    second = make_passage("The shared sentence stands.", rank=2, start=19, document_id="doc_1")
+    assert [excerpt.text for excerpt in find_excerpts([first, second])] == [
+        "One sentence here.",
+        "The shared sentence stands.",
+    ]
+
+
+def test_a_text_without_markup_keeps_its_characters() -> None:
+    (excerpt,) = _find("Foxes *really* eat `small` mice.", markup=Markup.NONE)
+    assert excerpt.text == "Foxes *really* eat `small` mice."
+
+
+def test_places_count_the_excerpts_of_a_passage() -> None:
+    found = find_excerpts([make_passage("Foxes eat mice. Owls eat mice."), make_passage("Bears eat fish.", rank=2)])
+    assert [(excerpt.passage.rank, excerpt.place) for excerpt in found] == [(1, 0), (1, 1), (2, 0)]

@@ -1,0 +1,45 @@
+"""What a person reads where a source has marks, links and line breaks."""
+
+import pytest
+
+from groundwire.answer.evidence import Markup
+from groundwire.answer.extractive.plain_text import plain_text
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("Run **now**, _please_.", "Run now, please."),
+        ("Use `a_b` and `x * y * z`.", "Use a_b and x * y * z."),
+        ("See [the guide](guide.md#top) first.", "See the guide first."),
+        ("See [the guide][guide]<!-- ignore --> first[^note].", "See the guide first."),
+        ("A picture ![of a cat](cat.png) is here.", "A picture is here."),
+        ("A &lt;b&gt; and <em>more</em> of it.", "A <b> and more of it."),
+        ("One line\nand the next  line.", "One line and the next line."),
+        ("It is said\n> in a quotation.", "It is said in a quotation."),
+        ("Mice are eaten.[12]", "Mice are eaten."),
+        ("[x] a task that is done", "a task that is done"),
+        ("2 * 3 is 6, snake_case stays", "2 * 3 is 6, snake_case stays"),
+    ],
+)
+def test_markdown(source: str, shown: str) -> None:
+    assert plain_text(source, Markup.MARKDOWN) == shown
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("Call ``f(*args)`` *now*.", "Call f(*args) now."),
+        ("See :pep:`484` and :rfc:`2119`.", "See PEP 484 and RFC 2119."),
+        ("The :class:`~typing.List` of `the docs <https://example.org>`__ here.", "The typing.List of the docs here."),
+        ("As Python_ says [#note]_ and more.", "As Python says and more."),
+        ("2 * 3 * 4 and f(*args, **kwargs)", "2 * 3 * 4 and f(*args, **kwargs)"),
+    ],
+)
+def test_restructured_text(source: str, shown: str) -> None:
+    assert plain_text(source, Markup.RST) == shown
+
+
+def test_words_cut_at_the_end_of_a_line_are_joined_and_nothing_else_is_changed() -> None:
+    source = "The cover-\nage of a plan\nis *not* `marked`, well-known A-\nB stays."
+    assert plain_text(source, Markup.NONE) == "The coverage of a plan is *not* `marked`, well-known A- B stays."
