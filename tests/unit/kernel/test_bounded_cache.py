@@ -14,6 +14,15 @@ def test_what_was_not_used_for_longest_goes_first() -> None:
     assert [cache.get(key) for key in "abcd"] == [0, None, 2, 3]
 
 
+def test_several_values_are_looked_up_at_once_and_count_as_used() -> None:
+    cache: BoundedCache[str, int] = BoundedCache(3)
+    for number, key in enumerate("abc"):
+        cache.put(key, number)
+    assert cache.get_all(["b", "x", "a"]) == [1, None, 0]
+    cache.put("d", 3)
+    assert cache.get_all("abcd") == [0, 1, None, 3]
+
+
 def test_weights_bound_the_sum_and_a_value_beyond_all_is_not_kept() -> None:
     cache: BoundedCache[str, str] = BoundedCache(10)
     cache.put("a", "small", 4)

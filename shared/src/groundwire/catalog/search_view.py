@@ -369,10 +369,8 @@ class SearchView:
         """Return what is remembered of chunks as the view sees them, and the numbers of the others."""
         if self.snapshot is not None or self.has_lost_history:
             return {}, numbers
-        known: dict[int, RememberedT] = {}
-        for number in numbers:
-            if (value := cache.get((self._key, self.changed_position, number))) is not None:
-                known[number] = value
+        values = cache.get_all((self._key, self.changed_position, number) for number in numbers)
+        known = {number: value for number, value in zip(numbers, values, strict=True) if value is not None}
         return known, [number for number in numbers if number not in known]
 
     def _is_of_view(self, read: _Read) -> bool:
@@ -386,7 +384,8 @@ class SearchView:
                 return vectors_of(read.connection, self.collection.identity, numbers)
         cache, digest = self._figures.vectors, self.collection.identity.digest
         given = [int(number) for number in numbers]
-        rows = {number: row for number in given if (row := cache.get((digest, number))) is not None}
+        remembered = cache.get_all((digest, number) for number in given)
+        rows = {number: row for number, row in zip(given, remembered, strict=True) if row is not None}
         missing = [number for number in given if number not in rows]
         if missing:
             with self._read() as read:

@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -33,6 +33,19 @@ class BoundedCache(Generic[KeyT, ValueT]):
                 return None
             self._held.move_to_end(key)
             return found[0]
+
+    def get_all(self, keys: Iterable[KeyT]) -> list[ValueT | None]:
+        """Return the value of each key, or None; for the hundred that a search looks up at a time."""
+        held, values = self._held, list[ValueT | None]()
+        with self._lock:
+            for key in keys:
+                found = held.get(key)
+                if found is None:
+                    values.append(None)
+                else:
+                    held.move_to_end(key)
+                    values.append(found[0])
+        return values
 
     def put(self, key: KeyT, value: ValueT, weight: int = 1) -> None:
         """Keep a value in place of the one of its key; one heavier than the capacity is not kept."""
