@@ -9,7 +9,7 @@ from datetime import timedelta
 import pysqlite3
 import pytest
 
-from groundwire.catalog import lexical_index
+from groundwire.catalog import lexical_check, lexical_index
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.generations import ExpiredGenerations
 from groundwire.catalog.lexical_search import LexicalMatches
@@ -320,6 +320,51 @@ def test_numbers_far_apart_are_added_up_all_the_same(catalog: Catalog, docs: Col
     )
     assert found == expected
     assert len(found) > 3
+    assert catalog.integrity.problems() == []
+
+
+def test_a_merge_writes_no_more_words_than_other_writers_may_wait_for(
+    catalog: Catalog, docs: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 120
+    monkeypatch.setattr(lexical_index, "_FULL_WORDS", most, raising=False)
+    lengths = [3, 3, 50, 3, 130, 3] * 20
+    for number, length in enumerate(lengths):
+        catalog.put(docs, make_draft(" ".join([f"w{number}"] * length), source=f"{number}.md"))
+    with catalog.database.read() as connection:
+        rows = connection.exec_driver_sql("SELECT chunk_count, word_count FROM lexical_segments").all()
+    assert max(words for chunks, words in rows if chunks > 1) <= most
+    assert len(rows) < len(lengths) / 2, "short ones are merged all the same"
+    assert catalog.full_text.document_frequencies(TENANT, "docs", ["w0", "w4", "w119"]) == dict.fromkeys(
+        ["w0", "w4", "w119"], 1
+    )
+    assert catalog.integrity.problems() == []
+
+
+def test_a_rebuild_cuts_texts_while_others_write_and_takes_in_what_they_change(
+    catalog: Catalog, docs: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = [catalog.put(docs, make_draft("tide", f"w{number}", source=f"{number}"))[0] for number in range(20)]
+    with catalog.database.read() as connection:
+        largest = connection.exec_driver_sql("SELECT max(chunk_count) FROM lexical_segments").scalar_one()
+    assert largest > 2
+    # A chunk of it without a row, and rows that are wrong.
+    catalog.database.write(
+        lambda connection: connection.exec_driver_sql("DELETE FROM lexical_postings WHERE word='tide'")
+    )
+    threads, make_segments = list[str](), lexical_check.make_segments
+
+    def changed_meanwhile(entries: Sequence[lexical_index.Entry]) -> list[lexical_index.Segment]:
+        threads.append(threading.current_thread().name)
+        if len(threads) == 1:
+            catalog.documents.delete(TENANT, "docs", documents[3].document_id)
+        return make_segments(entries)
+
+    monkeypatch.setattr(lexical_check, "make_segments", changed_meanwhile)
+    catalog.lexical_check.rebuild(TENANT, "docs", Budget())
+    assert set(threads) == {threading.current_thread().name}, "nothing is cut by the thread that writes"
+    assert len(catalog.numbers_for(docs, "tide")) == 19
+    assert catalog.numbers_for(docs, "w3") == []
     assert catalog.integrity.problems() == []
 
 

@@ -1,7 +1,6 @@
 """Compares the full-text index with the chunks, and builds it anew from them."""
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import partial
 
 import numpy as np
 from sqlalchemy import Connection, delete, insert, select
@@ -97,15 +96,53 @@ class LexicalCheck:
             with self._database.read() as connection:
                 old = [each for each in _segment_keys(connection, key) if each not in made]
             for segment_key in old:
+                while (new := self._replace(key, segment_key)) is None:
+                    budget.check()
                 budget.check()
-                made.update(self._database.write(partial(_rebuild, key=key, segment_key=segment_key)))
+                made.update(new)
         with self._database.read() as connection:
             absent = {state: _absent(connection, key, state) for state in _STATES}
         for state, numbers in absent.items():
             for start in range(0, len(numbers), _CHUNKS_PER_TRANSACTION):
                 budget.check()
-                part = numbers[start : start + _CHUNKS_PER_TRANSACTION]
-                self._database.write(partial(_insert_absent, key=key, state=state, numbers=part))
+                self._add(key, state, numbers[start : start + _CHUNKS_PER_TRANSACTION])
+
+    def _replace(self, key: int, segment_key: int) -> list[int] | None:
+        """Put new segments in the place of an old one; return their keys, or None when it was changed meanwhile."""
+        of_segment = select(_s.state, _s.high, _s.members).where(_s.segment_key == segment_key)
+        with self._database.read() as connection:
+            row = connection.execute(of_segment).one_or_none()
+            if row is None:
+                return []
+            elsewhere = set(_indexed(connection, key, row.state, but_for=segment_key))
+            numbers = [number for number in dict.fromkeys(members_of(row.members, row.high)) if number not in elsewhere]
+            entries = _read(connection, key, row.state, numbers)
+        # Cutting thousands of chunks into words takes longer than anybody should wait for the writer.
+        segments = make_segments(entries)
+
+        def replace(connection: Connection) -> list[int] | None:
+            # Whoever changes a chunk takes it out of its segment: equal members are chunks that have not changed.
+            if connection.execute(of_segment).one_or_none() != row:
+                return None
+            drop_segments(connection, [segment_key])
+            advance_position(connection, key, keeps_history=True)  # so that nobody goes on with what the old one said
+            return insert_segments(connection, key, row.state, segments)
+
+        return self._database.write(replace)
+
+    def _add(self, key: int, state: str, numbers: Sequence[int]) -> None:
+        """Put chunks into the index that are in no segment, unless they have come into one meanwhile."""
+        with self._database.read() as connection:
+            entries = _read(connection, key, state, numbers)
+        segments = make_segments(entries)
+
+        def add(connection: Connection) -> None:
+            indexed = set(_indexed(connection, key, state))
+            now = [entry for entry in _read(connection, key, state, numbers) if entry.number not in indexed]
+            advance_position(connection, key, keeps_history=True)
+            insert_segments(connection, key, state, segments if now == entries else make_segments(now))
+
+        self._database.write(add)
 
     def _differences(self, key: int, budget: Budget) -> Iterator[tuple[str, str]]:
         budget.check()
@@ -197,23 +234,3 @@ def _in_order(rows: Sequence[tuple[str, bytes, bytes]]) -> tuple[list[str], list
     if len(placed) != len(positions):
         raise ValueError("positions without a posting")
     return [row[0] for row in rows], sizes, postings[order].tobytes(), placed.tobytes()
-
-
-def _rebuild(connection: Connection, key: int, segment_key: int) -> list[int]:
-    """Put a new segment in the place of an old one; return the keys of the new."""
-    statement = select(_s.state, _s.high, _s.members).where(_s.segment_key == segment_key)
-    row = connection.execute(statement).one_or_none()
-    if row is None:
-        return []
-    elsewhere = set(_indexed(connection, key, row.state, but_for=segment_key))
-    numbers = [number for number in dict.fromkeys(members_of(row.members, row.high)) if number not in elsewhere]
-    drop_segments(connection, [segment_key])
-    advance_position(connection, key, keeps_history=True)  # so that nobody goes on with what the old one said
-    return insert_segments(connection, key, row.state, make_segments(_read(connection, key, row.state, numbers)))
-
-
-def _insert_absent(connection: Connection, key: int, state: str, numbers: Sequence[int]) -> None:
-    indexed = set(_indexed(connection, key, state))
-    entries = _read(connection, key, state, [number for number in numbers if number not in indexed])
-    advance_position(connection, key, keeps_history=True)
-    insert_segments(connection, key, state, make_segments(entries))

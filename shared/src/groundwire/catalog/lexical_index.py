@@ -31,6 +31,8 @@ POSITION = np.dtype("<u2")
 
 _FULL = 4096
 """Chunks of a segment that is not merged any more: a search looks into each, and a deletion rewrites rows of one."""
+_FULL_WORDS = 400_000
+"""Words of a merged segment at most: writing one keeps other writers waiting for as long as it has words."""
 _MERGED_AT_ONCE_BITS = 4
 """Segments of a similar size are merged when there are 16 of them, so that a posting is rewritten three times."""
 _WORDS_PER_QUERY = 400
@@ -284,24 +286,30 @@ def _without(word: str, stored: bytes, placed: bytes, lows: NDArray[np.int64]) -
 def _merge(connection: Connection, collection_key: int, state: str) -> None:
     """Merge segments of a similar size until there are few of each."""
     statement = (
-        select(_s.segment_key, _s.high, _s.chunk_count)
-        .where(_s.collection_key == collection_key, _s.state == state, _s.chunk_count < _FULL)
+        select(_s.segment_key, _s.high, _s.chunk_count, _s.word_count)
+        .where(
+            _s.collection_key == collection_key,
+            _s.state == state,
+            _s.chunk_count < _FULL,
+            # Not more than half, so that any two can be merged, and merging comes to an end.
+            _s.word_count <= _FULL_WORDS // 2,
+        )
         .order_by(_s.segment_key)
     )
     while True:
-        alike: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-        for key, high, count in connection.execute(statement):
-            alike[high, (count.bit_length() - 1) // _MERGED_AT_ONCE_BITS].append((key, count))
+        alike: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+        for key, high, count, words in connection.execute(statement):
+            alike[high, (count.bit_length() - 1) // _MERGED_AT_ONCE_BITS].append((key, count, words))
         many = 1 << _MERGED_AT_ONCE_BITS
-        ready = [each for each in alike.values() if len(each) >= many or sum(count for _, count in each) >= _FULL]
+        ready = [each for each in alike.values() if len(each) >= many or sum(count for _, count, _ in each) >= _FULL]
         if not ready:
             return
         for segments in ready:
-            parts, total = [], 0
-            for key, count in segments:
-                if total < _FULL:
+            parts, chunk_count, word_count = list[int](), 0, 0
+            for key, count, words in segments:
+                if chunk_count < _FULL and word_count + words <= _FULL_WORDS:
                     parts.append(key)
-                    total += count
+                    chunk_count, word_count = chunk_count + count, word_count + words
             _merge_into_one(connection, parts)
 
 
