@@ -291,7 +291,7 @@ def test_a_failure_before_the_commit_leaves_the_index_as_it_was(
     def fail(*_: object) -> None:
         raise RuntimeError("in the middle")
 
-    monkeypatch.setattr(catalog.documents, "_conclude", fail)
+    monkeypatch.setattr("groundwire.catalog.documents.record_change", fail)
     with pytest.raises(RuntimeError, match="in the middle"):
         catalog.documents.publish(pending)
     monkeypatch.undo()
@@ -352,7 +352,7 @@ def test_a_rebuild_cuts_texts_while_others_write_and_takes_in_what_they_change(
     catalog.database.write(
         lambda connection: connection.exec_driver_sql("DELETE FROM lexical_postings WHERE word='tide'")
     )
-    threads, make_segments = list[str](), lexical_check.make_segments
+    threads, make_segments = list[str](), lexical_index.make_segments
 
     def changed_meanwhile(entries: Sequence[lexical_index.Entry]) -> list[lexical_index.Segment]:
         threads.append(threading.current_thread().name)

@@ -44,15 +44,15 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize(
     ("statement", "given"),
     [
-        (chunks._BY_NUMBERS, IN_COLLECTION | {"wanted": json.dumps([1, 2, 3])}),
-        (chunks._BY_ANY_NUMBERS, {"tenant": TENANT, "wanted": json.dumps([1, 2, 3])}),
-        (chunks._BY_IDS, {"tenant": TENANT, "wanted": json.dumps(["doc-1#chunk_000", "none"])}),
+        (chunks._BY_NUMBERS, IN_COLLECTION | {"values": json.dumps([1, 2, 3])}),
+        (chunks._BY_ANY_NUMBERS, {"tenant": TENANT, "values": json.dumps([1, 2, 3])}),
+        (chunks._BY_IDS, {"tenant": TENANT, "values": json.dumps(["doc-1#chunk_000", "none"])}),
         (chunks._OF_DOCUMENT, {"document": 3, "after": 0, "limit": 10}),
-        (rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"wanted": "doc-1"}),
-        (documents._BY_ID_ALONE, {"tenant": TENANT, "wanted": "doc-1"}),
-        (documents._BY_SOURCE, IN_COLLECTION | {"wanted": "a.md"}),
-        (documents._BY_ALIAS, IN_COLLECTION | {"wanted": "a.md"}),
-        (documents._BY_HASH, IN_COLLECTION | {"wanted": "0" * 64}),
+        (rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"value": "doc-1"}),
+        (documents._BY_ID_ALONE, {"tenant": TENANT, "value": "doc-1"}),
+        (documents._BY_SOURCE, IN_COLLECTION | {"value": "a.md"}),
+        (documents._BY_ALIAS, IN_COLLECTION | {"value": "a.md"}),
+        (documents._BY_HASH, IN_COLLECTION | {"value": "0" * 64}),
     ],
 )
 def test_no_large_table_is_scanned(filled: Catalog, statement: Executable, given: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ def test_a_call_that_begins_or_lists_operations_reads_no_others(
 
 
 def test_of_a_document_the_first_aliases_alone_are_read(filled: Catalog) -> None:
-    plan = _plan(filled, rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"wanted": "doc-1"})
+    plan = _plan(filled, rows.SELECT_VISIBLE_DOCUMENT, IN_COLLECTION | {"value": "doc-1"})
     assert [step.split(" USING ")[1] for step in plan if "document_aliases" in step] == [
         "COVERING INDEX document_aliases_document (document_key=? AND collection_key=?)"
     ]
@@ -94,5 +94,5 @@ def test_of_a_document_the_first_aliases_alone_are_read(filled: Catalog) -> None
 
 
 def test_chunks_by_number_are_looked_up_by_their_key(filled: Catalog) -> None:
-    plan = _plan(filled, chunks._BY_NUMBERS, IN_COLLECTION | {"wanted": "[1]"})
+    plan = _plan(filled, chunks._BY_NUMBERS, IN_COLLECTION | {"values": "[1]"})
     assert any("SEARCH chunks USING INTEGER PRIMARY KEY" in step for step in plan)

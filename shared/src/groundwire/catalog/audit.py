@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import Connection, insert, select
 
-from groundwire.catalog.database import Database, SteadyTime
+from groundwire.catalog.database import Database
+from groundwire.catalog.idempotency import Receipted, settle
 from groundwire.catalog.schema import audit
 from groundwire.catalog.sqlite import encode_json
 from groundwire.kernel.clock import Clock, epoch_ms
@@ -36,10 +37,26 @@ class AuditRow:
     steady_time: int
 
 
-def append_audit(
-    connection: Connection, clock: Clock, steady: SteadyTime, tenant: str, action: str, resource: str, request_id: str
+def record_change(
+    connection: Connection,
+    database: Database,
+    clock: Clock,
+    tenant: str,
+    action: str,
+    resource: str,
+    receipt: Receipted[Any] = None,
+    result: Any = None,
+    resource_id: str = "",
 ) -> None:
-    """Record a change in the transaction that makes it."""
+    """Record a change in the transaction that makes it: the answer by its request id, and a row of the audit.
+
+    `resource_id` names the document or session that the answer tells of, if any; see `settle`.
+
+    Raises:
+        ConflictError, RequestIdReusedError: as `settle` does; the change rolls back.
+    """
+    request_id = settle(connection, database.steady, tenant, receipt, result, resource_id)
+    # Each row holds the hash of the one before: to change or remove one, all that follow would have to be written anew.
     last = select(audit.c.hash).where(audit.c.tenant == tenant).order_by(audit.c.id.desc()).limit(1)
     values: dict[str, Any] = {
         "tenant": tenant,
@@ -48,10 +65,11 @@ def append_audit(
         "resource": resource,
         "outcome": "OK",
         "request_id": request_id,
-        "position": Database.position(connection),
+        "position": database.position(connection),
         "previous_hash": connection.execute(last).scalar() or "",
     }
-    connection.execute(insert(audit).values(values | {"hash": _digest(values), "steady_time": steady.now_ms()}))
+    row = values | {"hash": _digest(values), "steady_time": database.steady.now_ms()}
+    connection.execute(insert(audit).values(row))
 
 
 class Audit:
@@ -65,7 +83,7 @@ class Audit:
         statement = select(audit).where(audit.c.tenant == tenant, audit.c.id > after_id)
         with self._database.read() as connection:
             found = connection.execute(statement.order_by(audit.c.id).limit(limit)).mappings()
-            return [_to_row(row) for row in found]
+            return [AuditRow(**{str(name): value for name, value in row.items()}) for row in found]
 
 
 def first_broken(rows: Sequence[AuditRow], previous_hash: str = "") -> AuditRow | None:
@@ -85,7 +103,3 @@ def first_broken(rows: Sequence[AuditRow], previous_hash: str = "") -> AuditRow 
 
 def _digest(values: dict[str, Any]) -> str:
     return hashlib.sha256(encode_json([values[name] for name in _HASHED]).encode()).hexdigest()
-
-
-def _to_row(row: RowMapping) -> AuditRow:
-    return AuditRow(**{str(name): value for name, value in row.items()})

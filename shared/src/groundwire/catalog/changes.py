@@ -1,28 +1,28 @@
 """Documents and chunks: changing what callers said about them, without embedding anything again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, exists, select, update
 
-from groundwire.catalog.audit import append_audit
+from groundwire.catalog.audit import record_change
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.idempotency import Receipted, settle
+from groundwire.catalog.idempotency import Receipted
 from groundwire.catalog.lexical_index import add_chunks, numbered, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.rows import (
     IS_LIVE,
     SELECT_LIVE_CHUNKS,
-    SELECT_VISIBLE_DOCUMENT,
     field_values,
     refuse_other_etag,
-    to_document,
+    set_tags,
     to_fields,
-    to_stored_chunk,
+    to_stored_chunks,
+    visible_document,
     visible_row,
 )
-from groundwire.catalog.schema import chunks, collections, document_tags, documents, generations
+from groundwire.catalog.schema import chunks, collections, documents, generations
 from groundwire.catalog.sqlite import update_json
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
@@ -73,11 +73,17 @@ class DocumentChanges:
             row = visible_row(connection, tenant, collection, document_id)
             refuse_other_etag(connection, row, etag)
             tasks = change_fields(connection, row, change, epoch_ms(self._clock.now()))
-            given = {"tenant": tenant, "collection": collection, "wanted": document_id}
-            document = to_document(connection.execute(SELECT_VISIBLE_DOCUMENT, given).one())
-            request_id = settle(connection, self._database.steady, tenant, receipt, document, document_id)
-            append_audit(
-                connection, self._clock, self._database.steady, tenant, "update_document", document_id, request_id
+            document = visible_document(connection, tenant, collection, document_id)
+            record_change(
+                connection,
+                self._database,
+                self._clock,
+                tenant,
+                "update_document",
+                document_id,
+                receipt,
+                document,
+                document_id,
             )
             return Changed(document, tuple(tasks))
 
@@ -105,8 +111,17 @@ class DocumentChanges:
         def work(connection: Connection) -> Changed[StoredChunk]:
             changed = change_chunk(connection, tenant, collection, chunk_id, change, etag)
             document_id = changed.result.document.document_id
-            request_id = settle(connection, self._database.steady, tenant, receipt, changed.result, document_id)
-            append_audit(connection, self._clock, self._database.steady, tenant, "update_chunk", chunk_id, request_id)
+            record_change(
+                connection,
+                self._database,
+                self._clock,
+                tenant,
+                "update_chunk",
+                chunk_id,
+                receipt,
+                changed.result,
+                document_id,
+            )
             return changed
 
         return self._database.write(work)
@@ -126,9 +141,7 @@ def change_fields(
     key, values = row["document_key"], field_values(after)
     connection.execute(update(documents).where(documents.c.document_key == key).values(**values, last_modified=now))
     connection.execute(update(generations).where(generations.c.document_key == key, IS_LIVE).values(fields=values))
-    connection.execute(delete(document_tags).where(document_tags.c.document_key == key))
-    if after.tags:
-        connection.execute(insert(document_tags), [{"document_key": key, "tag": tag} for tag in after.tags])
+    set_tags(connection, key, after.tags)
     source = row["source_path"]
     rename_chapter(connection, row, (source, before), (source, after))
     return rewrite_payloads(connection, row, chunks.c.document_key == key)
@@ -153,8 +166,8 @@ def change_chunk(
     # Readers see the tags of the document on its chunks: sent back with the others, they are not the chunk's own.
     inherited = set(stored.document.fields.tags) - set(stored.chunk.tags)
     after = replace(after, tags=tuple(tag for tag in after.tags if tag not in inherited))
-    own = {"tags": list(after.tags), "metadata": _json(after.metadata)}
-    if own == {"tags": list(stored.chunk.tags), "metadata": _json(stored.chunk.metadata)}:
+    own = {"tags": list(after.tags), "metadata": dict(after.metadata)}
+    if own == {"tags": list(stored.chunk.tags), "metadata": dict(stored.chunk.metadata)}:
         return Changed(stored)
     this = chunks.c.chunk_number == stored.chunk_number
     connection.execute(update(chunks).where(this).values(own))
@@ -167,11 +180,7 @@ def change_chunk(
 def _live_chunk(connection: Connection, tenant: str, chunk_id: str) -> StoredChunk | None:
     statement = SELECT_LIVE_CHUNKS.where(chunks.c.tenant == tenant, chunks.c.chunk_id == chunk_id)
     row = connection.execute(statement).first()
-    return None if row is None else to_stored_chunk(row, {})
-
-
-def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()}
+    return None if row is None else next(to_stored_chunks([row]))
 
 
 def rename_chapter(
@@ -181,12 +190,14 @@ def rename_chapter(
     old, new = (fields.title or file_name(source) for source, fields in (before, after))
     live = select(generations.c.generation_key).where(generations.c.document_key == row["document_key"], IS_LIVE)
     of_live = chunks.c.generation_key.in_(live)
+    # A heading of its own is a chapter; what stands in for one is the title, else the name of the file.
     has_headings = exists().where(of_live, chunks.c.hierarchy_path != [])
     if old == new or connection.execute(select(has_headings)).scalar_one():
         return
     stands_in = and_(of_live, chunks.c.chapter == old, chunks.c.section_heading == old)
     changing = select(chunks.c.chunk_number).where(stands_in)
     numbers = list(connection.execute(changing).scalars())
+    # Headings are in the full-text index: out with the old words, in with the new.
     remove_chunks(connection, stands_in)
     connection.execute(update(chunks).where(stands_in).values(chapter=new, section_heading=new))
     add_chunks(connection, numbered(numbers))
@@ -207,8 +218,7 @@ def rewrite_payloads(connection: Connection, document: RowMapping, which: Column
         The ids of the tasks in the outbox that bring the engine up to this.
     """
     of_document = SELECT_LIVE_CHUNKS.where(chunks.c.document_key == document["document_key"], which)
-    seen: dict[int, Document] = {}
-    found = [to_stored_chunk(row, seen) for row in connection.execute(of_document)]
+    found = list(to_stored_chunks(connection.execute(of_document)))
     new = ((stored.chunk_number, stored.payload) for stored in found)
     update_json(connection, chunks.c.chunk_number, chunks.c.payload, new)
     position = advance_position(connection, document["collection_key"])

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 from sqlalchemy import Connection, Select, bindparam, select
 
 from groundwire.catalog.database import Database
@@ -18,15 +17,15 @@ from groundwire.catalog.rows import (
     live_generation_keys,
     require_collection,
     then,
-    to_stored_chunk,
+    to_stored_chunks,
 )
-from groundwire.catalog.schema import chunks, collections, documents, embeddings, generations
+from groundwire.catalog.schema import chunks, collections, documents, generations
 from groundwire.catalog.sqlite import among, array_of, encode_json, json_in, read_array
 from groundwire.catalog.texts import slice_of_generation
+from groundwire.catalog.vectors import vectors_by_hash
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.chunk import ChunkPlace
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.filters import And, FieldKind, Filter
@@ -39,14 +38,14 @@ _SLICE = 100
 _OF_TENANT = SELECT_LIVE_CHUNKS.where(collections.c.tenant == bindparam("tenant"))
 _BY_NUMBERS = _OF_TENANT.where(
     collections.c.name == bindparam("collection"),
-    among(chunks.c.chunk_number, bindparam("wanted")),
+    among(chunks.c.chunk_number, bindparam("values")),
 )
 _BY_ANY_NUMBERS = _OF_TENANT.where(
-    among(chunks.c.chunk_number, bindparam("wanted")),
+    among(chunks.c.chunk_number, bindparam("values")),
 )
 _BY_IDS = _OF_TENANT.where(
     chunks.c.tenant == bindparam("tenant"),
-    among(chunks.c.chunk_id, bindparam("wanted")),
+    among(chunks.c.chunk_id, bindparam("values")),
 )
 _OF_DOCUMENT = (
     SELECT_LIVE_CHUNKS.where(chunks.c.document_key == bindparam("document"), chunks.c.sequence_num > bindparam("after"))
@@ -91,10 +90,9 @@ class Chunks:
             CollectionNotFoundError: the tenant has no such collection.
         """
         with self._database.read() as connection:
-            key = collection_key(connection, tenant, collection)
             live = _chunks_of(connection, tenant, references)
             found = [stored for stored in live if stored.document.collection == collection]
-            return found, _vectors_of(connection, key, found)
+            return found, _vectors_of(connection, tenant, collection, found)
 
     def page(
         self, tenant: str, collection: str, document_id: str, after_sequence: int, limit: int
@@ -109,10 +107,9 @@ class Chunks:
             row = connection.execute(_DOCUMENT, given).first()
             if row is None:
                 raise DocumentNotFoundError(document_id)
-            wanted = {"document": row[0], "after": after_sequence, "limit": limit}
-            rows = connection.execute(_OF_DOCUMENT, wanted).all()
-        seen: dict[int, Document] = {}
-        return [to_stored_chunk(row, seen) for row in rows]
+            of_document = {"document": row[0], "after": after_sequence, "limit": limit}
+            rows = connection.execute(_OF_DOCUMENT, of_document).all()
+        return list(to_stored_chunks(rows))
 
     def live(self, tenant: str, collection: str, numbers: Sequence[int]) -> dict[int, StoredChunk]:
         """Return those of the chunks that are live in the collection, by number, in the order given; one query."""
@@ -148,23 +145,23 @@ class Chunks:
             DocumentNotFoundError: the collection has no such document.
         """
         given = {"tenant": tenant, "collection": collection, "document_id": document_id}
-        seen: dict[int, Document] = {}
         with self._database.read() as connection:
             key = collection_key(connection, tenant, collection)
             document = connection.execute(_DOCUMENT, given).first() if document_id else None
             if document_id and document is None:
                 raise DocumentNotFoundError(document_id)
             if where is None and document is not None:
-                wanted = {"document": document[0], "after": after, "limit": limit + 1}
-                rows = connection.execute(_OF_DOCUMENT, wanted)
-                found, is_last = _page_of((to_stored_chunk(row, seen) for row in rows), limit)
+                of_document = {"document": document[0], "after": after, "limit": limit + 1}
+                rows = connection.execute(_OF_DOCUMENT, of_document)
+                found, is_last = _page_of(to_stored_chunks(rows), limit)
                 rows.close()
             else:
+                # Numbers first: contents are read in slices, and no further than the page goes.
                 numbers = _matching(connection, key, where or And(()), after, limit + 1)
                 slices = (numbers[at : at + _SLICE] for at in range(0, len(numbers), _SLICE))
                 live = (live_chunks(connection, tenant, collection, each).values() for each in slices)
                 found, is_last = _page_of((stored for each in live for stored in each), limit)
-            vectors = _vectors_of(connection, key, found) if include_vectors else {}
+            vectors = _vectors_of(connection, tenant, collection, found) if include_vectors else {}
         return ListedChunks(found, vectors, is_last)
 
     def fields(self, tenant: str, collection: str) -> dict[str, FieldKind]:
@@ -185,13 +182,12 @@ class Chunks:
 def _chunks_of(connection: Connection, tenant: str, references: Sequence[str | int]) -> list[StoredChunk]:
     ids = [reference for reference in references if isinstance(reference, str)]
     numbers = [reference for reference in references if isinstance(reference, int)]
-    seen: dict[int, Document] = {}
-    return [
-        to_stored_chunk(row, seen)
-        for statement, wanted in ((_BY_IDS, ids), (_BY_ANY_NUMBERS, numbers))
-        if wanted
-        for row in connection.execute(statement, {"tenant": tenant, "wanted": encode_json(wanted)})
-    ]
+    found: list[StoredChunk] = []
+    for statement, values in ((_BY_IDS, ids), (_BY_ANY_NUMBERS, numbers)):
+        if values:
+            rows = connection.execute(statement, {"tenant": tenant, "values": encode_json(values)})
+            found += to_stored_chunks(rows)
+    return found
 
 
 def _page_of(rows: Iterable[StoredChunk], limit: int) -> tuple[list[StoredChunk], bool]:
@@ -218,20 +214,18 @@ def _matching(connection: Connection, key: int, where: Filter, after: int, limit
     return sorted(read_array(connection, select(array_of(found.c.chunk_number))))
 
 
-def _vectors_of(connection: Connection, key: int, found: Sequence[StoredChunk]) -> dict[str, Vectors]:
-    statement = select(embeddings.c.embedding_hash, embeddings.c.vector).where(
-        embeddings.c.identity_digest
-        == select(collections.c.identity_digest).where(collections.c.collection_key == key).scalar_subquery(),
-        among(embeddings.c.embedding_hash, [stored.chunk.embedding_hash for stored in found]),
-    )
-    return {row.embedding_hash: np.frombuffer(row.vector, dtype="<f4") for row in connection.execute(statement)}
+def _vectors_of(
+    connection: Connection, tenant: str, collection: str, found: Sequence[StoredChunk]
+) -> dict[str, Vectors]:
+    digest = require_collection(connection, tenant, collection).identity.digest
+    return vectors_by_hash(connection, digest, [stored.chunk.embedding_hash for stored in found])
 
 
 def live_chunks(connection: Connection, tenant: str, collection: str, numbers: Sequence[int]) -> dict[int, StoredChunk]:
     """Return those of the chunks that are live in the collection, by number, in the order given; one query."""
-    given = {"tenant": tenant, "collection": collection, "wanted": encode_json(list(numbers))}
-    seen: dict[int, Document] = {}
-    found = {row[0]: to_stored_chunk(row, seen) for row in connection.execute(_BY_NUMBERS, given).all()}
+    given = {"tenant": tenant, "collection": collection, "values": encode_json(list(numbers))}
+    rows = connection.execute(_BY_NUMBERS, given).all()
+    found = {stored.chunk_number: stored for stored in to_stored_chunks(rows)}
     return {number: found[number] for number in numbers if number in found}
 
 
@@ -409,7 +403,7 @@ class PassageReader:
         row = self._connection.execute(statement).first()
         if row is None:
             raise ChunkNotFoundError(str(reference))
-        return to_stored_chunk(row, {})
+        return next(to_stored_chunks([row]))
 
     def places(self, document_id: str) -> list[ChunkPlace]:
         """Return where all chunks of a document stand, by rising sequence number."""
@@ -429,8 +423,7 @@ class PassageReader:
             documents.c.document_id == document_id,
             _c.sequence_num.between(first, last),
         ).order_by(_c.sequence_num)
-        seen: dict[int, Document] = {}
-        return [to_stored_chunk(row, seen) for row in self._connection.execute(statement)]
+        return list(to_stored_chunks(self._connection.execute(statement)))
 
     def text(self, document_id: str, start: int, end: int) -> str:
         """Return the code points start..end of the live text of a document.

@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, ScalarSelect, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
-from groundwire.catalog.audit import append_audit
+from groundwire.catalog.audit import record_change
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.deletions import Deleted, delete_collection, record_deletion
 from groundwire.catalog.idempotency import Receipted, settle
 from groundwire.catalog.rows import (
+    IS_VISIBLE,
     collection_key,
     collection_values,
     find_collection,
@@ -55,23 +56,17 @@ class Collections:
 
         def work(connection: Connection) -> Collection:
             found = find_collection(connection, collection.tenant, collection.name)
-            if found is not None and _settings(found) != _settings(collection):
-                message = f"collection {collection.name!r} exists with other settings"
-                raise AlreadyExistsError(message, resource=collection.name)
-            if found is None:
-                connection.execute(insert(collections).values(collection_values(collection)))
+            if found is not None:
+                given = (collection.profile, collection.identity, collection.settings)
+                if given != (found.profile, found.identity, found.settings):
+                    message = f"collection {collection.name!r} exists with other settings"
+                    raise AlreadyExistsError(message, resource=collection.name)
+                settle(connection, self._database.steady, collection.tenant, receipt, found)
+                return found
+            connection.execute(insert(collections).values(collection_values(collection)))
             stored = require_collection(connection, collection.tenant, collection.name)
-            request_id = settle(connection, self._database.steady, collection.tenant, receipt, stored)
-            if found is None:
-                append_audit(
-                    connection,
-                    self._clock,
-                    self._database.steady,
-                    stored.tenant,
-                    "create_collection",
-                    stored.name,
-                    request_id,
-                )
+            tenant, name = stored.tenant, stored.name
+            record_change(connection, self._database, self._clock, tenant, "create_collection", name, receipt, stored)
             return stored
 
         return self._database.write(work)
@@ -137,10 +132,10 @@ class Collections:
                 key = collection_key(connection, tenant, name)
                 values = {"settings": settings_value(settings), "update_time": epoch_ms(self._clock.now())}
                 connection.execute(update(collections).where(collections.c.collection_key == key).values(values))
+                # Views and vocabularies remember a collection with its settings until its position moves.
                 advance_position(connection, key, keeps_history=True)
             stored = require_collection(connection, tenant, name)
-            request_id = settle(connection, self._database.steady, tenant, receipt, stored)
-            append_audit(connection, self._clock, self._database.steady, tenant, "update_collection", name, request_id)
+            record_change(connection, self._database, self._clock, tenant, "update_collection", name, receipt, stored)
             return stored
 
         return self._database.write(work)
@@ -161,11 +156,14 @@ class Collections:
             found = require_collection(connection, tenant, name)
             _refuse_other_etag(found, etag)
             if only_empty:
-                _refuse_documents(connection, collection_key(connection, tenant, name), name)
+                stored = documents.c.live_generation + documents.c.deleted_generation > 0
+                of_collection = documents.c.collection_key == collection_key(connection, tenant, name)
+                counted = select(func.count()).select_from(documents).where(of_collection, stored)
+                if count := connection.execute(counted).scalar_one():
+                    also = f"{count} with those that can be restored; force deletes them too"
+                    raise PreconditionError(f"collection {name!r} has documents, {also}", resource=name)
             deleted = delete_collection(connection, found, now)
-            record_deletion(connection, deleted, self._database.steady.now_ms())
-            request_id = settle(connection, self._database.steady, tenant, receipt, deleted)
-            append_audit(connection, self._clock, self._database.steady, tenant, "delete_collection", name, request_id)
+            record_deletion(connection, self._database, self._clock, "delete_collection", name, receipt, deleted)
             return deleted
 
         return self._database.write(work)
@@ -180,15 +178,15 @@ class Collections:
         sums = (func.count(), func.sum(documents.c.chunk_count), func.sum(documents.c.total_chars))
         with self._database.read() as connection:
             key = collection_key(connection, tenant, name)
-            statement = select(*groups, *sums).where(documents.c.collection_key == key, documents.c.live_generation > 0)
+            statement = select(*groups, *sums).where(documents.c.collection_key == key, IS_VISIBLE)
             rows: Sequence[Sequence[Any]] = connection.execute(statement.group_by(*groups)).all()
         return CollectionCounts(
             documents=sum(row[3] for row in rows),
             chunks=sum(row[4] for row in rows),
             total_chars=sum(row[5] for row in rows),
-            by_format=_totals(rows, 0),
-            by_project=_totals(rows, 1),
-            by_model=_totals(rows, 2),
+            by_format=_sum_by(rows, 0, 3),
+            by_project=_sum_by(rows, 1, 3),
+            by_model=_sum_by(rows, 2, 3),
         )
 
 
@@ -197,24 +195,11 @@ def _refuse_other_etag(found: Collection, etag: str) -> None:
         raise ConflictError("the collection has another etag by now: read it again", resource=found.name)
 
 
-def _refuse_documents(connection: Connection, key: int, name: str) -> None:
-    stored = documents.c.live_generation + documents.c.deleted_generation > 0
-    count = connection.execute(
-        select(func.count()).select_from(documents).where(documents.c.collection_key == key, stored)
-    ).scalar_one()
-    if count:
-        message = f"collection {name!r} has documents, {count} with those that can be restored; force deletes them too"
-        raise PreconditionError(message, resource=name)
-
-
-def _settings(collection: Collection) -> tuple[Any, ...]:
-    return (collection.profile, collection.identity, collection.settings)
-
-
-def _totals(rows: Sequence[Sequence[Any]], group: int) -> dict[Any, int]:
+def _sum_by(rows: Sequence[Sequence[Any]], group: int, count: int) -> dict[Any, int]:
+    """Add up a column of counts by the values of another."""
     totals: Counter[Any] = Counter()
     for row in rows:
-        totals[row[group]] += row[3]
+        totals[row[group]] += row[count]
     return dict(totals)
 
 
@@ -277,41 +262,25 @@ class Statistics:
             CollectionNotFoundError: the tenant has none of this name.
         """
         with self._database.read() as connection:
-            return _statistics(connection, require_collection(connection, tenant, name))
-
-
-def _statistics(connection: Connection, collection: Collection) -> CollectionStatistics:
-    key = key_of(collection)
-    groups = (documents.c.doc_type, func.coalesce(documents.c.project, ""))
-    sums = (func.count(), func.sum(documents.c.total_chars))
-    of_documents = select(*groups, *sums).where(documents.c.collection_key == key, documents.c.live_generation > 0)
-    rows = connection.execute(of_documents.group_by(*groups)).all()
-    models = _models(connection, key)
-    length = sum(row[3] for row in models)
-    return CollectionStatistics(
-        collection=collection,
-        documents=sum(row[2] for row in rows),
-        chunks=sum(row[1] for row in models),
-        total_chars=sum(row[3] for row in rows),
-        by_format=_count_by(rows, 0),
-        by_project=_count_by(rows, 1),
-        by_model={row[0]: row[1] for row in models},
-        overlap_share=sum(row[2] for row in models) / length if length else 0.0,
-    )
-
-
-def _models(connection: Connection, collection_key: ScalarSelect[int]) -> Sequence[Sequence[Any]]:
-    """Return model, chunks, code points shared with the chunk before, and code points of all, for each model."""
-    lengths = func.sum(chunks.c.char_end - chunks.c.char_start)
-    figures = (func.count(), func.sum(chunks.c.overlap_prev_chars), lengths)
-    statement = select(chunks.c.embedding_model, *figures).group_by(chunks.c.embedding_model)
-    live = chunks.c.generation_key.in_(live_generation_keys(collection_key))
-    # Chunks that stand for whole sections and documents are counted nowhere.
-    return connection.execute(statement.where(live, chunks.c.upper == 0)).all()
-
-
-def _count_by(rows: Sequence[Sequence[Any]], group: int) -> dict[str, int]:
-    totals: Counter[str] = Counter()
-    for row in rows:
-        totals[row[group]] += row[2]
-    return dict(totals)
+            collection = require_collection(connection, tenant, name)
+            key = key_of(collection)
+            groups = (documents.c.doc_type, func.coalesce(documents.c.project, ""))
+            sums = (func.count(), func.sum(documents.c.total_chars))
+            of_documents = select(*groups, *sums).where(documents.c.collection_key == key, IS_VISIBLE)
+            rows = connection.execute(of_documents.group_by(*groups)).all()
+            lengths = (func.sum(chunks.c.overlap_prev_chars), func.sum(chunks.c.char_end - chunks.c.char_start))
+            # Chunks that stand for whole sections and documents are counted nowhere.
+            of_chunks = (chunks.c.generation_key.in_(live_generation_keys(key)), chunks.c.upper == 0)
+            by_model = select(chunks.c.embedding_model, func.count(), *lengths).where(*of_chunks)
+            models = connection.execute(by_model.group_by(chunks.c.embedding_model)).all()
+        length = sum(row[3] for row in models)
+        return CollectionStatistics(
+            collection=collection,
+            documents=sum(row[2] for row in rows),
+            chunks=sum(row[1] for row in models),
+            total_chars=sum(row[3] for row in rows),
+            by_format=_sum_by(rows, 0, 2),
+            by_project=_sum_by(rows, 1, 2),
+            by_model={row[0]: row[1] for row in models},
+            overlap_share=sum(row[2] for row in models) / length if length else 0.0,
+        )

@@ -87,16 +87,14 @@ def advance_position(connection: Connection, collection_key: int | None = None, 
     """
     statement = update(counters).where(counters.c.name == POSITION).values(value=counters.c.value + 1)
     position = int(connection.execute(statement.returning(counters.c.value)).scalar_one())
-    changed = {"changed_position": position} if keeps_history else _forgotten(position)
+    changed = {"changed_position": position}
+    if not keeps_history:
+        changed["readable_from"] = position
     of_collection = update(collections).values(changed)
     if collection_key is not None:
         of_collection = of_collection.where(collections.c.collection_key == collection_key)
     connection.execute(of_collection)
     return position
-
-
-def _forgotten(position: int) -> dict[str, int]:
-    return {"changed_position": position, "readable_from": position}
 
 
 class ChunkNumbers:
@@ -148,6 +146,7 @@ class Database:
         self._readers = _Readers(reading, READ_CONNECTIONS)
         with reading.connect() as connection:
             self.steady = SteadyTime(connection, clock)
+        # The time of service is written along with whatever is written anyway, so that it costs no flush of its own.
         self._writer = Writer(writing, self.position, self.steady.store)
         self._closing = threading.Lock()
         self._closed = False
@@ -170,6 +169,7 @@ class Database:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = OwnerLock(path)
         try:
+            # Made here, for the owner alone, because SQLite would make it for everybody whom the umask lets in.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             with translated_failures():
                 migrate(path)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    BindParameter,
+    Column,
     ColumnElement,
     Connection,
     Row,
@@ -22,16 +22,19 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    true,
     update,
 )
 
+from groundwire.catalog.audit import record_change
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.generations import drop_empty_document
-from groundwire.catalog.idempotency import oldest_kept, redact_answers
+from groundwire.catalog.idempotency import Receipted, oldest_kept, redact_answers
 from groundwire.catalog.lexical_index import remove_chunks
 from groundwire.catalog.lexical_search import count_among
 from groundwire.catalog.outbox import OutboxKind, queue_deleted_points, queue_dropped_collection
 from groundwire.catalog.rows import (
+    IS_HIDDEN,
     GenerationState,
     count_indexed,
     field_values,
@@ -39,6 +42,7 @@ from groundwire.catalog.rows import (
     key_of,
     numbers_of,
     refuse_other_etag,
+    set_tags,
     visible_row,
 )
 from groundwire.catalog.schema import (
@@ -46,7 +50,6 @@ from groundwire.catalog.schema import (
     collections,
     deletions,
     document_aliases,
-    document_tags,
     documents,
     embeddings,
     generations,
@@ -57,15 +60,14 @@ from groundwire.catalog.schema import (
     tombstones,
 )
 from groundwire.catalog.sessions import count_quoting_messages, redact_messages
-from groundwire.catalog.sqlite import among, upsert
+from groundwire.catalog.sqlite import among, encode_json, upsert
 from groundwire.catalog.vectors import forget_embeddings, unneeded_embeddings
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.clock import epoch_ms, from_epoch_ms
+from groundwire.kernel.clock import Clock, epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 
 _PER_QUERY = 5000
-_GIVEN: BindParameter[str] = bindparam("given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,44 +103,22 @@ def trace_document(
         leaving: the statement for the keys of the generations.
         permanent: whether they go for good.
     """
-    digest = row["identity_digest"]
+    owner = {name: row[name] for name in ("tenant", "collection", "collection_uid", "engine_name", "collection_key")}
+    named = {"document_ids": [row["document_id"]], "document_keys": [row["document_key"]]}
+    return _trace(connection, leaving, row["identity_digest"], permanent=permanent, **owner, **named)
+
+
+def _trace(
+    connection: Connection, leaving: Select[Any], identity_digest: str, *, permanent: bool, **named: Any
+) -> DeletionTraces:
     return DeletionTraces(
-        tenant=row["tenant"],
-        collection=row["collection"],
-        collection_uid=row["collection_uid"],
-        engine_name=row["engine_name"],
-        document_ids=[row["document_id"]],
-        collection_key=row["collection_key"],
-        document_keys=[row["document_key"]],
-        generation_keys=_keys(connection, leaving),
+        **named,
+        generation_keys=[row[0] for row in connection.execute(leaving)],
         numbers=numbers_of(connection, leaving),
         indexed=count_indexed(connection, leaving),
-        identity_digest=digest,
-        embedding_hashes=unneeded_embeddings(connection, digest, leaving) if permanent else (),
+        identity_digest=identity_digest,
+        embedding_hashes=unneeded_embeddings(connection, identity_digest, leaving) if permanent else (),
         permanent=permanent,
-    )
-
-
-def trace_collection(connection: Connection, key: int, collection: Collection) -> DeletionTraces:
-    """Note what the deletion of a collection concerns, before it."""
-    of_all = select(generations.c.generation_key).where(generations.c.collection_key == key)
-    rows = select(documents.c.document_key, documents.c.document_id).where(documents.c.collection_key == key)
-    found = connection.execute(rows).all()
-    digest = collection.identity.digest
-    return DeletionTraces(
-        tenant=collection.tenant,
-        collection=collection.name,
-        collection_uid=collection.uid,
-        engine_name=collection.engine_name,
-        document_ids=[row.document_id for row in found],
-        collection_key=key,
-        document_keys=[row.document_key for row in found],
-        generation_keys=_keys(connection, of_all),
-        numbers=numbers_of(connection, of_all),
-        indexed=count_indexed(connection, of_all),
-        identity_digest=digest,
-        embedding_hashes=unneeded_embeddings(connection, digest, of_all),
-        permanent=True,
     )
 
 
@@ -154,60 +134,40 @@ class Leftovers:
 
     def count(self, traces: DeletionTraces) -> dict[str, int]:
         """Return how many entries are left, by store: all but the vector engine."""
+        is_live = documents.c.live_generation > 0
+        needed = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
+        unneeded = (embeddings.c.identity_digest == traces.identity_digest) & ~needed
         with self._database.read() as connection:
-            return {
-                "catalog": _rows(connection, traces),
+            left = {
+                "catalog": _count(connection, documents.c.document_key, traces.document_keys, is_live),
                 "full_text": count_among(connection, traces.collection_key, traces.numbers),
-                "texts": _texts(connection, traces),
-                "embedding_cache": _vectors(connection, traces),
-                "sessions": _messages(connection, traces),
+                "texts": 0,
+                "embedding_cache": _count(connection, embeddings.c.embedding_hash, traces.embedding_hashes, unneeded),
+                "sessions": 0,
             }
+            if traces.permanent:
+                # A row without any content stays while another ingest of the document is under way.
+                left["catalog"] += (
+                    _count(connection, documents.c.document_key, traces.document_keys, IS_HIDDEN)
+                    + _count(connection, generations.c.generation_key, traces.generation_keys)
+                    + _count(connection, chunks.c.chunk_number, traces.numbers)
+                )
+                left["texts"] = _count(connection, text_segments.c.generation_key, traces.generation_keys)
+                # What is there again under the same id may be quoted again.
+                again = select(documents.c.document_id).where(
+                    documents.c.tenant == traces.tenant, is_live, among(documents.c.document_id, traces.document_ids)
+                )
+                gone = set(traces.document_ids) - set(connection.execute(again).scalars())
+                left["sessions"] = count_quoting_messages(connection, traces.tenant, sorted(gone))
+        return left
 
 
-def _keys(connection: Connection, statement: Select[Any]) -> list[int]:
-    return [int(key) for key in connection.execute(statement).scalars()]
-
-
-def _rows(connection: Connection, traces: DeletionTraces) -> int:
-    of_documents = among(documents.c.document_key, _GIVEN)
-    if not traces.permanent:
-        return _count(connection, of_documents & (documents.c.live_generation > 0), traces.document_keys)
-    # A row without any content stays while another ingest of the document is under way.
-    with_content = or_(documents.c.live_generation > 0, documents.c.deleted_generation > 0)
-    return (
-        _count(connection, of_documents & with_content, traces.document_keys)
-        + _count(connection, among(generations.c.generation_key, _GIVEN), traces.generation_keys)
-        + _count(connection, among(chunks.c.chunk_number, _GIVEN), traces.numbers)
-    )
-
-
-def _texts(connection: Connection, traces: DeletionTraces) -> int:
-    of_texts = among(text_segments.c.generation_key, _GIVEN)
-    return _count(connection, of_texts, traces.generation_keys) if traces.permanent else 0
-
-
-def _vectors(connection: Connection, traces: DeletionTraces) -> int:
-    needed = exists(select(1).where(chunks.c.embedding_hash == embeddings.c.embedding_hash))
-    of_model = embeddings.c.identity_digest == traces.identity_digest
-    left = of_model & among(embeddings.c.embedding_hash, _GIVEN) & ~needed
-    return _count(connection, left, traces.embedding_hashes)
-
-
-def _messages(connection: Connection, traces: DeletionTraces) -> int:
-    if not traces.permanent:
-        return 0
-    # What is there again under the same id may be quoted again.
-    again = select(documents.c.document_id).where(
-        documents.c.tenant == traces.tenant, documents.c.live_generation > 0, among(documents.c.document_id, _GIVEN)
-    )
-    there = set(connection.execute(again, {"given": json.dumps(list(traces.document_ids))}).scalars())
-    gone = [document_id for document_id in traces.document_ids if document_id not in there]
-    return count_quoting_messages(connection, traces.tenant, gone)
-
-
-def _count(connection: Connection, condition: ColumnElement[bool], given: Sequence[Any]) -> int:
-    statement = select(func.count()).where(condition)
-    parts = (json.dumps(list(given[start : start + _PER_QUERY])) for start in range(0, len(given), _PER_QUERY))
+def _count(
+    connection: Connection, column: Column[Any], given: Sequence[Any], which: ColumnElement[bool] | None = None
+) -> int:
+    """Return how many rows have one of the given values and meet a condition."""
+    statement = select(func.count()).where(among(column, bindparam("given")), true() if which is None else which)
+    parts = (encode_json(list(given[start : start + _PER_QUERY])) for start in range(0, len(given), _PER_QUERY))
     return sum(int(connection.execute(statement, {"given": part}).scalar_one()) for part in parts)
 
 
@@ -373,8 +333,19 @@ class Deletions:
         return self._database.write(work)
 
 
-def record_deletion(connection: Connection, deleted: Deleted, steady_ms: int) -> None:
-    """Remember in the transaction of a deletion that its receipt is to be completed."""
+def record_deletion(
+    connection: Connection,
+    database: Database,
+    clock: Clock,
+    action: str,
+    resource: str,
+    receipt: Receipted[Deleted],
+    deleted: Deleted,
+) -> None:
+    """Record a deletion in its transaction: its receipt, which is to be completed, and what `record_change` does.
+
+    The answer names no resource: a receipt holds no text, and outlives the document.
+    """
     deletion, traces = deleted.deletion, deleted.traces
     values = {
         "deletion_id": deletion.deletion_id,
@@ -386,12 +357,14 @@ def record_deletion(connection: Connection, deleted: Deleted, steady_ms: int) ->
         "documents": deletion.documents,
         "chunks": deletion.chunks,
         "stores": _stores(deletion),
+        # Thousands of numbers for a large document, kept until the last file is clean.
         "traces": zlib.compress(json.dumps(asdict(traces)).encode(), 1),
         "last_task": max(deleted.tasks, default=0),
         "hide_time": epoch_ms(deletion.hide_time),
-        "hidden_steady": steady_ms,
+        "hidden_steady": database.steady.now_ms(),
     }
     connection.execute(insert(deletions).values(values))
+    record_change(connection, database, clock, traces.tenant, action, resource, receipt, deleted)
 
 
 def _engine_and_readiness() -> tuple[ColumnElement[str], ColumnElement[bool]]:
@@ -446,11 +419,29 @@ def delete_document(
         generations.c.document_key == key, generations.c.state != GenerationState.PENDING.value
     )
     traces = trace_document(connection, row, leaving, permanent=True)
+    # The engine is told through the outbox: it may be away, and a deletion does not wait for it to be acknowledged.
     tasks = queue_deleted_points(connection, tenant, row["engine_name"], traces.numbers)
-    _bury(connection, row, now)
+    last = select(func.max(generations.c.generation)).where(generations.c.document_key == key)
+    buried = {
+        "last_generation": connection.execute(last).scalar_one(),
+        "position": advance_position(connection, row["collection_key"]),
+        "deleted_time": now,
+    }
+    tombstone = upsert(tombstones).values(tenant=row["tenant"], document_id=row["document_id"], **buried)
+    connection.execute(tombstone.on_conflict_do_update(index_elements=["tenant", "document_id"], set_=buried))
+    # Before the rows go: the index is told by the words of the chunks which rows of its own to rewrite.
     remove_chunks(connection, generations.c.document_key == key)
     connection.execute(delete(generations).where(generations.c.generation_key.in_(leaving)))
-    _hide(connection, key)
+    # The row outlives this transaction only while a generation is pending: it keeps nothing of what it said.
+    connection.execute(delete(document_aliases).where(document_aliases.c.document_key == key))
+    set_tags(connection, key, ())
+    emptied = {
+        **field_values(DocumentFields()),
+        **dict.fromkeys(("live_generation", "deleted_generation", "alias_count"), 0),
+        **dict.fromkeys(("chunk_count", "total_chars", "total_bytes"), 0),
+        **dict.fromkeys(("delete_time", "source_version"), None),
+    }
+    connection.execute(update(documents).where(documents.c.document_key == key).values(emptied))
     drop_empty_document(connection, key)
     redact_answers(connection, tenant, [document_id])
     return Deleted.now(
@@ -463,45 +454,28 @@ def delete_document(
     )
 
 
-def _bury(connection: Connection, row: RowMapping, now: int) -> None:
-    written = select(func.max(generations.c.generation)).where(generations.c.document_key == row["document_key"])
-    values = {
-        "last_generation": connection.execute(written).scalar_one(),
-        "position": advance_position(connection, row["collection_key"]),
-        "deleted_time": now,
-    }
-    statement = upsert(tombstones).values(tenant=row["tenant"], document_id=row["document_id"], **values)
-    connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "document_id"], set_=values))
-
-
-def _hide(connection: Connection, key: int) -> None:
-    """Empty the row, which outlives this transaction only while a generation is pending."""
-    connection.execute(delete(document_aliases).where(document_aliases.c.document_key == key))
-    connection.execute(delete(document_tags).where(document_tags.c.document_key == key))
-    connection.execute(
-        update(documents)
-        .where(documents.c.document_key == key)
-        .values(
-            live_generation=0,
-            deleted_generation=0,
-            delete_time=None,
-            chunk_count=0,
-            total_chars=0,
-            total_bytes=0,
-            source_version=None,
-            alias_count=0,
-            **field_values(DocumentFields()),
-        )
-    )
-
-
 def delete_collection(connection: Connection, collection: Collection, now: int) -> Deleted:
     """Remove rows, texts, unused vectors and logged queries; queue the engine collection to be dropped."""
     key = connection.execute(select(key_of(collection))).scalar_one()
-    traces = trace_collection(connection, key, collection)
+    rows = select(documents.c.document_key, documents.c.document_id).where(documents.c.collection_key == key)
+    found = connection.execute(rows).all()
+    traces = _trace(
+        connection,
+        select(generations.c.generation_key).where(generations.c.collection_key == key),
+        collection.identity.digest,
+        permanent=True,
+        tenant=collection.tenant,
+        collection=collection.name,
+        collection_uid=collection.uid,
+        engine_name=collection.engine_name,
+        collection_key=key,
+        document_ids=[row.document_id for row in found],
+        document_keys=[row.document_key for row in found],
+    )
     task = queue_dropped_collection(connection, collection)
     connection.execute(delete(collections).where(collections.c.collection_key == key))
     connection.execute(delete(query_logs).where(query_logs.c.collection_uid == collection.uid))
+    # No row is left to note the change; the count of changes goes on all the same.
     advance_position(connection, key)
     redact_answers(connection, collection.tenant, traces.document_ids)
     return Deleted.now(

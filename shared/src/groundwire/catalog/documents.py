@@ -1,15 +1,15 @@
 """Documents: finding them, and writing their generations."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, exists, func, or_, select, tuple_, update
+from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, func, or_, select, tuple_, update
 
-from groundwire.catalog.audit import append_audit
+from groundwire.catalog.audit import record_change
 from groundwire.catalog.database import Database
 from groundwire.catalog.deletions import Deleted, delete_document, record_deletion
 from groundwire.catalog.filters import chunks_matching, has_chunk_matching
@@ -26,7 +26,7 @@ from groundwire.catalog.generations import (
     refuse_taken_source,
     take_back_generation,
 )
-from groundwire.catalog.idempotency import Receipted, settle
+from groundwire.catalog.idempotency import Receipted
 from groundwire.catalog.operations import count_done
 from groundwire.catalog.rows import (
     IS_HIDDEN,
@@ -39,6 +39,7 @@ from groundwire.catalog.rows import (
     count_aliases,
     key_of,
     to_document,
+    visible_row,
 )
 from groundwire.catalog.schema import collections, document_aliases, documents, generations
 from groundwire.catalog.sqlite import upsert
@@ -51,25 +52,25 @@ from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
 
-_BY_ID_ALONE = SELECT_DOCUMENTS.where(documents.c.document_id == bindparam("wanted"))
-_BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("wanted"))
+_BY_ID_ALONE = SELECT_DOCUMENTS.where(documents.c.document_id == bindparam("value"))
+_BY_SOURCE = SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_path == bindparam("value"))
 _BY_ALIAS = SELECT_DOCUMENTS_OF_COLLECTION.join(
     document_aliases, document_aliases.c.document_key == documents.c.document_key
 ).where(
     document_aliases.c.collection_key == collections.c.collection_key,
-    document_aliases.c.source_path == bindparam("wanted"),
+    document_aliases.c.source_path == bindparam("value"),
 )
 _HIDDEN_BY_SOURCE = SELECT_DOCUMENTS_AND_HIDDEN.where(
     IS_HIDDEN,
     or_(
-        documents.c.source_path == bindparam("wanted"),
+        documents.c.source_path == bindparam("value"),
         documents.c.document_key.in_(
-            select(document_aliases.c.document_key).where(document_aliases.c.source_path == bindparam("wanted"))
+            select(document_aliases.c.document_key).where(document_aliases.c.source_path == bindparam("value"))
         ),
     ),
 ).order_by(documents.c.document_key)
 _BY_HASH = (
-    SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_hash == bindparam("wanted"))
+    SELECT_DOCUMENTS_OF_COLLECTION.where(documents.c.source_hash == bindparam("value"))
     .order_by(documents.c.document_key)
     .limit(1)
 )
@@ -90,14 +91,14 @@ class Documents:
 
     def find_by_source(self, tenant: str, collection: str, source_uri: str) -> Document | None:
         """Return the document with this source, or the one it is an alias of."""
-        given = {"tenant": tenant, "collection": collection, "wanted": source_uri}
+        given = {"tenant": tenant, "collection": collection, "value": source_uri}
         with self._database.read() as connection:
             row = connection.execute(_BY_SOURCE, given).first() or connection.execute(_BY_ALIAS, given).first()
         return None if row is None else to_document(row)
 
     def find_by_hash(self, tenant: str, collection: str, source_hash: str) -> Document | None:
         """Return the oldest document made of these bytes."""
-        return self._first(_BY_HASH, {"tenant": tenant, "collection": collection, "wanted": source_hash})
+        return self._first(_BY_HASH, {"tenant": tenant, "collection": collection, "value": source_hash})
 
     def get(self, tenant: str, collection: str, document_id: str) -> Document:
         """Return a document.
@@ -105,7 +106,7 @@ class Documents:
         Raises:
             DocumentNotFoundError: the collection has none of this id.
         """
-        given = {"tenant": tenant, "collection": collection, "wanted": document_id}
+        given = {"tenant": tenant, "collection": collection, "value": document_id}
         found = self._first(SELECT_VISIBLE_DOCUMENT, given)
         if found is None:
             raise DocumentNotFoundError(document_id)
@@ -136,7 +137,7 @@ class Documents:
         live = self.find_by_source(tenant, collection, reference.source_uri)
         if live is not None:
             return live.document_id
-        given = {"tenant": tenant, "collection": collection, "wanted": reference.source_uri}
+        given = {"tenant": tenant, "collection": collection, "value": reference.source_uri}
         with self._database.read() as connection:
             found = [to_document(row).document_id for row in connection.execute(_HIDDEN_BY_SOURCE, given)]
         if not found:
@@ -152,7 +153,7 @@ class Documents:
         Raises:
             DocumentNotFoundError: the tenant has none of this id.
         """
-        found = self._first(_BY_ID_ALONE, {"tenant": tenant, "wanted": document_id})
+        found = self._first(_BY_ID_ALONE, {"tenant": tenant, "value": document_id})
         if found is None:
             raise DocumentNotFoundError(document_id)
         return found
@@ -252,7 +253,28 @@ class Documents:
         """
         check_chunks(draft.text, draft.chunks)
         now = self._clock.now()
-        pending, embedded = self._number(tenant, collection, draft, now), self._embedding_times(collection, draft)
+        # A document that was deleted softly gets a new generation when its source comes again.
+        hidden = select(documents.c.document_id).where(
+            documents.c.collection_key == key_of(collection), documents.c.source_path == draft.source_uri, IS_HIDDEN
+        )
+        with self._database.read() as connection:
+            hidden_id = connection.execute(hidden.limit(1)).scalar()
+            embedded = embedding_times(connection, collection, [chunk.embedding_hash for chunk in draft.chunks])
+        document_id = draft.document_id or hidden_id or new_document_id()
+        numbers = self._database.chunk_numbers.take(len(draft.chunks))
+        chunk_ids = draft.chunk_ids or [prefixed_chunk_id(document_id, chunk.sequence_num) for chunk in draft.chunks]
+        pending = PendingGeneration(
+            key=0,
+            document_id=document_id,
+            generation=0,
+            expected_generation=draft.expected_generation,
+            tenant=tenant,
+            collection=collection,
+            numbers=numbers,
+            chunk_ids=chunk_ids,
+            payloads=draft.payloads(document_id, numbers, chunk_ids, now),
+            source_version=draft.source_version,
+        )
         prepared = Prepared(draft, pending, measure(draft.text), epoch_ms(now), embedded)
         pending = self._insert(prepared.indexed_from(0))
         try:
@@ -305,9 +327,12 @@ class Documents:
             if vectors is not None:
                 insert_vectors(connection, vectors, self._now(), self._database.steady.now_ms())
             publish_generation(connection, pending, self._now(), self._database.steady.now_ms())
-            given = {"tenant": pending.tenant, "wanted": pending.document_id}
+            given = {"tenant": pending.tenant, "value": pending.document_id}
             document = to_document(connection.execute(_BY_ID_ALONE, given).one())
-            self._conclude(connection, pending.tenant, "publish_document", document.document_id, receipt, document)
+            tenant, named = pending.tenant, document.document_id
+            record_change(
+                connection, self._database, self._clock, tenant, "publish_document", named, receipt, document, named
+            )
             return document
 
         published = self._database.write(work)
@@ -345,10 +370,20 @@ class Documents:
 
         def work(connection: Connection) -> Deleted:
             if where is not None:
-                _refuse_unmatched(connection, tenant, collection, document_id, where)
+                # The etag of a document does not tell of its chunks.
+                of_this = (
+                    documents.c.collection_key == collection_key(connection, tenant, collection),
+                    documents.c.document_id == document_id,
+                )
+                keys = (
+                    select(generations.c.generation_key)
+                    .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
+                    .where(*of_this, generations.c.state.in_(("LIVE", "DELETED")))
+                )
+                if not connection.execute(select(exists().where(chunks_matching(keys, where)))).scalar_one():
+                    raise changed(document_id)
             deleted = delete_document(connection, tenant, collection, document_id, etag, self._now())
-            record_deletion(connection, deleted, self._database.steady.now_ms())
-            self._conclude(connection, tenant, "delete_document", document_id, receipt, deleted)
+            record_deletion(connection, self._database, self._clock, "delete_document", document_id, receipt, deleted)
             if operation_id:
                 count_done(connection, tenant, operation_id)
             return deleted
@@ -363,76 +398,22 @@ class Documents:
             row = connection.execute(statement, given).first()
         return None if row is None else to_document(row)
 
-    def _conclude(
-        self, connection: Connection, tenant: str, action: str, resource: str, receipt: Receipted[Any], result: Any
-    ) -> None:
-        # The receipt of a deletion holds no text, and outlives the document.
-        told = "" if action == "delete_document" else resource
-        request_id = settle(connection, self._database.steady, tenant, receipt, result, told)
-        append_audit(connection, self._clock, self._database.steady, tenant, action, resource, request_id)
-
-    def _hidden_id(self, collection: Collection, source_uri: str) -> str | None:
-        """Return the id of the document that was deleted softly and gets a new generation with its source."""
-        statement = select(documents.c.document_id).where(
-            documents.c.collection_key == key_of(collection), documents.c.source_path == source_uri, IS_HIDDEN
-        )
-        with self._database.read() as connection:
-            return connection.execute(statement.limit(1)).scalar()
-
-    def _embedding_times(self, collection: Collection, draft: GenerationDraft) -> dict[str, int]:
-        with self._database.read() as connection:
-            return embedding_times(connection, collection, [chunk.embedding_hash for chunk in draft.chunks])
-
-    def _number(self, tenant: str, collection: Collection, draft: GenerationDraft, now: datetime) -> PendingGeneration:
-        document_id = draft.document_id or self._hidden_id(collection, draft.source_uri) or new_document_id()
-        numbers: Sequence[int] = self._database.chunk_numbers.take(len(draft.chunks))
-        chunk_ids = draft.chunk_ids or [prefixed_chunk_id(document_id, chunk.sequence_num) for chunk in draft.chunks]
-        return PendingGeneration(
-            key=0,
-            document_id=document_id,
-            generation=0,
-            expected_generation=draft.expected_generation,
-            tenant=tenant,
-            collection=collection,
-            numbers=numbers,
-            chunk_ids=chunk_ids,
-            payloads=draft.payloads(document_id, numbers, chunk_ids, now),
-            source_version=draft.source_version,
-        )
-
-
-def _refuse_unmatched(connection: Connection, tenant: str, collection: str, document_id: str, where: Filter) -> None:
-    """Raise DocumentChangedError when no chunk of a document matches, whose etag does not tell of its chunks."""
-    of_this = (
-        documents.c.collection_key == collection_key(connection, tenant, collection),
-        documents.c.document_id == document_id,
-    )
-    keys = (
-        select(generations.c.generation_key)
-        .join_from(generations, documents, generations.c.document_key == documents.c.document_key)
-        .where(*of_this, generations.c.state.in_(("LIVE", "DELETED")))
-    )
-    if not connection.execute(select(exists().where(chunks_matching(keys, where)))).scalar_one():
-        raise changed(document_id)
-
 
 def _add_alias(connection: Connection, tenant: str, collection: str, document_id: str, source_uri: str) -> None:
     key = collection_key(connection, tenant, collection)
-    given = {"tenant": tenant, "collection": collection, "wanted": document_id}
-    document = connection.execute(SELECT_VISIBLE_DOCUMENT, given).first()
-    if document is None:
-        raise DocumentNotFoundError(document_id)
+    row = visible_row(connection, tenant, collection, document_id)
     refuse_taken_source(connection, key, source_uri, document_id)
-    values = {"collection_key": key, "source_path": source_uri, "document_key": document.document_key}
+    alias = document_aliases.c
+    this_alias = and_(alias.collection_key == key, alias.source_path == source_uri)
+    # A document that nobody sees, because it was deleted softly or is being written, has to give it up.
     invisible = select(documents.c.document_key).where(documents.c.collection_key == key, ~IS_VISIBLE)
-    same_alias = (document_aliases.c.collection_key == key, document_aliases.c.source_path == source_uri)
-    of_invisible = (*same_alias, document_aliases.c.document_key.in_(invisible))
-    count_aliases(connection, select(document_aliases.c.document_key).where(*of_invisible), -1)
-    connection.execute(delete(document_aliases).where(*of_invisible))
-    if source_uri != document.source_path:
-        added = connection.execute(upsert(document_aliases).values(values).on_conflict_do_nothing())
-        if added.rowcount:
-            count_aliases(connection, [document.document_key], 1)
-    owner = select(document_aliases.c.document_key).where(*same_alias)
-    if connection.execute(owner).scalar() not in {None, values["document_key"]}:
+    of_invisible = and_(this_alias, alias.document_key.in_(invisible))
+    count_aliases(connection, select(alias.document_key).where(of_invisible), -1)
+    connection.execute(delete(document_aliases).where(of_invisible))
+    if source_uri != row["source_path"]:
+        values = {"collection_key": key, "source_path": source_uri, "document_key": row["document_key"]}
+        if connection.execute(upsert(document_aliases).values(values).on_conflict_do_nothing()).rowcount:
+            count_aliases(connection, [row["document_key"]], 1)
+    owner = connection.execute(select(alias.document_key).where(this_alias)).scalar()
+    if owner not in {None, row["document_key"]}:
         raise changed(document_id)

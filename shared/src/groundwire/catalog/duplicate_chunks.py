@@ -70,6 +70,7 @@ class DuplicateChunks:
         """
 
         def work(connection: Connection) -> bool:
+            # The points were written to this engine collection; another one may serve by now, and lack them.
             served = select(collections.c.collection_key).where(collections.c.engine_name == collection.engine_name)
             key = connection.execute(served).scalar()
             if key is None:

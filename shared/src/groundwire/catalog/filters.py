@@ -102,6 +102,7 @@ def _containment(payload: ColumnElement[Any], field: str, value: Scalar) -> Cond
 
 def _is_one_of(each: Element, values: tuple[Scalar, ...]) -> Condition:
     texts = [value for value in values if isinstance(value, str)]
+    # Before the numbers: in Python True is one of them, in JSON it is not.
     truths = [str(value).lower() for value in values if isinstance(value, bool)]
     numbers = [number for value in values if not isinstance(value, (str, bool)) for number in _exact(value)]
     return or_(
@@ -135,6 +136,7 @@ def _ordered(each: Element, comparator: Comparator, value: str | Number) -> Cond
     if isinstance(value, str):
         return and_(each.c.type == "text", holds(each.c.value, value))
     bound: Number = value
+    # NaN is below and above nothing; SQLite would take it for NULL.
     if isinstance(value, float) and math.isnan(value):
         return false()
     if isinstance(value, int) and not -_INT64 <= value < _INT64:

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RowMapping, delete, exists, func, insert, select, update
 
@@ -22,13 +21,14 @@ from groundwire.catalog.lexical_index import (
 )
 from groundwire.catalog.outbox import queue_deleted_points, queue_dropped_engine
 from groundwire.catalog.rows import (
-    CHUNK_VALUES,
     GenerationState,
     chunk_values,
     count_aliases,
     field_values,
     find_collection,
+    key_of,
     numbers_of,
+    set_tags,
     to_collection,
 )
 from groundwire.catalog.schema import (
@@ -36,7 +36,6 @@ from groundwire.catalog.schema import (
     chunks,
     collections,
     document_aliases,
-    document_tags,
     documents,
     generations,
     text_pages,
@@ -62,7 +61,14 @@ from groundwire.kernel.filters import Payload
 from groundwire.kernel.spans import PageSpan
 from groundwire.kernel.stored_chunk import chunk_payload
 
-T = TypeVar("T")
+CHUNKS_PER_TRANSACTION = 4096
+"""More chunks are written in further transactions, so that other writers do not wait for a whole large document."""
+_GENERATIONS_PER_TRANSACTION = 20
+_PUBLISHED_COLUMNS = (
+    *("source_path", "source_hash", "doc_type", "chunk_count", "total_chars", "total_bytes"),
+    *("rules_digest", "tokenizer", "encoding"),
+)
+"""What a document has of its live generation, besides its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +138,6 @@ class PendingGeneration:
     source_version: int | None = None
 
 
-CHUNKS_PER_TRANSACTION = 4096
-"""More chunks are written in further transactions, so that other writers do not wait for a whole large document."""
-_CHUNK_COLUMNS = (
-    *("chunk_number", "tenant", "document_key", "generation_key", "chunk_id"),
-    *CHUNK_VALUES,
-    *("embedding_model", "embedding_timestamp", "payload", "content"),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """Everything that can be worked out before the transaction.
@@ -168,24 +165,86 @@ class Prepared:
 def insert_generation(connection: Connection, prepared: Prepared) -> PendingGeneration:
     """Write document (hidden when new), generation, text and the first chunks; return the pending generation."""
     draft, pending = prepared.draft, prepared.pending
-    collection_key = _collection_key(connection, pending.collection)
-    row = _known_document(connection, pending, collection_key, draft.source_uri)
-    refuse_stale_version(pending.document_id, draft.source_version, None if row is None else row["source_version"])
-    if draft.expected_generation != (0 if row is None else row["live_generation"]):
-        raise changed(pending.document_id)
+    # By its uid and not by its name: a collection that was deleted and made again is another one.
+    collection_key = connection.execute(select(key_of(pending.collection))).scalar()
+    if collection_key is None:
+        raise CollectionNotFoundError(pending.collection.name)
+    document_id = pending.document_id
+    of_id = documents.c.tenant == pending.tenant, documents.c.document_id == document_id
+    row = connection.execute(select(documents).where(*of_id)).first()
+    if row is not None and row.collection_key != collection_key:
+        raise AlreadyExistsError(f"the id {document_id!r} is taken", resource=document_id)
+    if row is not None and row.deleted_generation and row.source_path != draft.source_uri:
+        message = f"document {document_id!r} was deleted and can be restored; its source is another one"
+        raise AlreadyExistsError(message, resource=document_id)
+    refuse_stale_version(document_id, draft.source_version, None if row is None else row.source_version)
+    if draft.expected_generation != (0 if row is None else row.live_generation):
+        raise changed(document_id)
     if draft.expected_generation == 0:
-        refuse_taken_source(connection, collection_key, draft.source_uri, pending.document_id)
-    shared = {"tenant": pending.tenant, "collection_key": collection_key}
-    document_key = _insert_document(connection, prepared, shared) if row is None else int(row["document_key"])
-    shared |= {"document_key": document_key}
-    generation = _next_generation(connection, pending, document_key)
+        refuse_taken_source(connection, collection_key, draft.source_uri, document_id)
+    of_source = {
+        "tenant": pending.tenant,
+        "collection_key": collection_key,
+        "source_path": draft.source_uri,
+        "source_hash": draft.source_hash,
+        "doc_type": draft.format.value,
+    }
+    if row is None:
+        new_document = {
+            **of_source,
+            **field_values(draft.fields),
+            "document_id": document_id,
+            **dict.fromkeys(("chunk_count", "total_chars", "total_bytes"), 0),
+            "embedding_model": pending.collection.identity.model_name,
+            "ingestion_date": prepared.now,
+            "last_modified": prepared.now,
+        }
+        inserted = insert(documents).values(new_document).returning(documents.c.document_key)
+        document_key = int(connection.execute(inserted).scalar_one())
+    else:
+        document_key = int(row.document_key)
     if draft.chunk_ids is not None:
-        _refuse_taken_ids(connection, pending, document_key)
-    key = _insert_row(connection, prepared, shared | {"generation": generation})
-    _insert_text(connection, draft, key)
-    written = replace(pending, key=key, generation=generation)
-    insert_chunks(connection, replace(prepared, pending=written), 0)
-    return written
+        taken = select(chunks.c.chunk_id).where(
+            chunks.c.tenant == pending.tenant,
+            among(chunks.c.chunk_id, pending.chunk_ids),
+            chunks.c.document_key != document_key,
+        )
+        other = connection.execute(taken.limit(1)).scalar()
+        if other is not None:
+            raise AlreadyExistsError(f"the chunk id {other!r} is taken", resource=other)
+    # A document that was deleted for good and comes again goes on counting: old citations name the old numbers.
+    written = select(func.max(generations.c.generation)).where(generations.c.document_key == document_key)
+    buried = select(tombstones.c.last_generation).where(
+        tombstones.c.tenant == pending.tenant, tombstones.c.document_id == document_id
+    )
+    generation = 1 + max(connection.execute(statement).scalar() or 0 for statement in (written, buried))
+    new_generation = {
+        **of_source,
+        "document_key": document_key,
+        "generation": generation,
+        "state": GenerationState.PENDING.value,
+        "fields": field_values(draft.fields),
+        "properties": field_values(draft.properties),
+        "text_hash": prepared.figures.digest,
+        "rules_digest": draft.rules_digest,
+        "tokenizer": draft.tokenizer,
+        "encoding": draft.encoding,
+        "chunk_count": sum(not chunk.upper for chunk in draft.chunks),
+        "total_chars": prepared.figures.total_chars,
+        "total_bytes": prepared.figures.total_bytes,
+        "create_time": prepared.now,
+    }
+    inserted = insert(generations).values(new_generation).returning(generations.c.generation_key)
+    key = int(connection.execute(inserted).scalar_one())
+    insert_rows(connection, text_segments, ({"generation_key": key, **asdict(each)} for each in cut(draft.text)))
+    pages = (
+        {"generation_key": key, "page": page.number, "char_start": page.start, "char_end": page.end}
+        for page in draft.pages
+    )
+    insert_rows(connection, text_pages, pages)
+    pending = replace(pending, key=key, generation=generation)
+    insert_chunks(connection, replace(prepared, pending=pending), 0)
+    return pending
 
 
 def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> None:
@@ -202,17 +261,24 @@ def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> Non
     model, chunks_of_part = pending.collection.identity.model_name, prepared.draft.chunks[part]
     columns = (pending.numbers[part], pending.chunk_ids[part], pending.payloads[part], chunks_of_part)
     rows = (
-        (
-            *(number, pending.tenant, owner.document_key, pending.key, chunk_id),
-            *chunk_values(chunk),
-            *(model, prepared.embedded.get(chunk.embedding_hash, prepared.now), encode_json(payload), chunk.content),
-        )
+        {
+            "chunk_number": number,
+            "tenant": pending.tenant,
+            "document_key": owner.document_key,
+            "generation_key": pending.key,
+            "chunk_id": chunk_id,
+            **chunk_values(chunk),
+            "embedding_model": model,
+            "embedding_timestamp": prepared.embedded.get(chunk.embedding_hash, prepared.now),
+            "payload": encode_json(payload),
+            "content": chunk.content,
+        }
         for number, chunk_id, payload, chunk in zip(*columns, strict=True)
     )
-    insert_rows(connection, chunks, _CHUNK_COLUMNS, rows)
+    insert_rows(connection, chunks, rows)
     numbered = zip(pending.numbers[part], chunks_of_part, strict=True)
-    pages = ((number, page) for number, chunk in numbered for page in chunk.page_numbers)
-    insert_rows(connection, chunk_pages, ("chunk_number", "page"), pages)
+    pages = ({"chunk_number": number, "page": page} for number, chunk in numbered for page in chunk.page_numbers)
+    insert_rows(connection, chunk_pages, pages)
     insert_pending(connection, owner.collection_key, pending.key, prepared.segments)
 
 
@@ -244,108 +310,6 @@ def refuse_taken_source(connection: Connection, collection_key: int, source_uri:
         raise changed(document_id)
 
 
-def _refuse_taken_ids(connection: Connection, pending: PendingGeneration, document_key: int) -> None:
-    """Raise AlreadyExistsError when another document has a chunk of one of the ids, visible or not yet."""
-    taken = select(chunks.c.chunk_id).where(
-        chunks.c.tenant == pending.tenant,
-        among(chunks.c.chunk_id, pending.chunk_ids),
-        chunks.c.document_key != document_key,
-    )
-    found = connection.execute(taken.limit(1)).scalar()
-    if found is not None:
-        raise AlreadyExistsError(f"the chunk id {found!r} is taken", resource=found)
-
-
-def _collection_key(connection: Connection, collection: Collection) -> int:
-    statement = select(collections.c.collection_key).where(
-        collections.c.tenant == collection.tenant, collections.c.uid == collection.uid
-    )
-    key = connection.execute(statement).scalar()
-    if key is None:
-        raise CollectionNotFoundError(collection.name)
-    return int(key)
-
-
-def _known_document(
-    connection: Connection, pending: PendingGeneration, collection_key: int, source_uri: str
-) -> Mapping[str, Any] | None:
-    of_this = documents.c.tenant == pending.tenant, documents.c.document_id == pending.document_id
-    columns = (
-        "document_key",
-        "collection_key",
-        "live_generation",
-        "deleted_generation",
-        "source_path",
-        "source_version",
-    )
-    statement = select(*(documents.c[name] for name in columns)).where(*of_this)
-    row = connection.execute(statement).first()
-    if row is not None and row.collection_key != collection_key:
-        message = f"the id {pending.document_id!r} is taken"
-        raise AlreadyExistsError(message, resource=pending.document_id)
-    if row is not None and row.deleted_generation and row.source_path != source_uri:
-        message = f"document {pending.document_id!r} was deleted and can be restored; its source is another one"
-        raise AlreadyExistsError(message, resource=pending.document_id)
-    return None if row is None else row._asdict()
-
-
-def _insert_document(connection: Connection, prepared: Prepared, shared: Mapping[str, Any]) -> int:
-    draft = prepared.draft
-    values = {
-        **shared,
-        **field_values(draft.fields),
-        "document_id": prepared.pending.document_id,
-        "source_path": draft.source_uri,
-        "source_hash": draft.source_hash,
-        "doc_type": draft.format.value,
-        "chunk_count": 0,
-        "total_chars": 0,
-        "total_bytes": 0,
-        "embedding_model": prepared.pending.collection.identity.model_name,
-        "ingestion_date": prepared.now,
-        "last_modified": prepared.now,
-    }
-    return int(connection.execute(insert(documents).returning(documents.c.document_key), values).scalar_one())
-
-
-def _next_generation(connection: Connection, pending: PendingGeneration, document_key: int) -> int:
-    written = select(func.max(generations.c.generation)).where(generations.c.document_key == document_key)
-    buried = select(tombstones.c.last_generation).where(
-        tombstones.c.tenant == pending.tenant, tombstones.c.document_id == pending.document_id
-    )
-    return 1 + max(connection.execute(written).scalar() or 0, connection.execute(buried).scalar() or 0)
-
-
-def _insert_row(connection: Connection, prepared: Prepared, shared: Mapping[str, Any]) -> int:
-    draft, figures = prepared.draft, prepared.figures
-    values = {
-        **shared,
-        "state": GenerationState.PENDING.value,
-        "source_path": draft.source_uri,
-        "source_hash": draft.source_hash,
-        "doc_type": draft.format.value,
-        "fields": field_values(draft.fields),
-        "properties": field_values(draft.properties),
-        "text_hash": figures.digest,
-        "rules_digest": draft.rules_digest,
-        "tokenizer": draft.tokenizer,
-        "encoding": draft.encoding,
-        "chunk_count": sum(not chunk.upper for chunk in draft.chunks),
-        "total_chars": figures.total_chars,
-        "total_bytes": figures.total_bytes,
-        "create_time": prepared.now,
-    }
-    return int(connection.execute(insert(generations).returning(generations.c.generation_key), values).scalar_one())
-
-
-def _insert_text(connection: Connection, draft: GenerationDraft, generation_key: int) -> None:
-    columns = ("generation_key", "number", "char_start", "byte_start", "content")
-    rows = ((generation_key, each.number, each.char_start, each.byte_start, each.content) for each in cut(draft.text))
-    insert_rows(connection, text_segments, columns, rows)
-    pages = ((generation_key, page.number, page.start, page.end) for page in draft.pages)
-    insert_rows(connection, text_pages, ("generation_key", "page", "char_start", "char_end"), pages)
-
-
 class IndexMovedError(ConflictError):
     """The collection got another engine collection while the points were written; they have to be written there."""
 
@@ -361,18 +325,26 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
         DocumentChangedError: the live generation moved, the document is gone, or its source is taken.
         IndexMovedError: the points are in an engine collection that does not serve any more.
     """
-    _refuse_moved_index(connection, pending.collection)
+    collection = find_collection(connection, pending.tenant, pending.collection.name)
+    is_same = collection is not None and collection.uid == pending.collection.uid
+    if collection is not None and is_same and collection.engine_name != pending.collection.engine_name:
+        raise IndexMovedError(collection)
     row = _pending_row(connection, pending.key)
-    document = _document_row(connection, pending, row)
-    if row is None or document is None or document["live_generation"] != pending.expected_generation:
+    if row is None or row["tenant"] != pending.tenant:
+        raise changed(pending.document_id)
+    of_document = documents.c.document_key == row["document_key"]
+    document = connection.execute(select(documents).where(of_document)).mappings().one()
+    if document["live_generation"] != pending.expected_generation:
         raise changed(pending.document_id)
     if document["live_generation"] and document["source_path"] != row["source_path"]:
         raise changed(pending.document_id)  # the source was deleted meanwhile, and the document stays with another
     refuse_stale_version(pending.document_id, pending.source_version, document["source_version"])
     refuse_taken_source(connection, row["collection_key"], row["source_path"], pending.document_id)
+    # Without retention nobody can read the past once the chunks before are gone; of a new document there is no past.
     is_kept = pending.collection.settings.generation_retention > timedelta(0)
     keeps_history = is_kept or pending.expected_generation == 0
     position = advance_position(connection, row["collection_key"], keeps_history=keeps_history)
+    # The generation before goes first: an index of the database lets a document have one that is live.
     _supersede(connection, pending, row["document_key"], position, kept_since=steady_ms if is_kept else None)
     connection.execute(
         update(generations)
@@ -380,13 +352,32 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
         .values(state=GenerationState.LIVE.value, live_from=position)
     )
     release_pending(connection, row["collection_key"], pending.key)
-    _update_document(connection, pending, row, None if _is_known(document) else now, now)
+    of_source = (
+        document_aliases.c.collection_key == row["collection_key"],
+        document_aliases.c.source_path == row["source_path"],
+    )
+    # What was an alias of another document is the source of this one now.
+    count_aliases(connection, select(document_aliases.c.document_key).where(*of_source), -1)
+    connection.execute(delete(document_aliases).where(*of_source))
+    is_new = not document["live_generation"] and not document["deleted_generation"]
+    values = {
+        **row["fields"],
+        **{name: row[name] for name in _PUBLISHED_COLUMNS},
+        "live_generation": row["generation"],
+        "deleted_generation": 0,
+        "delete_time": None,
+        "last_modified": now,
+        "ingestion_date": now if is_new else document["ingestion_date"],
+        "source_version": document["source_version"] if pending.source_version is None else pending.source_version,
+    }
+    connection.execute(update(documents).where(of_document).values(values))
+    set_tags(connection, row["document_key"], row["fields"]["tags"])
 
 
 def take_back_generation(connection: Connection, pending: PendingGeneration) -> None:
     """Remove a pending generation and queue its points; a published one stays as it is."""
     row = _pending_row(connection, pending.key)
-    if row is None and _exists(connection, pending.key):
+    if row is None and connection.execute(select(1).where(generations.c.generation_key == pending.key)).first():
         return
     engine_name = pending.collection.engine_name
     if connection.execute(select(1).where(collections.c.engine_name == engine_name)).first() is None:
@@ -407,32 +398,13 @@ def drop_empty_document(connection: Connection, document_key: int) -> None:
     )
 
 
-def _refuse_moved_index(connection: Connection, collection: Collection) -> None:
-    found = find_collection(connection, collection.tenant, collection.name)
-    if found is not None and found.uid == collection.uid and found.engine_name != collection.engine_name:
-        raise IndexMovedError(found)
-
-
 def _pending_row(connection: Connection, key: int) -> RowMapping | None:
-    statement = select(generations).where(
-        generations.c.generation_key == key, generations.c.state == GenerationState.PENDING.value
+    is_pending = generations.c.state == GenerationState.PENDING.value
+    return (
+        connection.execute(select(generations).where(generations.c.generation_key == key, is_pending))
+        .mappings()
+        .first()
     )
-    return connection.execute(statement).mappings().first()
-
-
-def _exists(connection: Connection, key: int) -> bool:
-    found = connection.execute(select(1).where(generations.c.generation_key == key)).first()
-    return found is not None
-
-
-def _document_row(connection: Connection, pending: PendingGeneration, row: RowMapping | None) -> RowMapping | None:
-    if row is None:
-        return None
-    columns = ("live_generation", "deleted_generation", "source_path", "source_version")
-    statement = select(*(documents.c[name] for name in columns)).where(
-        documents.c.document_key == row["document_key"], documents.c.tenant == pending.tenant
-    )
-    return connection.execute(statement).mappings().first()
 
 
 def _supersede(
@@ -465,39 +437,6 @@ def _supersede(
     add_chunks(connection, numbered(taken_out))
 
 
-def _is_known(document: RowMapping) -> bool:
-    return bool(document["live_generation"] or document["deleted_generation"])
-
-
-def _update_document(
-    connection: Connection, pending: PendingGeneration, row: RowMapping, ingested: int | None, now: int
-) -> None:
-    key = row["document_key"]
-    values: dict[str, Any] = {
-        **row["fields"],
-        "live_generation": row["generation"],
-        "last_modified": now,
-        "delete_time": None,
-        "deleted_generation": 0,
-    }
-    figures = ("chunk_count", "total_chars", "total_bytes", "rules_digest", "tokenizer", "encoding")
-    values |= {name: row[name] for name in ("source_path", "source_hash", "doc_type", *figures)}
-    if pending.source_version is not None:
-        values["source_version"] = pending.source_version
-    if ingested is not None:
-        values["ingestion_date"] = ingested
-    of_source = (
-        document_aliases.c.collection_key == row["collection_key"],
-        document_aliases.c.source_path == row["source_path"],
-    )
-    count_aliases(connection, select(document_aliases.c.document_key).where(*of_source), -1)
-    connection.execute(delete(document_aliases).where(*of_source))
-    connection.execute(update(documents).where(documents.c.document_key == key).values(values))
-    connection.execute(delete(document_tags).where(document_tags.c.document_key == key))
-    if tags := [{"document_key": key, "tag": tag} for tag in row["fields"]["tags"]]:
-        connection.execute(insert(document_tags), tags)
-
-
 def check_snapshot(snapshot: int, oldest: int, position: int) -> None:
     """Return if a position can be read.
 
@@ -521,7 +460,7 @@ def oldest_snapshot(
     """
     statement = select(func.coalesce(func.max(generations.c.live_to), 0)).where(
         generations.c.collection_key == collection_key,
-        generations.c.state == "SUPERSEDED",
+        generations.c.state == GenerationState.SUPERSEDED.value,
         generations.c.superseded_time <= expiry(collection, steady_ms),
     )
     return max(readable_from, int(connection.execute(statement).scalar_one()))
@@ -532,11 +471,8 @@ def expiry(collection: Collection, steady_ms: int) -> int:
     return steady_ms - collection.settings.generation_retention // timedelta(milliseconds=1)
 
 
-_GENERATIONS_PER_TRANSACTION = 20
-
-
 class ExpiredGenerations:
-    """Their chunks go; their texts stay, so that old citations can be verified."""
+    """Superseded generations whose time is over: their chunks go; their texts stay, for citations to be verified."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -551,49 +487,39 @@ class ExpiredGenerations:
     def sweep(self, uid: str, budget: Budget) -> int:
         """Remove the chunks of generations of a collection whose retention has passed; return of how many."""
         done = 0
-        while count := self._database.write(lambda connection: _sweep(connection, uid, self._database.steady.now_ms())):
+        while count := self._database.write(lambda connection: self._sweep_some(connection, uid)):
             done += count
             budget.check()
         return done
 
-
-def _sweep(connection: Connection, uid: str, now: int) -> int:
-    row = connection.execute(select(collections).where(collections.c.uid == uid)).mappings().first()
-    if row is None:
-        return 0
-    key = row[collections.c.collection_key]
-    found = _expired(connection, key, expiry(to_collection(row), now))
-    if found:
-        _forget(connection, key, found)
-    return len(found)
-
-
-def _expired(connection: Connection, collection_key: int, oldest: int) -> list[int]:
-    statement = (
-        select(generations.c.generation_key)
-        .where(
-            generations.c.collection_key == collection_key,
-            generations.c.state == "SUPERSEDED",
-            generations.c.superseded_time <= oldest,
+    def _sweep_some(self, connection: Connection, uid: str) -> int:
+        row = connection.execute(select(collections).where(collections.c.uid == uid)).mappings().first()
+        if row is None:
+            return 0
+        key = row[collections.c.collection_key]
+        expired = (
+            select(generations.c.generation_key, generations.c.live_to)
+            .where(
+                generations.c.collection_key == key,
+                generations.c.state == GenerationState.SUPERSEDED.value,
+                generations.c.superseded_time <= expiry(to_collection(row), self._database.steady.now_ms()),
+            )
+            .order_by(generations.c.live_to)
+            .limit(_GENERATIONS_PER_TRANSACTION)
         )
-        .order_by(generations.c.live_to)
-        .limit(_GENERATIONS_PER_TRANSACTION)
-    )
-    return list(connection.execute(statement).scalars())
-
-
-def _forget(connection: Connection, collection_key: int, keys: list[int]) -> None:
-    """Remove the chunks, and remember up to which position readers of the past would miss them."""
-    gone: Any = generations.c.generation_key.in_(keys)
-    up_to = connection.execute(select(func.max(generations.c.live_to)).where(gone)).scalar_one()
-    remove_chunks(connection, chunks.c.generation_key.in_(keys))
-    connection.execute(delete(chunks).where(chunks.c.generation_key.in_(keys)))
-    connection.execute(update(generations).where(gone).values(superseded_time=None))
-    connection.execute(
-        update(collections)
-        .where(collections.c.collection_key == collection_key, collections.c.readable_from < up_to)
-        .values(readable_from=up_to)
-    )
+        found = connection.execute(expired).all()
+        if not found:
+            return 0
+        keys, up_to = [each.generation_key for each in found], found[-1].live_to
+        remove_chunks(connection, chunks.c.generation_key.in_(keys))
+        connection.execute(delete(chunks).where(chunks.c.generation_key.in_(keys)))
+        connection.execute(
+            update(generations).where(generations.c.generation_key.in_(keys)).values(superseded_time=None)
+        )
+        # Readers of the past would miss these chunks at the positions before.
+        of_collection = (collections.c.collection_key == key, collections.c.readable_from < up_to)
+        connection.execute(update(collections).where(*of_collection).values(readable_from=up_to))
+        return len(found)
 
 
 class Recovery:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
-from sqlalchemy import Connection, RowMapping, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from groundwire.catalog.database import Database, SteadyTime
 from groundwire.catalog.schema import operations, requests
@@ -13,7 +13,6 @@ from groundwire.catalog.sqlite import among, upsert
 from groundwire.kernel.errors import (
     ConflictError,
     DocumentNotFoundError,
-    NotFoundError,
     RequestIdReusedError,
     SessionNotFoundError,
 )
@@ -37,7 +36,7 @@ class Receipt:
 Receipted: TypeAlias = Receipt | Callable[[T], Receipt] | None
 """A receipt, or how to make it from the result, or none for a call without request id."""
 
-KEPT = timedelta(hours=24)
+ANSWER_RETENTION = timedelta(hours=24)
 """How long a repetition gets the same answer, while the catalog is served."""
 
 
@@ -120,39 +119,26 @@ def redact_answers(connection: Connection, tenant: str, ids: Sequence[str]) -> N
 
 def oldest_kept(steady: SteadyTime) -> int:
     """Return the time of service before which answers are forgotten, in milliseconds."""
-    return steady.now_ms() - KEPT // timedelta(milliseconds=1)
+    return steady.now_ms() - ANSWER_RETENTION // timedelta(milliseconds=1)
 
 
 def _find(
     connection: Connection, steady: SteadyTime, tenant: str, request_id: str, method: str, body_digest: str
 ) -> bytes | None:
-    row = (
-        connection.execute(
-            select(requests).where(
-                requests.c.tenant == tenant,
-                requests.c.request_id == request_id,
-                requests.c.create_time >= oldest_kept(steady),
-            )
-        )
-        .mappings()
-        .first()
+    statement = select(requests).where(
+        requests.c.tenant == tenant,
+        requests.c.request_id == request_id,
+        requests.c.create_time >= oldest_kept(steady),
     )
+    row = connection.execute(statement).first()
     if row is None:
         return None
-    _refuse_reuse(row, request_id, method, body_digest)
-    if not row["response"]:
-        raise _gone(row)
-    return bytes(row["response"])
-
-
-def _gone(row: RowMapping) -> NotFoundError:
-    kind = SessionNotFoundError if row["method"].endswith("Session") else DocumentNotFoundError
-    return kind(row["resource_id"])
-
-
-def _refuse_reuse(row: RowMapping, request_id: str, method: str, body_digest: str) -> None:
-    if (row["method"], row["body_digest"]) != (method, body_digest):
+    if (row.method, row.body_digest) != (method, body_digest):
         raise RequestIdReusedError("the request id was used before with another body", request_id=request_id)
+    if not row.response:
+        # Emptied, because what it tells of was deleted for good.
+        raise (SessionNotFoundError if row.method.endswith("Session") else DocumentNotFoundError)(row.resource_id)
+    return bytes(row.response)
 
 
 def _store(connection: Connection, steady: SteadyTime, tenant: str, receipt: Receipt, resource_id: str = "") -> None:
@@ -164,4 +150,5 @@ def _store(connection: Connection, steady: SteadyTime, tenant: str, receipt: Rec
         "create_time": steady.now_ms(),
     }
     statement = upsert(requests).values(tenant=tenant, request_id=receipt.request_id, **values)
+    # An answer older than a day is still there until the sweeper comes by: its id may be used again.
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "request_id"], set_=values))

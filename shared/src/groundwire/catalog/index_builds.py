@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, LargeBinary, delete, insert, select, type_coerce, update
 
-from groundwire.catalog.audit import append_audit
+from groundwire.catalog.audit import record_change
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.outbox import queue_dropped_collection, queue_dropped_engine
 from groundwire.catalog.rows import (
@@ -58,8 +58,8 @@ class LivePoints:
 
     def without(self, numbers: Iterable[int]) -> "LivePoints":
         """Return the other points."""
-        kept = np.isin(self.numbers, list(numbers), invert=True)
-        return LivePoints(self.numbers[kept], self.checksums[kept], self.position)
+        stays = np.isin(self.numbers, list(numbers), invert=True)
+        return LivePoints(self.numbers[stays], self.checksums[stays], self.position)
 
     def absent_from(self, other: "LivePoints") -> list[int]:
         """Return the numbers of points that `other` has not."""
@@ -76,6 +76,7 @@ class IndexBuilds:
     def begin(self, collection: Collection, identity: EmbeddingIdentity) -> Collection:
         """Return the collection as it will be, with an engine name of its own; remembered until it is ended."""
         name = engine_collection_name(collection.tenant, f"{collection.uid}/{uuid.uuid4()}", identity.digest)
+        # Noted before the engine makes anything: what a crash leaves behind is found by its name, and dropped.
         row = {
             "engine_name": name,
             "tenant": collection.tenant,
@@ -123,16 +124,36 @@ class IndexBuilds:
         now = epoch_ms(self._clock.now())
 
         def work(connection: Connection) -> bool:
-            _refuse_moved(connection, serving)
+            found = find_collection(connection, serving.tenant, serving.name)
+            if found is None or found.uid != serving.uid:
+                raise CollectionNotFoundError(serving.name)
+            if found.engine_name != serving.engine_name:
+                raise ConflictError("another build of the index was faster", collection=serving.name)
             changes = _published_since(connection, serving, held.position)
             if changes is None and compares_all:
-                wanted = _live_points(connection, serving)
-                changes = wanted.beyond(held), held.absent_from(wanted)
+                expected = _live_points(connection, serving)
+                changes = expected.beyond(held), held.absent_from(expected)
             if changes is None or not catch_up(*changes):
                 return False
-            _move(connection, serving, built, now)
-            action = "reindex" if serving.identity == built.identity else "reembed"
-            append_audit(connection, self._clock, self._database.steady, serving.tenant, action, serving.name, "")
+            key, is_same_model = (
+                connection.execute(select(key_of(serving))).scalar_one(),
+                serving.identity == built.identity,
+            )
+            of_collection = collections.c.collection_key == key
+            values = {name: collection_values(built)[name] for name in ("engine_name", "identity", "identity_digest")}
+            connection.execute(update(collections).where(of_collection).values(values))
+            connection.execute(delete(index_builds).where(index_builds.c.engine_name == built.engine_name))
+            queue_dropped_collection(connection, serving)
+            if not is_same_model:
+                model = {"embedding_model": built.identity.model_name}
+                keys = select(generations.c.generation_key).where(generations.c.collection_key == key)
+                of_chunks = chunks.c.generation_key.in_(keys)
+                connection.execute(update(chunks).where(of_chunks).values(**model, embedding_timestamp=now))
+                connection.execute(update(documents).where(documents.c.collection_key == key).values(model))
+            # Readers of the past would compare with vectors of the old model.
+            advance_position(connection, key, keeps_history=is_same_model)
+            action = "reindex" if is_same_model else "reembed"
+            record_change(connection, self._database, self._clock, serving.tenant, action, serving.name)
             return True
 
         return self._database.write(work, alone=True)  # catching up reads the points through other connections
@@ -205,38 +226,6 @@ def _published_since(
     came = of_generations.where(IS_LIVE, generations.c.live_from > position)
     went = of_generations.where(generations.c.live_to > position)
     return list(connection.execute(came).scalars()), list(connection.execute(went).scalars())
-
-
-def _refuse_moved(connection: Connection, serving: Collection) -> None:
-    found = find_collection(connection, serving.tenant, serving.name)
-    if found is None or found.uid != serving.uid:
-        raise CollectionNotFoundError(serving.name)
-    if found.engine_name != serving.engine_name:
-        raise ConflictError("another build of the index was faster", collection=serving.name)
-
-
-def _move(connection: Connection, serving: Collection, built: Collection, now: int) -> None:
-    values = collection_values(built)
-    changed = {name: values[name] for name in ("engine_name", "identity", "identity_digest")}
-    key = connection.execute(select(key_of(serving))).scalar_one()
-    connection.execute(update(collections).where(collections.c.collection_key == key).values(changed))
-    connection.execute(delete(index_builds).where(index_builds.c.engine_name == built.engine_name))
-    queue_dropped_collection(connection, serving)
-    is_same_model = serving.identity == built.identity
-    if not is_same_model:
-        _name_model(connection, key, built.identity.model_name, now)
-    # Readers of the past would compare with vectors of the old model.
-    advance_position(connection, key, keeps_history=is_same_model)
-
-
-def _name_model(connection: Connection, key: int, model_name: str, now: int) -> None:
-    of_collection = select(generations.c.generation_key).where(generations.c.collection_key == key)
-    connection.execute(
-        update(chunks)
-        .where(chunks.c.generation_key.in_(of_collection))
-        .values(embedding_model=model_name, embedding_timestamp=now)
-    )
-    connection.execute(update(documents).where(documents.c.collection_key == key).values(embedding_model=model_name))
 
 
 def _abandon(connection: Connection, tenant: str, engine_name: str) -> None:

@@ -7,11 +7,24 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, and_, case, delete, func, literal, or_, select, text, union
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    and_,
+    case,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    union,
+)
 
 from groundwire.catalog.audit import Audit, first_broken
 from groundwire.catalog.database import Database
-from groundwire.catalog.idempotency import KEPT
+from groundwire.catalog.idempotency import ANSWER_RETENTION
 from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.rows import IS_INDEXED, IS_LIVE, GenerationState, key_of, to_payload
 from groundwire.catalog.schema import (
@@ -30,7 +43,7 @@ from groundwire.catalog.schema import (
 )
 from groundwire.catalog.sqlite import among, file_problems, interruptible
 from groundwire.catalog.texts import Segment, cut
-from groundwire.catalog.vectors import lacks_vector, with_vectors
+from groundwire.catalog.vectors import has_vector, lacks_vector, to_vector, with_vectors
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import Collection
@@ -229,11 +242,11 @@ def _chunk_problems(connection: Connection, key: int, text: str) -> Iterator[tup
         .where(c.generation_key == key)
         .order_by(c.sequence_num)
     )
-    told = 0
+    count = 0
     for row in connection.execute(statement).mappings():
         message = _chunk_problem(row, text)
-        if message is not None and told < _CHUNK_FINDINGS:
-            told += 1
+        if message is not None and count < _CHUNK_FINDINGS:
+            count += 1
             yield row["chunk_id"], f"{message}; ingest the document again"
 
 
@@ -345,11 +358,7 @@ class PointInspection:
         )
         self._database.write(lambda connection: connection.execute(statement))
 
-    def _expected(self, collection: Collection, which: object, limit: int) -> list[ExpectedPoint]:
-        has_vector = and_(
-            embeddings.c.identity_digest == collection.identity.digest,
-            embeddings.c.embedding_hash == chunks.c.embedding_hash,
-        )
+    def _expected(self, collection: Collection, which: ColumnElement[bool], limit: int) -> list[ExpectedPoint]:
         statement = (
             select(
                 chunks.c.chunk_number,
@@ -361,8 +370,8 @@ class PointInspection:
             )
             .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
             .join(documents, chunks.c.document_key == documents.c.document_key)
-            .outerjoin(embeddings, has_vector)
-            .where(which, generations.c.collection_key == key_of(collection), IS_LIVE, IS_INDEXED)  # type: ignore[arg-type]  # a condition
+            .outerjoin(embeddings, has_vector(collection))
+            .where(which, generations.c.collection_key == key_of(collection), IS_LIVE, IS_INDEXED)
             .order_by(chunks.c.chunk_number)
             .limit(limit)
         )
@@ -376,7 +385,7 @@ def _sound(stored: bytes | None, dimensions: int) -> Vectors | None:
     """Return a vector if it is of the right length, finite, and L2-normalised or all zero."""
     if stored is None or len(stored) != dimensions * _BYTES_PER_NUMBER:
         return None
-    vector = np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False)
+    vector = to_vector(stored)
     length = float(np.linalg.norm(vector.astype(np.float64)))
     is_unit = abs(length - 1.0) <= _LENGTH_TOLERANCE or not vector.any()
     return vector if np.isfinite(vector).all() and is_unit else None
@@ -412,7 +421,7 @@ class BookkeepingInspection:
 
     def repeated_requests(self, tenant: str) -> list[StoreFinding]:
         """Return the requests that changed the same thing twice, or whose answer is not remembered."""
-        kept_ms = KEPT // timedelta(milliseconds=1)
+        kept_ms = ANSWER_RETENTION // timedelta(milliseconds=1)
         recent = self._database.steady.now_ms() - kept_ms + 60_000
         twice = (
             select(audit.c.request_id, literal("took effect twice"))

@@ -50,10 +50,10 @@ class LexicalCheck:
         """
         with self._database.read() as connection:
             rows = connection.execute(select(collections.c.collection_key, collections.c.tenant, collections.c.name))
-            wanted = [
+            checked = [
                 (key, name) for key, owner, name in rows if tenant in {None, owner} and (names is None or name in names)
             ]
-        for key, name in wanted:
+        for key, name in checked:
             for subject, message in self._differences(key, budget):
                 yield StoreFinding(FindingKind.FULL_TEXT_DIFFERS, name, subject, message)
 
@@ -101,7 +101,10 @@ class LexicalCheck:
                 budget.check()
                 made.update(new)
         with self._database.read() as connection:
-            absent = {state: _absent(connection, key, state) for state in _STATES}
+            absent = {
+                state: sorted(set(_searchable(connection, key, state)).difference(_indexed(connection, key, state)))
+                for state in _STATES
+            }
         for state, numbers in absent.items():
             for start in range(0, len(numbers), _CHUNKS_PER_TRANSACTION):
                 budget.check()
@@ -189,10 +192,6 @@ def _wrong_members(connection: Connection, key: int) -> Iterator[tuple[str, str]
             yield str(min(extra)), f"{len(extra)} full-text rows without a searchable chunk"
         if len(found) > len(set(found)):
             yield "", "chunks that are twice in the full-text index"
-
-
-def _absent(connection: Connection, key: int, state: str) -> list[int]:
-    return sorted(set(_searchable(connection, key, state)).difference(_indexed(connection, key, state)))
 
 
 def _read(connection: Connection, key: int, state: str, numbers: Sequence[int]) -> list[Entry]:

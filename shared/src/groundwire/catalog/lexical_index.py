@@ -243,9 +243,16 @@ def _insert(
     values = {"collection_key": collection_key, "state": state, "generation_key": generation_key, "high": segment.high}
     statement = insert(lexical_segments).returning(_s.segment_key)
     key = int(connection.execute(statement, values | _figures(segment.members)).scalar_one())
-    rows = ((key, *row) for row in segment.rows)
-    insert_rows(connection, lexical_postings, ("segment_key", "word", "postings", "positions"), rows)
+    _insert_postings(connection, key, segment.rows)
     return key
+
+
+def _insert_postings(connection: Connection, segment_key: int, rows: Iterable[tuple[str, bytes, bytes]]) -> None:
+    named = (
+        {"segment_key": segment_key, "word": word, "postings": postings, "positions": positions}
+        for word, postings, positions in rows
+    )
+    insert_rows(connection, lexical_postings, named)
 
 
 def _figures(members: NDArray[np.void]) -> dict[str, int | bytes]:
@@ -269,9 +276,7 @@ def _rewrite(connection: Connection, segment_key: int, leaving: Sequence[Entry])
         of_words = (_p.segment_key == segment_key, _p.word.in_(part))
         found = connection.execute(select(_p.word, _p.postings, _p.positions).where(*of_words)).all()
         connection.execute(delete(lexical_postings).where(*of_words))
-        left = (_without(*row, lows) for row in found)
-        rows = ((segment_key, *row) for row in left if row is not None)
-        insert_rows(connection, lexical_postings, ("segment_key", "word", "postings", "positions"), rows)
+        _insert_postings(connection, segment_key, filter(None, (_without(*row, lows) for row in found)))
 
 
 def _without(word: str, stored: bytes, placed: bytes, lows: NDArray[np.int64]) -> tuple[str, bytes, bytes] | None:

@@ -114,12 +114,12 @@ class LexicalSearch:
         A term or phrase may be any text: it is cut into words, which must stand side by side. The scores are those
         that an index of nothing but the visible chunks gives, to the last bit.
         """
-        wanted = Counter(tuple(words) for words in index_words().sought([*terms, *phrases]) if words)
-        if not wanted:
+        queried = Counter(tuple(words) for words in index_words().sought([*terms, *phrases]) if words)
+        if not queried:
             return LexicalMatches(np.zeros(0, dtype=np.int64), np.zeros(0))
         totals = self._read_totals(reading)
-        postings = _read_terms(reading, list(wanted), totals.visible)
-        return _best(postings, np.array(list(wanted.values())), totals, limit)
+        postings = _read_terms(reading, list(queried), totals.visible)
+        return _best(postings, np.array(list(queried.values())), totals, limit)
 
     def frequencies(self, reading: Reading, terms: Sequence[str]) -> Mapping[str, int]:
         """Return the number of visible chunks that contain each term (as stem, side by side), 0 for none.
@@ -127,11 +127,11 @@ class LexicalSearch:
         Counts are remembered until the collection changes.
         """
         cut = {term: tuple(words) for term, words in zip(terms, index_words().sought(terms), strict=True)}
-        wanted = list({words for words in cut.values() if words})
+        queried = list({words for words in cut.values() if words})
         if reading.as_of is not None:
-            counts = _count_each(_read_terms(reading, wanted, self._read_totals(reading).visible), wanted)
+            counts = _count_each(_read_terms(reading, queried, self._read_totals(reading).visible), queried)
             return {term: counts.get(words, 0) for term, words in cut.items()}
-        known = {words: self._counts.get((reading.key, reading.changed, words)) for words in wanted}
+        known = {words: self._counts.get((reading.key, reading.changed, words)) for words in queried}
         new = _live_counts(reading, [words for words, count in known.items() if count is None])
         for words, count in new.items():
             self._counts.put((reading.key, reading.changed, words), count, len(words))
@@ -193,29 +193,29 @@ def _numbers(reading: Reading, which: ColumnElement[bool]) -> Numbers:
     return np.array(read_array(reading.connection, statement), dtype=np.int64)
 
 
-def _live_counts(reading: Reading, wanted: Sequence[Words]) -> dict[Words, int]:
-    counts = dict.fromkeys(wanted, 0)
-    if single := [words[0] for words in wanted if len(words) == 1]:
+def _live_counts(reading: Reading, queried: Sequence[Words]) -> dict[Words, int]:
+    counts = dict.fromkeys(queried, 0)
+    if single := [words[0] for words in queried if len(words) == 1]:
         sizes = sizes_of_postings(reading.connection, reading.key, _LIVE, single)
         counts |= {(word,): size // POSTING.itemsize for word, size in sizes.items()}
-    if several := [words for words in wanted if len(words) > 1]:
+    if several := [words for words in queried if len(words) > 1]:
         counts |= _count_each(_read_terms(reading, several, None), several)
     return counts
 
 
-def _count_each(postings: _Postings, wanted: Sequence[Words]) -> dict[Words, int]:
-    return dict(zip(wanted, np.bincount(postings.terms, minlength=len(wanted)).tolist(), strict=True))
+def _count_each(postings: _Postings, queried: Sequence[Words]) -> dict[Words, int]:
+    return dict(zip(queried, np.bincount(postings.terms, minlength=len(queried)).tolist(), strict=True))
 
 
-def _read_terms(reading: Reading, wanted: Sequence[Words], visible: Numbers | None) -> _Postings:
+def _read_terms(reading: Reading, queried: Sequence[Words], visible: Numbers | None) -> _Postings:
     """Read where terms of one word or several are, in the order of the segments and then of the words."""
-    index = {words: at for at, words in enumerate(wanted)}
-    single = sorted(words[0] for words in wanted if len(words) == 1)
+    index = {words: at for at, words in enumerate(queried)}
+    single = sorted(words[0] for words in queried if len(words) == 1)
     parts = []
     if single:
         found = _read(reading, single, visible, places=False)
         parts.append(replace(found, terms=np.array([index[word,] for word in single])[found.terms]))
-    if several := [words for words in wanted if len(words) > 1]:
+    if several := [words for words in queried if len(words) > 1]:
         in_several = sorted({word for words in several for word in words})
         found = _read(reading, in_several, visible, places=True)
         of_word = dict(zip(in_several, _of_each_word(found, len(in_several)), strict=True))
@@ -282,13 +282,13 @@ def _side_by_side(words: Sequence[_Postings], term: int) -> _Postings:
     return _Postings(np.full(len(numbers), term), numbers, lengths, content, heading)
 
 
-def _contains(places: Numbers, wanted: Numbers) -> NDArray[np.bool_]:
+def _contains(places: Numbers, sought: Numbers) -> NDArray[np.bool_]:
     """Tell which of some places, in order, are among others; quick for places that are nearly in order, as read."""
     if not len(places):
-        return np.zeros(len(wanted), dtype=np.bool_)
+        return np.zeros(len(sought), dtype=np.bool_)
     places = np.sort(places, kind="stable")
-    at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-    return np.asarray(places[at] == wanted)
+    at = np.minimum(np.searchsorted(places, sought), len(places) - 1)
+    return np.asarray(places[at] == sought)
 
 
 def _places(postings: _Postings) -> Numbers:

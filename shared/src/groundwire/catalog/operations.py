@@ -13,7 +13,7 @@ from groundwire.catalog.schema import documents, operations
 from groundwire.kernel.clock import Clock, epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import OperationNotFoundError, PreconditionError
 
-KEPT = timedelta(days=7)
+OPERATION_RETENTION = timedelta(days=7)
 """How long an operation can be read after its end, while the catalog is served."""
 _ENDED_BEFORE = delete(operations).where(operations.c.end_steady < bindparam("oldest"))
 # By `end_steady`, which has an index: every start asks, and finished operations stay for a week.
@@ -70,7 +70,7 @@ class Operations:
         values = {"method": method, "collection": collection, "request": request}
 
         def work(connection: Connection) -> Operation:
-            oldest = self._database.steady.now_ms() - KEPT // timedelta(milliseconds=1)
+            oldest = self._database.steady.now_ms() - OPERATION_RETENTION // timedelta(milliseconds=1)
             connection.execute(_ENDED_BEFORE, {"oldest": oldest})
             now = epoch_ms(self._clock.now())
             new = insert(operations).values(tenant=tenant, operation_id=operation_id, create_time=now, **values)
@@ -120,10 +120,11 @@ class Operations:
             OperationNotFoundError: the tenant has none of this id.
         """
         ended = {"end_time": epoch_ms(self._clock.now()), "end_steady": self._database.steady.now_ms()}
-        told = (documents.c.tenant == tenant, documents.c.document_id == resource_id, or_(IS_VISIBLE, IS_HIDDEN))
+        of_resource = (documents.c.tenant == tenant, documents.c.document_id == resource_id, or_(IS_VISIBLE, IS_HIDDEN))
 
         def work(connection: Connection) -> None:
-            is_gone = bool(resource_id) and connection.execute(select(1).where(*told)).first() is None
+            is_gone = bool(resource_id) and connection.execute(select(1).where(*of_resource)).first() is None
+            # What was asked for may be megabytes, and nobody needs it any more.
             values = {"outcome": b"" if is_gone else outcome, "resource_id": resource_id, "request": b"", **ended}
             _change(connection, tenant, operation_id, values)
 
@@ -169,17 +170,11 @@ def _require(connection: Connection, tenant: str, operation_id: str) -> Operatio
 
 
 def _to_operation(row: RowMapping) -> Operation:
+    same = ("tenant", "operation_id", "method", "collection", "request", "done_count", "outcome", "resource_id")
     return Operation(
+        **{name: row[name] for name in same},
         place=row["operation_key"],
-        tenant=row["tenant"],
-        operation_id=row["operation_id"],
-        method=row["method"],
-        collection=row["collection"],
-        request=row["request"],
         cancel_requested=bool(row["cancel_requested"]),
-        done_count=row["done_count"],
-        outcome=row["outcome"],
-        resource_id=row["resource_id"],
         create_time=from_epoch_ms(row["create_time"]),
         end_time=None if row["end_time"] is None else from_epoch_ms(row["end_time"]),
     )

@@ -104,6 +104,7 @@ def queue_dropped_engine(connection: Connection, tenant: str, engine_name: str) 
 def _queue(
     connection: Connection, tenant: str, kind: OutboxKind, engine_name: str, numbers: Sequence[int]
 ) -> list[int]:
+    # One call of the engine does a task: a few thousand numbers are done well within its time limit.
     parts = [numbers[start : start + _NUMBERS_PER_ITEM] for start in range(0, len(numbers), _NUMBERS_PER_ITEM)]
     return [_insert(connection, tenant, kind, engine_name, part) for part in parts]
 

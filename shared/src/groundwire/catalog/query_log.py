@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, select, tuple_
+from sqlalchemy import Connection, delete, func, select, tuple_
 
 from groundwire.catalog.database import Database
 from groundwire.catalog.schema import collections, query_logs
@@ -13,23 +13,6 @@ from groundwire.catalog.sqlite import insert_rows
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import SearchMode
 from groundwire.kernel.query_log import LoggedQuery, QueryType
-
-_COLUMNS = (
-    "log_id",
-    "tenant",
-    "collection",
-    "collection_uid",
-    "query_text",
-    "query_type",
-    "result_count",
-    "average_relevance",
-    "processing_us",
-    "log_time",
-    "log_steady",
-    "user_agent",
-    "mode",
-    "error_reason",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +37,11 @@ class QueryLogs:
         """
 
         def work(connection: Connection) -> None:
+            # Empty is the uid of searches that failed because there was no such collection.
             there = {"", *connection.execute(select(collections.c.uid)).scalars()}
             steady_ms = self._database.steady.with_downtime_ms()
             rows = [_values(entry, steady_ms) for entry in entries if entry.collection_uid in there]
-            insert_rows(connection, query_logs, _COLUMNS, rows, skip_existing=True)
+            insert_rows(connection, query_logs, rows, skip_existing=True)
 
         self._database.write(work)
 
@@ -82,7 +66,11 @@ class QueryLogs:
             after: `next_position` of the page before.
             limit: at least 1.
         """
-        statement = _between(select(query_logs).where(query_logs.c.tenant == tenant), start, end)
+        statement = select(query_logs).where(query_logs.c.tenant == tenant)
+        if start is not None:
+            statement = statement.where(query_logs.c.log_time >= epoch_ms(start))
+        if end is not None:
+            statement = statement.where(query_logs.c.log_time < epoch_ms(end))
         if collection is not None:
             of_tenant = collections.c.tenant == tenant, collections.c.name == collection
             uid = select(collections.c.uid).where(*of_tenant).scalar_subquery()
@@ -98,39 +86,31 @@ class QueryLogs:
         entries = tuple(_entry(row) for row in rows[:limit])
         return LogPage(entries, positions, positions[-1] if len(rows) > limit else None)
 
-    def forget(self, kept: timedelta) -> int:
+    def forget(self, retention: timedelta) -> int:
         """Remove the entries of all tenants that were stored longer ago; return how many."""
         # With the time without a server: what people asked is not kept longer because it was switched off.
-        oldest = self._database.steady.with_downtime_ms() - kept // timedelta(milliseconds=1)
+        oldest = self._database.steady.with_downtime_ms() - retention // timedelta(milliseconds=1)
         statement = delete(query_logs).where(query_logs.c.log_steady < oldest)
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
 
-def _between(statement: Select[Any], start: datetime | None, end: datetime | None) -> Select[Any]:
-    if start is not None:
-        statement = statement.where(query_logs.c.log_time >= epoch_ms(start))
-    if end is not None:
-        statement = statement.where(query_logs.c.log_time < epoch_ms(end))
-    return statement
-
-
-def _values(entry: LoggedQuery, steady_ms: int) -> tuple[Any, ...]:
-    return (
-        entry.log_id,
-        entry.tenant,
-        entry.collection,
-        entry.collection_uid,
-        entry.query,
-        entry.query_type and entry.query_type.value,
-        entry.result_count,
-        entry.average_relevance,
-        round(entry.processing_s * 1_000_000),
-        epoch_ms(entry.log_time),
-        steady_ms,
-        entry.user_agent,
-        entry.mode and entry.mode.value,
-        entry.error_reason,
-    )
+def _values(entry: LoggedQuery, steady_ms: int) -> dict[str, Any]:
+    return {
+        "log_id": entry.log_id,
+        "tenant": entry.tenant,
+        "collection": entry.collection,
+        "collection_uid": entry.collection_uid,
+        "query_text": entry.query,
+        "query_type": entry.query_type and entry.query_type.value,
+        "result_count": entry.result_count,
+        "average_relevance": entry.average_relevance,
+        "processing_us": round(entry.processing_s * 1_000_000),
+        "log_time": epoch_ms(entry.log_time),
+        "log_steady": steady_ms,
+        "user_agent": entry.user_agent,
+        "mode": entry.mode and entry.mode.value,
+        "error_reason": entry.error_reason,
+    }
 
 
 def _entry(row: Any) -> LoggedQuery:

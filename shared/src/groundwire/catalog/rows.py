@@ -1,6 +1,6 @@
 """Collections, documents and chunks to rows and back, and the conditions that say which rows readers see."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,7 +15,9 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    delete,
     func,
+    insert,
     literal_column,
     or_,
     select,
@@ -23,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.schema import chunks, collections, document_aliases, documents, generations
+from groundwire.catalog.schema import chunks, collections, document_aliases, document_tags, documents, generations
 from groundwire.catalog.sqlite import array_in, array_of, decode_json, encode_json, read_array
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
@@ -195,16 +197,8 @@ def to_chunking(stored: Mapping[str, Any]) -> ChunkingPolicy:
 
 _d = documents.c
 FIELD_COLUMNS = (
-    _d.title,
-    _d.creator,
-    _d.subject,
-    _d.description,
-    _d.date_created,
-    _d.language,
-    _d.category,
-    _d.tags,
-    _d.project,
-    _d.metadata,
+    *(_d.title, _d.creator, _d.subject, _d.description, _d.date_created),
+    *(_d.language, _d.category, _d.tags, _d.project, _d.metadata),
 )
 # A document may have thousands, and every chunk that is read brings its document along.
 _FIRST_ALIASES = (
@@ -216,28 +210,11 @@ _FIRST_ALIASES = (
 )
 _ALIASES = array_in(_FIRST_ALIASES, _d.tags.type)
 DOCUMENT_COLUMNS = (
-    _d.document_key,
-    _d.document_id,
-    collections.c.name,
-    _d.source_path,
-    _d.doc_type,
-    _d.source_hash,
-    _d.live_generation,
-    _d.deleted_generation,
-    _d.chunk_count,
-    _d.total_chars,
-    _d.total_bytes,
-    _d.embedding_model,
-    _d.rules_digest,
-    _d.tokenizer,
-    _d.encoding,
-    _d.ingestion_date,
-    _d.last_modified,
-    _d.delete_time,
-    _ALIASES.label("aliases"),
-    _d.source_version,
-    _d.alias_count,
-    _d.alias_changes,
+    *(_d.document_key, _d.document_id, collections.c.name, _d.source_path, _d.doc_type, _d.source_hash),
+    *(_d.live_generation, _d.deleted_generation, _d.chunk_count, _d.total_chars, _d.total_bytes),
+    *(_d.embedding_model, _d.rules_digest, _d.tokenizer, _d.encoding),
+    *(_d.ingestion_date, _d.last_modified, _d.delete_time),
+    *(_ALIASES.label("aliases"), _d.source_version, _d.alias_count, _d.alias_changes),
     *FIELD_COLUMNS,
 )
 """The key of the document, then what `to_document` reads, in its order."""
@@ -259,12 +236,13 @@ SELECT_DOCUMENTS_AND_HIDDEN = _SELECT.where(*_OF_COLLECTION, _d.live_generation 
 SELECT_DOCUMENTS_OF_COLLECTION = SELECT_DOCUMENTS.where(*_OF_COLLECTION)
 """The visible documents of the collection `:collection` of the tenant `:tenant`, to be narrowed."""
 
-SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id == bindparam("wanted"))
-"""The one of them with the id `:wanted`."""
+SELECT_VISIBLE_DOCUMENT = SELECT_DOCUMENTS_OF_COLLECTION.where(_d.document_id == bindparam("value"))
+"""The one of them with the id `:value`."""
 
 
 def to_document(row: Sequence[Any]) -> Document:
     """Make a document of the values of `DOCUMENT_COLUMNS`."""
+    # By place, not by name: a search reads hundreds of rows, and a name costs a look into a dictionary.
     _, document_id, collection, source, doc_type, source_hash, live, hidden, *figures = row[:22]
     chunk_count, total_chars, total_bytes, model, rules_digest, tokenizer, encoding, *times = figures
     ingested, modified, deleted, aliases, source_version, alias_count, alias_changes = times
@@ -299,6 +277,13 @@ def count_aliases(connection: Connection, document_keys: Any, more: int) -> None
     connection.execute(update(documents).where(_d.document_key.in_(document_keys)).values(values))
 
 
+def set_tags(connection: Connection, document_key: int, tags: Sequence[str]) -> None:
+    """Write the tags of a document once more, one row each, as operators look for them."""
+    connection.execute(delete(document_tags).where(document_tags.c.document_key == document_key))
+    if tags:
+        connection.execute(insert(document_tags), [{"document_key": document_key, "tag": tag} for tag in tags])
+
+
 def field_values(fields: DocumentFields) -> dict[str, Any]:
     """Return the descriptive columns of a document; also the JSON form kept with each generation."""
     return {
@@ -311,7 +296,7 @@ def field_values(fields: DocumentFields) -> dict[str, Any]:
         "category": fields.category,
         "tags": list(fields.tags),
         "project": fields.project,
-        "metadata": {key: _stored(value) for key, value in fields.metadata.items()},
+        "metadata": {key: list(value) if isinstance(value, tuple) else value for key, value in fields.metadata.items()},
     }
 
 
@@ -345,10 +330,6 @@ def _moment(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else from_epoch_ms(milliseconds)
 
 
-def _stored(value: Value) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
 _c = chunks.c
 _other = chunks.alias("other")
 
@@ -361,35 +342,11 @@ def _id_of(sequence_num: ColumnElement[int], *, upper: bool) -> ColumnElement[st
 
 
 CHUNK_COLUMNS = (
-    _c.chunk_number,
-    _c.chunk_id,
-    _c.sequence_num,
-    _c.char_start,
-    _c.char_end,
-    _c.byte_start,
-    _c.byte_end,
-    _c.content,
-    _c.token_count,
-    _c.chapter,
-    _c.section,
-    _c.hierarchy_path,
-    _c.level,
-    _c.page_numbers,
-    _c.overlap_prev_chars,
-    _c.overlap_next_chars,
-    _c.undersized,
-    _c.section_heading,
-    _c.sentence_index,
-    _c.window_size,
-    _c.parent,
-    _c.grandparent,
-    _c.upper,
-    _c.indexed,
-    _c.embedding_hash,
-    _c.tags,
-    _c.metadata,
-    _c.embedding_timestamp,
-    generations.c.create_time,
+    *(_c.chunk_number, _c.chunk_id, _c.sequence_num, _c.char_start, _c.char_end, _c.byte_start, _c.byte_end),
+    *(_c.content, _c.token_count, _c.chapter, _c.section, _c.hierarchy_path, _c.level, _c.page_numbers),
+    *(_c.overlap_prev_chars, _c.overlap_next_chars, _c.undersized, _c.section_heading),
+    *(_c.sentence_index, _c.window_size, _c.parent, _c.grandparent, _c.upper, _c.indexed),
+    *(_c.embedding_hash, _c.tags, _c.metadata, _c.embedding_timestamp, generations.c.create_time),
     _id_of(_c.sequence_num - 1, upper=False).label("previous_id"),
     _id_of(_c.sequence_num + 1, upper=False).label("following_id"),
     _id_of(_c.parent, upper=True).label("parent_id"),
@@ -412,22 +369,24 @@ SELECT_LIVE_CHUNKS = SELECT_CHUNKS.where(IS_LIVE)
 """The chunks of live generations of all tenants with their documents; to be narrowed to one tenant first of all."""
 
 
-def to_stored_chunk(row: Sequence[Any], seen: dict[int, Document]) -> StoredChunk:
-    """Make a chunk of a row of `SELECT_LIVE_CHUNKS`; `seen` holds the documents of earlier rows by key."""
-    key = row[_DOCUMENT]
-    if key not in seen:
-        seen[key] = to_document(row[_DOCUMENT:])
-    document = seen[key]
-    return StoredChunk(
-        chunk_number=row[0],
-        chunk_id=row[1],
-        generation=document.generation,
-        chunk=to_chunk(row[2:_TIMES]),
-        document=document,
-        embed_time=from_epoch_ms(row[_TIMES]),
-        ingest_time=from_epoch_ms(row[_TIMES + 1]),
-        links=ChunkLinks(*row[_TIMES + 2 : _DOCUMENT]),
-    )
+def to_stored_chunks(rows: Iterable[Sequence[Any]]) -> Iterator[StoredChunk]:
+    """Make chunks of rows of `SELECT_CHUNKS`, in their order; those of one document share it."""
+    known: dict[int, Document] = {}
+    for row in rows:
+        key = row[_DOCUMENT]
+        if key not in known:
+            known[key] = to_document(row[_DOCUMENT:])
+        document = known[key]
+        yield StoredChunk(
+            chunk_number=row[0],
+            chunk_id=row[1],
+            generation=document.generation,
+            chunk=to_chunk(row[2:_TIMES]),
+            document=document,
+            embed_time=from_epoch_ms(row[_TIMES]),
+            ingest_time=from_epoch_ms(row[_TIMES + 1]),
+            links=ChunkLinks(*row[_TIMES + 2 : _DOCUMENT]),
+        )
 
 
 def to_chunk(row: Sequence[Any]) -> Chunk:
@@ -461,63 +420,35 @@ def to_payload(stored: str) -> Payload:
     return loaded_values(decode_json(stored))
 
 
-CHUNK_VALUES = (
-    "sequence_num",
-    "char_start",
-    "char_end",
-    "byte_start",
-    "byte_end",
-    "content_hash",
-    "embedding_hash",
-    "token_count",
-    "page_numbers",
-    "chapter",
-    "section",
-    "section_heading",
-    "hierarchy_path",
-    "level",
-    "overlap_prev_chars",
-    "overlap_next_chars",
-    "undersized",
-    "sentence_index",
-    "window_size",
-    "parent",
-    "grandparent",
-    "upper",
-    "indexed",
-    "tags",
-    "metadata",
-)
-"""The columns that a chunk knows itself, but for its content; in the order of the table."""
-
-
-def chunk_values(chunk: Chunk) -> tuple[Any, ...]:
-    """Return the values of `CHUNK_VALUES`, JSON as text."""
-    span = chunk.span
-    return (
-        chunk.sequence_num,
-        *(span.start, span.end, span.start_byte, span.end_byte),
-        chunk.content_hash,
-        chunk.embedding_hash,
-        chunk.token_count,
-        encode_json(chunk.page_numbers),
-        chunk.chapter,
-        chunk.section,
-        chunk.section_title,
-        encode_json(chunk.hierarchy_path),
-        chunk.level,
-        chunk.overlap_prev_chars,
-        chunk.overlap_next_chars,
-        int(chunk.undersized),
-        chunk.sentence_index,
-        chunk.window_size,
-        chunk.parent,
-        chunk.grandparent,
-        int(chunk.upper),
-        int(chunk.indexed),
-        encode_json(chunk.tags),
-        encode_json(chunk.metadata),
-    )
+def chunk_values(chunk: Chunk) -> dict[str, Any]:
+    """Return the columns that a chunk knows itself, but for its content; in the order of the table, JSON as text."""
+    return {
+        "sequence_num": chunk.sequence_num,
+        "char_start": chunk.span.start,
+        "char_end": chunk.span.end,
+        "byte_start": chunk.span.start_byte,
+        "byte_end": chunk.span.end_byte,
+        "content_hash": chunk.content_hash,
+        "embedding_hash": chunk.embedding_hash,
+        "token_count": chunk.token_count,
+        "page_numbers": encode_json(chunk.page_numbers),
+        "chapter": chunk.chapter,
+        "section": chunk.section,
+        "section_heading": chunk.section_title,
+        "hierarchy_path": encode_json(chunk.hierarchy_path),
+        "level": chunk.level,
+        "overlap_prev_chars": chunk.overlap_prev_chars,
+        "overlap_next_chars": chunk.overlap_next_chars,
+        "undersized": int(chunk.undersized),
+        "sentence_index": chunk.sentence_index,
+        "window_size": chunk.window_size,
+        "parent": chunk.parent,
+        "grandparent": chunk.grandparent,
+        "upper": int(chunk.upper),
+        "indexed": int(chunk.indexed),
+        "tags": encode_json(chunk.tags),
+        "metadata": encode_json(chunk.metadata),
+    }
 
 
 _g = generations.c
@@ -530,7 +461,7 @@ _COLUMNS_THEN: dict[str, ColumnElement[Any]] = {
 
 
 def select_chunks_then(visible: ColumnElement[bool]) -> Select[Any]:
-    """Return the statement for chunks of some generations, in rows as `chunk_rows.to_stored_chunk` reads them."""
+    """Return the statement for chunks of some generations, in rows as `to_stored_chunks` reads them."""
     return (
         select(*CHUNK_COLUMNS, *map(then, DOCUMENT_COLUMNS))
         .join_from(chunks, generations, chunks.c.generation_key == _g.generation_key)
@@ -567,6 +498,12 @@ def visible_row(connection: Connection, tenant: str, collection: str, document_i
 def hidden_row(connection: Connection, tenant: str, collection: str, document_id: str) -> RowMapping | None:
     """Return the same of a document that was deleted softly, if there is such a one."""
     return connection.execute(_row_of(tenant, collection, document_id).where(IS_HIDDEN)).mappings().first()
+
+
+def visible_document(connection: Connection, tenant: str, collection: str, document_id: str) -> Document:
+    """Return a document that is visible, for certain, in this transaction."""
+    given = {"tenant": tenant, "collection": collection, "value": document_id}
+    return to_document(connection.execute(SELECT_VISIBLE_DOCUMENT, given).one())
 
 
 def refuse_other_etag(connection: Connection, row: RowMapping, etag: str) -> None:

@@ -19,7 +19,7 @@ from groundwire.catalog.rows import (
     IS_INDEXED,
     select_chunks_then,
     to_collection,
-    to_stored_chunk,
+    to_stored_chunks,
     visible_at,
     visible_generation_keys,
 )
@@ -30,7 +30,6 @@ from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import FieldKind, Filter
@@ -233,6 +232,7 @@ class SearchView:
                 raise CollectionNotFoundError(self.collection.name)
             ((changed, readable_from, rewritten),) = rows
             as_of = self.snapshot
+            # Whatever readers see of a collection moves its position, so equal positions are equal contents.
             if changed != self.changed_position:
                 if self._asked_for_past:
                     check_snapshot(self.position, readable_from, changed)
@@ -310,6 +310,7 @@ class SearchView:
 
     def superseded(self, where: Filter | None) -> Numbers:
         """Return the numbers of the matching chunks that are visible here and not live now."""
+        # Most searches see the newest state, and need not ask the file for what they know.
         is_latest = self.snapshot is None and self._database.latest_position == self.position
         if not is_latest:
             with self._read() as read:
@@ -359,8 +360,7 @@ class SearchView:
                 return {number: known[number] for number in wanted if number in known}
             visible = sorted(self._among(read, None, numbers))
             rows = read.connection.execute(select_chunks_then(among(chunks.c.chunk_number, visible))).all()
-        seen: dict[int, Document] = {}
-        known |= {row[0]: to_stored_chunk(row, seen) for row in rows}
+        known |= {stored.chunk_number: stored for stored in to_stored_chunks(rows)}
         return {number: known[number] for number in wanted if number in known}
 
     def _remembered(

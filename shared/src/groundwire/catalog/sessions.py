@@ -34,7 +34,7 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 
-_TRANSITIONS_KEPT = 50
+_MOST_TRANSITIONS = 50
 
 
 class SessionState(StrEnum):
@@ -186,7 +186,7 @@ def new_session(
 def moved(session: Session, state: SessionState, now: datetime) -> Session:
     """Return the session in another state, with the transition noted."""
     before = session.state if session.transitions else None
-    transitions = (*session.transitions, SessionTransition(before, state, now))[-_TRANSITIONS_KEPT:]
+    transitions = (*session.transitions, SessionTransition(before, state, now))[-_MOST_TRANSITIONS:]
     return replace(session, state=state, transitions=transitions)
 
 
@@ -324,7 +324,7 @@ def _holding(tenant: str, document_ids: Sequence[str]) -> Select[tuple[int]]:
 
 WINDOW = 10
 """Most messages of a window; the oldest pair leaves it before new ones come (requirements S4-30, S4-31, T42)."""
-KEPT_CLOSED = timedelta(hours=24)
+CLOSED_RETENTION = timedelta(hours=24)
 """How long an expired or ended session can still be read."""
 _DELETED_AT_A_TIME = 100
 """Sessions of a user that one transaction deletes, so that other writers do not wait for long."""
@@ -385,14 +385,18 @@ class Sessions:
             return self._require(connection, tenant, session_id)[0]
 
     def messages(self, tenant: str, session_id: str) -> list[SessionMessage]:
-        """Return the messages in the window, oldest first.
+        """Return the newest messages of a session, oldest first: as many whole pairs as a window holds.
 
         Raises:
             SessionNotFoundError: the tenant has none of this id.
         """
         with self._database.read() as connection:
             _, key = self._require(connection, tenant, session_id)
-            return _window(connection, key)
+            newest = select(messages).where(messages.c.session_key == key).order_by(messages.c.sequence.desc())
+            rows = connection.execute(newest.limit(WINDOW)).mappings()
+            window = [to_message(row) for row in rows][::-1]
+        # Whole pairs alone: an answer whose question has left the window says nothing to a model.
+        return window[1:] if window and window[0].role is MessageRole.ASSISTANT else window
 
     def history(self, tenant: str, session_id: str, after: int, limit: int) -> list[SessionMessage]:
         """Return up to `limit` messages of a session behind the one with the sequence `after`, oldest first.
@@ -465,14 +469,36 @@ class Sessions:
 
         def work(connection: Connection) -> Session:
             session, key = self._require(connection, tenant, session_id)
-            _refuse_closed(session)
+            if session.state in {SessionState.EXPIRED, SessionState.ENDED}:
+                reason = f"the session is {session.state.value.lower()}"
+                raise SessionExpiredError(reason, session_id=session.session_id)
             if session.head != expected_head:
                 raise SessionHeadMovedError(
                     "the session has newer messages", expected_head=expected_head, head=session.head
                 )
-            stored = _append(connection, session, key, new, self._clock.now(), self._steady_ms())
-            settle(connection, self._database.steady, tenant, receipt, stored)
-            return stored
+            now = self._clock.now()
+            if session.state is not SessionState.ACTIVE:
+                session = moved(session, SessionState.ACTIVE, now)
+            # Messages that leave the window stay: their ids must not be used again, and whoever asks again gets their
+            # answers.
+            if min(session.message_count, WINDOW) + len(new) > WINDOW:
+                session = moved(moved(session, SessionState.PRUNING, now), SessionState.ACTIVE, now)
+            first = session.message_count + 1
+            session = session.extended(new, now, self._steady_ms())
+            _store(connection, key, session)
+            ids = [message.message_id for message in new]
+            same_id = messages.c.session_key == key, messages.c.message_id.in_(ids)
+            used = connection.execute(select(messages.c.message_id).where(*same_id).limit(1)).scalar()
+            if used is not None or len(set(ids)) < len(ids):
+                raise AlreadyExistsError("the session has a message of this id", message_id=used or ids[0])
+            for sequence, message in enumerate(new, first):
+                added = (
+                    insert(messages).values(message.values(session, key, sequence)).returning(messages.c.message_key)
+                )
+                message_key = connection.execute(added).scalar_one()
+                note_documents(connection, tenant, message_key, message.cited, message.shown)
+            settle(connection, self._database.steady, tenant, receipt, session)
+            return session
 
         return self._database.write(work)
 
@@ -540,6 +566,7 @@ class Sessions:
             keys = [row.session_key for row in rows]
             connection.execute(delete(sessions).where(sessions.c.session_key.in_(keys)))
             redact_answers(connection, tenant, [row.session_id for row in rows])
+            # The answer is remembered with the last part, so that a repetition after a crash goes on with the rest.
             is_last = len(rows) < _DELETED_AT_A_TIME
             if is_last:
                 settle(connection, self._database.steady, tenant, receipt, total + len(rows))
@@ -555,7 +582,7 @@ class Sessions:
 
         def work(connection: Connection) -> int:
             now = self._steady_ms()
-            closed = sessions.c.active_steady + sessions.c.idle_timeout + int(KEPT_CLOSED.total_seconds() * 1000)
+            closed = sessions.c.active_steady + sessions.c.idle_timeout + int(CLOSED_RETENTION.total_seconds() * 1000)
             return connection.execute(delete(sessions).where(closed < now)).rowcount
 
         return self._database.write(work)
@@ -574,46 +601,6 @@ class Sessions:
 def _row(connection: Connection, tenant: str, session_id: str) -> Any:
     statement = select(sessions).where(sessions.c.tenant == tenant, sessions.c.session_id == session_id)
     return connection.execute(statement).mappings().first()
-
-
-def _window(connection: Connection, key: int) -> list[SessionMessage]:
-    """Return the newest messages of a session, oldest first: as many whole pairs as a window holds."""
-    newest = select(messages).where(messages.c.session_key == key).order_by(messages.c.sequence.desc()).limit(WINDOW)
-    window = [to_message(row) for row in connection.execute(newest).mappings()][::-1]
-    return window[1:] if window and window[0].role is MessageRole.ASSISTANT else window
-
-
-def _refuse_closed(session: Session) -> None:
-    if session.state in {SessionState.EXPIRED, SessionState.ENDED}:
-        message = f"the session is {session.state.value.lower()}"
-        raise SessionExpiredError(message, session_id=session.session_id)
-
-
-def _append(
-    connection: Connection, session: Session, key: int, new: Sequence[NewMessage], now: datetime, steady_ms: int
-) -> Session:
-    if session.state is not SessionState.ACTIVE:
-        session = moved(session, SessionState.ACTIVE, now)
-    # Messages that leave the window stay: their ids must not be used again, and whoever asks again gets their answers.
-    if min(session.message_count, WINDOW) + len(new) > WINDOW:
-        session = moved(moved(session, SessionState.PRUNING, now), SessionState.ACTIVE, now)
-    session = session.extended(new, now, steady_ms)
-    _store(connection, key, session)
-    _refuse_used_ids(connection, key, new)
-    first = session.message_count - len(new) + 1
-    for place, message in enumerate(new):
-        statement = insert(messages).values(message.values(session, key, first + place))
-        message_key = connection.execute(statement.returning(messages.c.message_key)).scalar_one()
-        note_documents(connection, session.tenant, message_key, message.cited, message.shown)
-    return session
-
-
-def _refuse_used_ids(connection: Connection, key: int, new: Sequence[NewMessage]) -> None:
-    ids = [message.message_id for message in new]
-    used = select(messages.c.message_id).where(messages.c.session_key == key, messages.c.message_id.in_(ids))
-    found = connection.execute(used.limit(1)).scalar()
-    if found is not None or len(set(ids)) < len(ids):
-        raise AlreadyExistsError("the session has a message of this id", message_id=found or ids[0])
 
 
 def _store(connection: Connection, key: int, session: Session) -> None:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, delete, exists, false, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, false, or_, select, update
 
-from groundwire.catalog.audit import append_audit
+from groundwire.catalog.audit import record_change
 from groundwire.catalog.changes import rename_chapter, rewrite_payloads
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.deletions import Deleted, record_deletion, trace_document
 from groundwire.catalog.generations import IndexMovedError
-from groundwire.catalog.idempotency import Receipted, settle
+from groundwire.catalog.idempotency import Receipted
 from groundwire.catalog.lexical_index import add_chunks, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.rows import (
@@ -18,7 +18,6 @@ from groundwire.catalog.rows import (
     IS_LIVE,
     IS_VISIBLE,
     SELECT_CHUNKS,
-    SELECT_VISIBLE_DOCUMENT,
     GenerationState,
     collection_key,
     count_aliases,
@@ -26,9 +25,9 @@ from groundwire.catalog.rows import (
     numbers_of,
     refuse_other_etag,
     require_collection,
-    to_document,
     to_fields,
-    to_stored_chunk,
+    to_stored_chunks,
+    visible_document,
     visible_row,
 )
 from groundwire.catalog.schema import chunks, document_aliases, documents, generations, outbox
@@ -37,6 +36,8 @@ from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import AlreadyExistsError, DocumentNotFoundError
 from groundwire.kernel.stored_chunk import StoredChunk
+
+_a = document_aliases.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,9 @@ class SoftDeletes:
     def hide(
         self, tenant: str, collection: str, document_id: str, receipt: Receipted[Deleted] = None, *, etag: str = ""
     ) -> Deleted:
-        """Hide a document: no reader finds any part of it until it is brought back.
+        """Take a document from readers, the full-text index and, through the outbox, the engine; keep its rows.
+
+        Superseded generations keep their texts and lose their chunks: readers of the past do not see what is deleted.
 
         Raises:
             DocumentNotFoundError: the collection has none of this id, or it is hidden already.
@@ -68,12 +71,25 @@ class SoftDeletes:
         """
 
         def work(connection: Connection) -> Deleted:
-            deleted = hide_document(connection, tenant, collection, document_id, etag, epoch_ms(self._clock.now()))
-            record_deletion(connection, deleted, self._database.steady.now_ms())
-            request_id = settle(connection, self._database.steady, tenant, receipt, deleted)
-            append_audit(
-                connection, self._clock, self._database.steady, tenant, "hide_document", document_id, request_id
+            row, now = visible_row(connection, tenant, collection, document_id), epoch_ms(self._clock.now())
+            refuse_other_etag(connection, row, etag)
+            of_document = generations.c.document_key == row["document_key"]
+            position = advance_position(connection, row["collection_key"])
+            # While the generations are still live and superseded: the index looks for chunks by these states.
+            remove_chunks(connection, of_document)
+            past = select(generations.c.generation_key).where(
+                of_document, generations.c.state == GenerationState.SUPERSEDED.value
             )
+            connection.execute(delete(chunks).where(chunks.c.generation_key.in_(past)))
+            leaving = select(generations.c.generation_key).where(of_document, IS_LIVE)
+            traces = trace_document(connection, row, leaving, permanent=False)
+            hidden = {"state": GenerationState.DELETED.value, "live_to": position}
+            connection.execute(update(generations).where(of_document, IS_LIVE).values(hidden))
+            values = {"live_generation": 0, "deleted_generation": row["live_generation"], "delete_time": now}
+            connection.execute(update(documents).where(documents.c.document_key == row["document_key"]).values(values))
+            tasks = queue_matched_points(connection, tenant, row["engine_name"], traces.numbers)
+            deleted = Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
+            record_deletion(connection, self._database, self._clock, "hide_document", document_id, receipt, deleted)
             return deleted
 
         return self._database.write(work)
@@ -90,6 +106,8 @@ class SoftDeletes:
     ) -> Deleted | None:
         """Take one of several sources from a live document, which stays; None when it has no other, or is not there.
 
+        When it is the first one, the next in order takes its place.
+
         Raises:
             DocumentChangedError: its etag is not the given one, if one is given.
             ConflictError: the same request was completed meanwhile; ask the ledger.
@@ -97,16 +115,39 @@ class SoftDeletes:
         """
 
         def work(connection: Connection) -> Deleted | None:
-            row = row_of_source(connection, tenant, collection, source_uri)
-            if row is None or not has_aliases(connection, row):
+            row, now = _row_of_source(connection, tenant, collection, source_uri), epoch_ms(self._clock.now())
+            if row is None:
+                return None
+            key = row["document_key"]
+            aliases = select(_a.source_path).where(_a.document_key == key).order_by(_a.source_path).limit(1)
+            next_source = connection.execute(aliases).scalar()
+            if next_source is None:
                 return None
             refuse_other_etag(connection, row, etag)
-            now = epoch_ms(self._clock.now())
-            deleted = drop_source(connection, row, source_uri, now, permanent=permanent)
-            record_deletion(connection, deleted, self._database.steady.now_ms())
-            request_id = settle(connection, self._database.steady, tenant, receipt, deleted)
-            append_audit(
-                connection, self._clock, self._database.steady, tenant, "drop_source", row["document_id"], request_id
+            is_first = source_uri == row["source_path"]
+            alias = next_source if is_first else source_uri
+            connection.execute(
+                delete(document_aliases).where(_a.collection_key == row["collection_key"], _a.source_path == alias)
+            )
+            count_aliases(connection, [key], -1)
+            tasks: list[int] = []
+            if is_first:
+                renamed = {"source_path": next_source}
+                of_document = documents.c.document_key == key
+                connection.execute(update(documents).where(of_document).values(**renamed, last_modified=now))
+                connection.execute(
+                    update(generations).where(generations.c.document_key == key, IS_LIVE).values(renamed)
+                )
+                fields = to_fields(dict(row))
+                rename_chapter(connection, row, (source_uri, fields), (next_source, fields))
+                tasks = rewrite_payloads(connection, row, chunks.c.document_key == key)
+            # The document stays: a final search has nothing to look for.
+            nothing = select(generations.c.generation_key).where(false())
+            traces = trace_document(connection, row, nothing, permanent=permanent)
+            traces = replace(traces, document_ids=[], document_keys=[])
+            deleted = Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
+            record_deletion(
+                connection, self._database, self._clock, "drop_source", row["document_id"], receipt, deleted
             )
             return deleted
 
@@ -128,7 +169,8 @@ class SoftDeletes:
                 refuse_other_etag(connection, visible_row(connection, tenant, collection, document_id), etag)
                 return None
             refuse_other_etag(connection, row, etag)
-            numbers = hidden_numbers(connection, row)
+            numbers = numbers_of(connection, select(generations.c.generation_key).where(_of_hidden(row)))
+            # If the restoration comes to nothing these make the engine equal to the catalog again: without points.
             tasks = queue_matched_points(connection, tenant, row["engine_name"], numbers)
             return Return(require_collection(connection, tenant, collection), document_id, tuple(tasks))
 
@@ -139,7 +181,10 @@ class SoftDeletes:
         tenant, name = returning.collection.tenant, returning.collection.name
         with self._database.read() as connection:
             row = hidden_row(connection, tenant, name, returning.document_id)
-            return [] if row is None else hidden_chunks(connection, row, after_sequence, limit)
+            if row is None:
+                return []
+            statement = SELECT_CHUNKS.where(_of_hidden(row), IS_INDEXED, chunks.c.sequence_num > after_sequence)
+            return list(to_stored_chunks(connection.execute(statement.order_by(chunks.c.sequence_num).limit(limit))))
 
     def bring_back(self, returning: Return, receipt: Receipted[Document] = None) -> Document:
         """Let readers see the document again, exactly as it was; call it when the engine has all its points.
@@ -159,96 +204,37 @@ class SoftDeletes:
                 raise DocumentNotFoundError(returning.document_id)
             if row["engine_name"] != returning.collection.engine_name:
                 raise IndexMovedError(require_collection(connection, tenant, name))
-            bring_back_document(connection, row)
+            key, source = row["document_key"], row["source_path"]
+            taken = select(documents.c.document_id).where(
+                documents.c.collection_key == row["collection_key"], documents.c.source_path == source, IS_VISIBLE
+            )
+            other = connection.execute(taken).scalar()
+            if other is not None:
+                raise AlreadyExistsError(f"document {other!r} has the source {source!r} now", resource=other)
+            position = advance_position(connection, row["collection_key"], keeps_history=True)
+            live = {"state": GenerationState.LIVE.value, "live_from": position, "live_to": None}
+            connection.execute(update(generations).where(_of_hidden(row)).values(live))
+            add_chunks(connection, (generations.c.document_key == key) & IS_LIVE)
+            values = {"live_generation": row["deleted_generation"], "deleted_generation": 0, "delete_time": None}
+            connection.execute(update(documents).where(documents.c.document_key == key).values(values))
             connection.execute(delete(outbox).where(outbox.c.id.in_(returning.tasks)))
-            given = {"tenant": tenant, "collection": name, "wanted": returning.document_id}
-            document = to_document(connection.execute(SELECT_VISIBLE_DOCUMENT, given).one())
-            request_id = settle(connection, self._database.steady, tenant, receipt, document, document.document_id)
-            append_audit(
-                connection,
-                self._clock,
-                self._database.steady,
-                tenant,
-                "restore_document",
-                document.document_id,
-                request_id,
+            document = visible_document(connection, tenant, name, returning.document_id)
+            named = document.document_id
+            record_change(
+                connection, self._database, self._clock, tenant, "restore_document", named, receipt, document, named
             )
             return document
 
         return self._database.write(work)
 
 
-def hide_document(
-    connection: Connection, tenant: str, collection: str, document_id: str, etag: str, now: int
-) -> Deleted:
-    """Take a document from readers, the full-text index and, through the outbox, the engine; keep its rows.
-
-    Superseded generations keep their texts and lose their chunks: readers of the past do not see what is deleted.
-    """
-    row = visible_row(connection, tenant, collection, document_id)
-    refuse_other_etag(connection, row, etag)
-    key = row["document_key"]
-    position = advance_position(connection, row["collection_key"])
-    past = select(generations.c.generation_key).where(
-        generations.c.document_key == key, generations.c.state == GenerationState.SUPERSEDED.value
-    )
-    remove_chunks(connection, generations.c.document_key == key)
-    connection.execute(delete(chunks).where(chunks.c.generation_key.in_(past)))
-    live = (generations.c.document_key == key, generations.c.state == GenerationState.LIVE.value)
-    leaving = select(generations.c.generation_key).where(*live)
-    traces = trace_document(connection, row, leaving, permanent=False)
-    hidden = {"state": GenerationState.DELETED.value, "live_to": position}
-    connection.execute(update(generations).where(*live).values(hidden))
-    values = {"live_generation": 0, "deleted_generation": row["live_generation"], "delete_time": now}
-    connection.execute(update(documents).where(documents.c.document_key == key).values(values))
-    tasks = queue_matched_points(connection, tenant, row["engine_name"], traces.numbers)
-    return Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
+def _of_hidden(row: RowMapping) -> ColumnElement[bool]:
+    """Return the condition for the generation that comes back with a document."""
+    of_document = generations.c.document_key == row["document_key"]
+    return and_(of_document, generations.c.state == GenerationState.DELETED.value)
 
 
-def hidden_numbers(connection: Connection, row: RowMapping) -> list[int]:
-    """Return the numbers of the chunks that come back with a hidden document, ascending."""
-    return numbers_of(connection, select(generations.c.generation_key).where(*_of_hidden(row)))
-
-
-def hidden_chunks(connection: Connection, row: RowMapping, after_sequence: int, limit: int) -> list[StoredChunk]:
-    """Return up to `limit` indexed chunks that come back, those behind a sequence number, in order."""
-    of_document = SELECT_CHUNKS.where(*_of_hidden(row), IS_INDEXED, chunks.c.sequence_num > after_sequence)
-    seen: dict[int, Document] = {}
-    rows = connection.execute(of_document.order_by(chunks.c.sequence_num).limit(limit))
-    return [to_stored_chunk(each, seen) for each in rows]
-
-
-def bring_back_document(connection: Connection, row: RowMapping) -> None:
-    """Let readers see a hidden document again, as it was; `row` is read in this transaction.
-
-    Raises:
-        AlreadyExistsError: another document has its source now.
-    """
-    taken = select(documents.c.document_id).where(
-        documents.c.collection_key == row["collection_key"],
-        documents.c.source_path == row["source_path"],
-        documents.c.live_generation > 0,
-    )
-    other = connection.execute(taken).scalar()
-    if other is not None:
-        raise AlreadyExistsError(f"document {other!r} has the source {row['source_path']!r} now", resource=other)
-    position = advance_position(connection, row["collection_key"], keeps_history=True)
-    live = {"state": GenerationState.LIVE.value, "live_from": position, "live_to": None}
-    connection.execute(update(generations).where(*_of_hidden(row)).values(live))
-    add_chunks(connection, (generations.c.document_key == row["document_key"]) & IS_LIVE)
-    values = {"live_generation": row["deleted_generation"], "deleted_generation": 0, "delete_time": None}
-    connection.execute(update(documents).where(documents.c.document_key == row["document_key"]).values(values))
-
-
-def _of_hidden(row: RowMapping) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    is_hidden = generations.c.state == GenerationState.DELETED.value
-    return generations.c.document_key == row["document_key"], is_hidden
-
-
-_a = document_aliases.c
-
-
-def row_of_source(connection: Connection, tenant: str, collection: str, source_uri: str) -> RowMapping | None:
+def _row_of_source(connection: Connection, tenant: str, collection: str, source_uri: str) -> RowMapping | None:
     """Return the columns of the visible document with this source or alias, as `visible_row` does, if there is one."""
     key = collection_key(connection, tenant, collection)
     of_alias = select(_a.document_key).where(_a.collection_key == key, _a.source_path == source_uri)
@@ -256,34 +242,3 @@ def row_of_source(connection: Connection, tenant: str, collection: str, source_u
     found = select(documents.c.document_id).where(documents.c.collection_key == key, IS_VISIBLE, of_source)
     document_id = connection.execute(found.order_by(documents.c.source_path != source_uri).limit(1)).scalar()
     return None if document_id is None else visible_row(connection, tenant, collection, document_id)
-
-
-def has_aliases(connection: Connection, row: RowMapping) -> bool:
-    """Tell whether the document of a row has more than one source."""
-    return bool(connection.execute(select(exists().where(_a.document_key == row["document_key"]))).scalar_one())
-
-
-def drop_source(connection: Connection, row: RowMapping, source_uri: str, now: int, *, permanent: bool) -> Deleted:
-    """Take a source from the document of a visible row; when it is the first one, the next in order takes its place."""
-    key, tasks = row["document_key"], list[int]()
-    gone = source_uri
-    if source_uri == row["source_path"]:
-        aliases = select(_a.source_path).where(_a.document_key == key).order_by(_a.source_path).limit(1)
-        gone = connection.execute(aliases).scalar_one()
-        connection.execute(
-            update(documents).where(documents.c.document_key == key).values(source_path=gone, last_modified=now)
-        )
-        connection.execute(
-            update(generations).where(generations.c.document_key == key, IS_LIVE).values(source_path=gone)
-        )
-        fields = to_fields(dict(row))
-        rename_chapter(connection, row, (source_uri, fields), (gone, fields))
-    of_this = (_a.collection_key == row["collection_key"], _a.source_path == gone)
-    connection.execute(delete(document_aliases).where(*of_this))
-    count_aliases(connection, [key], -1)
-    if gone != source_uri:
-        tasks = rewrite_payloads(connection, row, chunks.c.document_key == key)
-    nothing = select(generations.c.generation_key).where(false())
-    traces = trace_document(connection, row, nothing, permanent=permanent)
-    traces = replace(traces, document_ids=[], document_keys=[])
-    return Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)

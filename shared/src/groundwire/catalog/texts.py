@@ -206,6 +206,7 @@ class SpanReader:
                 raise DataLossError("a part of the stored text is missing", what="text")
             self._segments.update({(key, row.number): (row.content, row.byte_start) for row in rows})
         read = [self._segments[key, number] for number in numbers]
+        # Dictionaries keep the order of insertion: the first ones were read longest ago.
         for oldest in list(self._segments)[:-_SEGMENTS_REMEMBERED]:
             del self._segments[oldest]
         return read
@@ -221,7 +222,9 @@ def slice_of_generation(
 ) -> list[str]:
     """Return the code points start..end of each span of a generation, by default the live one; see `Texts.slice`."""
     found = _find(connection, tenant, collection, document_id, generation)
-    _refuse_outside(found, spans)
+    for start, end in spans:
+        if not 0 <= start <= end <= found.total_chars:
+            raise DataLossError(f"span {start}..{end} is not within the text of {found.total_chars}", what="span")
     needed = {number for start, end in spans for number in _segments(start, end)}
     contents = _contents(connection, found.key, needed)
     return [_join(contents, start, end) for start, end in spans]
@@ -246,12 +249,6 @@ def _find(connection: Connection, tenant: str, collection: str, document_id: str
     if row is None:
         raise DocumentNotFoundError(document_id)
     return _Text(row.generation_key, row.total_chars)
-
-
-def _refuse_outside(found: _Text, spans: Sequence[tuple[int, int]]) -> None:
-    for start, end in spans:
-        if not 0 <= start <= end <= found.total_chars:
-            raise DataLossError(f"span {start}..{end} is not within the text of {found.total_chars}", what="span")
 
 
 def _segments(start: int, end: int) -> range:

@@ -10,7 +10,7 @@ from groundwire.catalog.database import Database
 from groundwire.catalog.schema import operations, uploads
 from groundwire.kernel.errors import NotFoundError
 
-KEPT = timedelta(hours=24)
+UPLOAD_RETENTION = timedelta(hours=24)
 """How long an upload without a new part can be taken up again."""
 
 _IS_INGESTED_LATER = exists(
@@ -62,6 +62,7 @@ class Uploads:
         statement = select(uploads).where(
             uploads.c.tenant == tenant,
             uploads.c.upload_id == upload_id,
+            # An upload that an operation ingests later may wait for longer than a day.
             or_(uploads.c.update_time >= self._oldest(), _IS_INGESTED_LATER),
         )
         with self._database.read() as connection:
@@ -110,7 +111,7 @@ class Uploads:
         return self._database.write(lambda connection: connection.execute(statement).rowcount)
 
     def _oldest(self) -> int:
-        return self._database.steady.now_ms() - KEPT // timedelta(milliseconds=1)
+        return self._database.steady.now_ms() - UPLOAD_RETENTION // timedelta(milliseconds=1)
 
 
 def _to_upload(row: Row[Any]) -> StoredUpload:

@@ -88,7 +88,7 @@ def forget_embeddings(connection: Connection, identity_digest: str, embedding_ha
 
 _ROWS_PER_TRANSACTION = 1024
 _BYTES_PER_NUMBER = 4
-UNUSED_KEPT = timedelta(hours=1)
+UNUSED_RETENTION = timedelta(hours=1)
 """How long a vector that no chunk has is kept: longer than any ingest takes from embedding to writing its chunks."""
 
 
@@ -114,11 +114,8 @@ class VectorCache:
 
     def get(self, identity_digest: str, embedding_hashes: Sequence[str]) -> dict[str, Vectors]:
         """Return the known vectors by embedding hash: float32, shape (dimensions,), read-only."""
-        statement = select(embeddings.c.embedding_hash, embeddings.c.vector).where(
-            embeddings.c.identity_digest == identity_digest, among(embeddings.c.embedding_hash, embedding_hashes)
-        )
         with self._database.read() as connection:
-            return {row.embedding_hash: _vector(row.vector) for row in connection.execute(statement)}
+            return vectors_by_hash(connection, identity_digest, embedding_hashes)
 
     def used_by(self, collection: Collection, embedding_hashes: Sequence[str]) -> set[str]:
         """Return the hashes of those vectors that chunks of the collection have already."""
@@ -143,6 +140,7 @@ class VectorCache:
         Raises:
             DataLossError: a chunk has no vector (`missing` lists them).
         """
+        # By key and not by offset: each batch begins where the last one ended, whatever came or went meanwhile.
         generation, sequence = 0, -1
         while True:
             given = {"generation": generation, "sequence": sequence, "batch": batch}
@@ -161,7 +159,7 @@ class VectorCache:
         """
         statement = (
             select(chunks.c.chunk_number, chunks.c.payload, embeddings.c.vector)
-            .outerjoin_from(chunks, embeddings, _has_vector(collection))
+            .outerjoin_from(chunks, embeddings, has_vector(collection))
             .where(
                 among(chunks.c.chunk_number, map(int, numbers)),
                 true() if also_unindexed else IS_INDEXED,
@@ -201,7 +199,8 @@ class VectorCache:
         A chunk has the vectors of its collection's model, and those of the model `identity_digest`: the one that
         collections may be moved to.
         """
-        oldest = self._database.steady.now_ms() - UNUSED_KEPT // timedelta(milliseconds=1)
+        # New ones may belong to chunks that an ingest is about to write.
+        oldest = self._database.steady.now_ms() - UNUSED_RETENTION // timedelta(milliseconds=1)
         used = exists(
             select(1)
             .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
@@ -222,14 +221,30 @@ def insert_vectors(connection: Connection, new: NewVectors, now: int, steady_ms:
     """Store vectors made at `now`, in milliseconds since the epoch and of service; known ones stay."""
     stored = np.ascontiguousarray(new.vectors, dtype="<f4")
     rows = [
-        (new.identity_digest, name, row.tobytes(), now, steady_ms)
+        {
+            "identity_digest": new.identity_digest,
+            "embedding_hash": name,
+            "vector": row.tobytes(),
+            "create_time": now,
+            "create_steady": steady_ms,
+        }
         for name, row in zip(new.embedding_hashes, stored, strict=True)
     ]
-    columns = ("identity_digest", "embedding_hash", "vector", "create_time", "create_steady")
-    insert_rows(connection, embeddings, columns, rows, skip_existing=True)
+    insert_rows(connection, embeddings, rows, skip_existing=True)
 
 
-def _has_vector(collection: Collection) -> ColumnElement[bool]:
+def vectors_by_hash(
+    connection: Connection, identity_digest: str, embedding_hashes: Sequence[str]
+) -> dict[str, Vectors]:
+    """Return the known ones of some vectors of a model by embedding hash: float32, shape (dimensions,), read-only."""
+    statement = select(embeddings.c.embedding_hash, embeddings.c.vector).where(
+        embeddings.c.identity_digest == identity_digest, among(embeddings.c.embedding_hash, embedding_hashes)
+    )
+    return {row.embedding_hash: to_vector(row.vector) for row in connection.execute(statement)}
+
+
+def has_vector(collection: Collection) -> ColumnElement[bool]:
+    """Return the condition that joins chunks with their vectors of the collection's model."""
     return and_(
         embeddings.c.identity_digest == collection.identity.digest,
         embeddings.c.embedding_hash == chunks.c.embedding_hash,
@@ -241,7 +256,7 @@ def with_vectors(statement: Select[Any], collection: Collection) -> Select[Any]:
     return (
         statement.join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
         .join(collections, generations.c.collection_key == collections.c.collection_key)
-        .outerjoin(embeddings, _has_vector(collection))
+        .outerjoin(embeddings, has_vector(collection))
     )
 
 
@@ -270,7 +285,7 @@ def _points_after(collection: Collection) -> Select[Any]:
             embeddings.c.vector,
         )
         .join_from(generations, chunks, chunks.c.generation_key == generations.c.generation_key)
-        .outerjoin(embeddings, _has_vector(collection))
+        .outerjoin(embeddings, has_vector(collection))
         .where(
             generations.c.collection_key == key_of(collection),
             IS_LIVE,
@@ -288,7 +303,7 @@ def _to_batch(rows: Sequence[Any], dimensions: int) -> PointBatch:
         raise DataLossError("a chunk has no stored vector; embed it again", what="vector")
     if any(len(row.vector) != dimensions * _BYTES_PER_NUMBER for row in rows):
         raise DataLossError("a stored vector has the wrong length; embed the chunk again", what="vector")
-    vectors = [_vector(row.vector) for row in rows]
+    vectors = [to_vector(row.vector) for row in rows]
     return PointBatch(
         numbers=[row.chunk_number for row in rows],
         vectors=np.stack(vectors) if vectors else np.zeros((0, dimensions), dtype=np.float32),
@@ -296,7 +311,8 @@ def _to_batch(rows: Sequence[Any], dimensions: int) -> PointBatch:
     )
 
 
-def _vector(stored: bytes) -> Vectors:
+def to_vector(stored: bytes) -> Vectors:
+    """Make a vector of its stored bytes; read-only."""
     return np.frombuffer(stored, dtype="<f4").astype(np.float32, copy=False)
 
 

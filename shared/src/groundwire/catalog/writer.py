@@ -30,15 +30,15 @@ class _Unit:
 
     work: Callable[[Connection], Any]
     alone: bool
-    told: Future[Any] = field(default_factory=Future)
+    future: Future[Any] = field(default_factory=Future)
     outcome: Any = None
     failed: bool = False
 
-    def tell(self) -> None:
+    def resolve(self) -> None:
         if self.failed:
-            self.told.set_exception(self.outcome)
+            self.future.set_exception(self.outcome)
         else:
-            self.told.set_result(self.outcome)
+            self.future.set_result(self.outcome)
 
 
 class Writer:
@@ -88,6 +88,7 @@ class Writer:
         unit = _Unit(work, alone)
         self._waiting.append(unit)
         try:
+            # One task for each unit; those whose unit went with a group before find nothing to do.
             self._thread.submit(self._commit_waiting)
         except RuntimeError as error:
             if self._withdrawn(unit):
@@ -121,13 +122,13 @@ class Writer:
         to tidy up after its deadline gets some time to begin, too.
         """
         try:
-            return budget.result_of(unit.told)
+            return budget.result_of(unit.future)
         except (DeadlineError, CallCancelledError):
             with suppress(TimeoutError):
-                return unit.told.result(_TIDYING_S)
+                return unit.future.result(_TIDYING_S)
             if self._withdrawn(unit):
                 raise
-            return unit.told.result()
+            return unit.future.result()
 
     def _withdrawn(self, unit: _Unit) -> bool:
         """Take a unit back; False when the thread, that was just ending, has it already."""
@@ -163,8 +164,9 @@ class Writer:
         finally:
             self._clock = None
             self._inside.active = False
+        # Nobody is told before the transaction is durable.
         for unit in group:
-            unit.tell()
+            unit.resolve()
 
     def _run_group(self, connection: Connection, group: list[_Unit]) -> None:
         """Run the one unit of the group and, if others wait, those as well; they are added to the group."""
@@ -184,6 +186,7 @@ def _attempt(connection: Connection, unit: _Unit) -> None:
     Raises:
         Exception: that of the unit, when the failure was so bad that the database gave up the whole transaction.
     """
+    # A savepoint for each, so that the failure of one does not undo those it shares the transaction with.
     savepoint = connection.begin_nested()
     try:
         with translated_failures():
