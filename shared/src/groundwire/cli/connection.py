@@ -10,6 +10,7 @@ from groundwire.kernel.errors import DeadlineError, DocumentNotFoundError, Inval
 
 ResultT = TypeVar("ResultT")
 
+# Somebody waits for the reason of a failure, which is known already.
 _PROBE_S = 1.0
 _PAGE_SIZE = 200
 

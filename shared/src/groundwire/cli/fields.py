@@ -182,7 +182,7 @@ def read_metadata_file(path: Path) -> tuple[DocumentFields, dict[str, DocumentFi
         raise InvalidRequestError.of(str(path), f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise InvalidRequestError.of(str(path), f"is neither JSON nor YAML: {' '.join(str(error).split())}") from error
-    of_all = dict(_mapping(document, str(path)))
+    of_all = dict(_mapping(document, str(path)))  # a copy, from which `files` is taken
     files = _mapping(of_all.pop(FILES, {}), FILES)
     violations: list[FieldViolation] = []
     fields = _fields(of_all, str(path), violations)
@@ -278,6 +278,7 @@ def read_list(field: Any, text: str, place: str) -> list[Any]:
         return [read_value(field, item, place) for item in texts]
     if field.message_type:
         raise InvalidRequestError.of(place, "must be a JSON list of objects")
+    # Names of people have commas: `Doe, Jane` is one creator.
     parts = text.split(",") if field.name == "tags" else [text]
     return [read_value(field, part.strip(), place) for part in parts]
 
@@ -354,7 +355,7 @@ def _duration(text: str) -> Duration:
     if seconds > _LONGEST_SECONDS:
         raise ValueError(f"must be at most 10,000 years, not {text!r}")
     message = Duration()
-    message.FromNanoseconds(round(seconds * 1e9))
+    message.FromNanoseconds(round(seconds * 1e9))  # a timedelta would lose what is below a microsecond
     return message
 
 

@@ -135,6 +135,7 @@ def ingest(
 
     Exits with 1 if any file failed, naming each, and when the deletion was not confirmed; with 130 if interrupted.
     """
+    # Before anything is sent: a script without --yes must not ingest everything and fail at the end.
     if delete_missing and not plan:
         check_consent("--delete-missing", given=yes)
     paths = check_sources(sources)
@@ -263,6 +264,7 @@ class IngestRun:
             AlreadyExistsError: the collection exists with another profile.
             StoppedRun: it ended before its end; what was done until then is printed.
         """
+        # Without a profile an existing collection is taken as it is, whatever its profile.
         if profile is None:
             try:
                 self.client.get_collection(collection=self.collection)
@@ -276,6 +278,7 @@ class IngestRun:
         except StoppedRun as stopped:
             self._report(stopped.done, [])
             raise
+        # After the ingest, so that a run that is interrupted deletes nothing.
         missing = self._missing()
         if not missing:
             return self._report(outcomes, [])
@@ -345,12 +348,14 @@ class IngestRun:
             return outcome
 
         with FileProgress(len(files), quiet=self.as_json) as progress:
+            # Threads, because each file waits for the server; the calls share one connection.
             pool = ThreadPoolExecutor(self.jobs)
             futures = [pool.submit(work_on, file) for file in files]
             try:
                 for future in as_completed(futures):
                     future.result()
             except (KeyboardInterrupt, UnavailableError) as cause:
+                # Before the pool is shut down, which waits for the calls under way.
                 self.client.close()
                 pool.shutdown(cancel_futures=True)
                 ended = [future for future in futures if not future.cancelled() and future.exception() is None]

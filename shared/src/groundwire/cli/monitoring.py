@@ -36,6 +36,7 @@ _STATS_COLUMNS = ("collection", "documents", "chunks", "vectors", "characters", 
 @server_options
 def health(service: str | None, address: str, as_json: bool) -> None:
     """Print the state of each service and what fails behind the calls; exits with 1 unless all are serving."""
+    # No failure gets as far as `connect`: that nothing answers is a result too, UNREACHABLE.
     with connect(address) as client:
         states = {name: _state(client, name) for name in ([service] if service else _SERVICES)}
         housekeeping = None if service else _housekeeping(client)

@@ -48,8 +48,8 @@ def finished(
         with ProgressBar("starting", quiet=as_json) as display:
             return wait_for(client, operation, kind, lambda metadata: display.show(metadata.progress))
     except GroundwireError:
-        raise
-    except BaseException:
+        raise  # the operation failed itself, or the server is gone and nobody can tell it anything
+    except BaseException:  # Ctrl-C above all
         with suppress(GroundwireError):
             client.cancel_operation(name=operation.name)
         raise

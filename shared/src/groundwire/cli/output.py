@@ -142,7 +142,7 @@ def print_fields(fields: Mapping[str, Any]) -> None:
 
 
 def confirm(question: str) -> bool:
-    """Ask a person; the question goes to the error stream."""
+    """Ask a person; the question goes to the error stream, because the output may go to a file."""
     return click.confirm(one_line(question), err=True)
 
 

@@ -240,6 +240,7 @@ def ask(
     as_json: bool,
 ) -> None:
     """Answer a question from a collection, every sentence with a citation that has been checked."""
+    # The id is made here, so that a retry of the call is the same question and the output can name it.
     request = answer_service_pb.AskRequest(
         question=text,
         collection=collection,

@@ -142,6 +142,7 @@ def find_source_files(paths: Iterable[Path], *, follow_links: bool = False) -> S
                 case UnusableFile():
                     result.unusable.append(item)
                 case SourceFile(file, source):
+                    # The same file named twice is fine; two files under one source would replace each other.
                     known = path_of.setdefault(source, file)
                     if known.resolve() != file.resolve():
                         violations.append(

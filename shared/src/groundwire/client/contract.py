@@ -100,7 +100,7 @@ class SyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT])
             try:
                 yield from call
             finally:
-                call.cancel()
+                call.cancel()  # the server works on for nobody otherwise; without effect at the end
 
 
 class AsyncStream(_Bound[Params, RequestT], Generic[Params, RequestT, ResponseT]):
@@ -132,6 +132,7 @@ class _Call(Generic[Params, RequestT, ResponseT]):
         self.response = response
 
     def _bind(self, transport: Transport, kind: Callable[..., Any], open_method: str) -> Any:
+        # Opening a method of a channel costs more than a small call; each is opened once.
         bound = transport.bound_calls.get(self.path)
         if bound is None:
             invoke = getattr(transport.channel, open_method)(
@@ -206,6 +207,7 @@ def with_request_id(request: RequestT) -> RequestT:
     given: Any = request
     if "request_id" not in request.DESCRIPTOR.fields_by_name or given.request_id:
         return request
+    # The caller may send the same message again and mean another request.
     copy: Any = type(request)()
     copy.CopyFrom(request)
     copy.request_id = str(uuid.uuid4())

@@ -60,6 +60,7 @@ class Transport:
     def sent_metadata(self) -> tuple[tuple[str, str], ...] | None:
         """Return the metadata of a call that begins now."""
         given = self._metadata() if callable(self._metadata) else self._metadata
+        # HTTP/2 has lower-case keys only; the library would refuse others.
         return tuple((key.lower(), value) for key, value in given.items()) if given else None
 
     @contextmanager

@@ -119,7 +119,7 @@ async def upload(
     Goes on where it was after a broken connection, unless the client is closed.
     """
     state = Upload(path, header, on_progress)
-    await transport.off_loop(state.prepare)
+    await transport.off_loop(state.prepare)  # reads the whole file once, for its hash
     while state.final is None:
         try:
             await transport.exchange(state)
@@ -199,7 +199,7 @@ async def ingest_files(
     for source, path in files:
         size = (await transport.off_loop(path.stat)).st_size
         if size > UNARY_BYTES:
-            outcomes += await _send_batch(transport, batch)
+            outcomes += await _send_batch(transport, batch)  # first, so that outcomes stay in the order of the files
             header = pb.UploadHeader(collection=collection, source_uri=source, fields=fields)
             outcomes.append(await _uploaded(transport, path, header))
             continue

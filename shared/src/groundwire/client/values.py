@@ -57,6 +57,7 @@ def fields_message(fields: Fields) -> DocumentFields | None:
         message.date_created.CopyFrom(_timestamp(created, "date_created"))
     for name, value in said.items():
         try:
+            # One at a time, so that the error names the field.
             message.MergeFrom(DocumentFields(**{name: value}))
         except (TypeError, ValueError) as error:
             raise InvalidRequestError.of(name, f"is no value of this field: {error}") from error

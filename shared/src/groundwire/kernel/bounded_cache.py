@@ -51,6 +51,7 @@ class BoundedCache(Generic[KeyT, ValueT]):
         """Keep a value in place of the one of its key; one heavier than the capacity is not kept."""
         with self._lock:
             self._drop(key)
+            # Otherwise it would push everything else out and then itself.
             if weight > self._capacity:
                 return
             self._held[key] = (value, weight)

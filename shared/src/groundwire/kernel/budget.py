@@ -11,6 +11,7 @@ from typing import TypeVar
 from groundwire.kernel.errors import CallCancelledError, DeadlineError
 
 ResultT = TypeVar("ResultT")
+# A lock cannot be woken by a cancellation, so whoever waits for one looks at the budget this often.
 _LOOK_S = 0.05
 
 
@@ -34,7 +35,7 @@ class Budget:
         part = Budget(None if remaining_s is None else share * remaining_s)
         with self._lock:
             self._parts.append(part)
-            part._cancelled = self._cancelled
+            part._cancelled = self._cancelled  # `cancel` may have looked at the parts just before this one
         return part
 
     def cancel(self) -> None:
@@ -84,6 +85,7 @@ class Budget:
                 self.check()
                 left = [self.remaining_s(), None if gives_up_at is None else gives_up_at - time.monotonic()]
                 timeout = min((seconds for seconds in left if seconds is not None), default=None)
+                # Where both times are up, the end of the budget counts: the next `check` raises.
                 if timeout is not None and timeout <= 0.0 and self.remaining_s() != 0.0:
                     return False
                 condition.wait(timeout)
@@ -120,6 +122,7 @@ class Budget:
             with ready:
                 ready.notify_all()
 
+        # Not `future.result(timeout)`, which a cancellation of the budget would not end.
         future.add_done_callback(wake)
         with ready:
             self.wait_for(ready, future.done)

@@ -63,6 +63,7 @@ class Chunk:
     @property
     def embedding_text(self) -> str:
         """Return the text that the model reads for this chunk."""
+        # A whole chapter would be cut off by the model or averaged over windows; its beginning says what it is about.
         return embedding_text(self.headings, self.content[:LEAD_CHARS] if self.upper else self.content)
 
     @property

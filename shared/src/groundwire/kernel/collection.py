@@ -98,7 +98,7 @@ class ChunkingPolicy:
         """
         if self.unit is ChunkUnit.CHARS:
             return chars
-        return max(1, tokens, -(-chars // MAX_CHARS_PER_TOKEN))
+        return max(1, tokens, -(-chars // MAX_CHARS_PER_TOKEN))  # rounded up
 
     @property
     def digest(self) -> str:

@@ -84,6 +84,7 @@ def parse_filter(document: object, path: str = "filter", depth: int = 0) -> Filt
     Raises:
         InvalidFilterError: naming the place, as in `filter.$and[1].importance.$foo`.
     """
+    # An And at the top is no level (`MAX_DEPTH`): services add one around what the caller wrote.
     is_and = isinstance(document, Mapping) and set(document) == {"$and"}
     return _parse_object(document, path, depth - 1 if is_and else depth)
 
@@ -208,6 +209,7 @@ def _not_an_operator(name: str, place: str) -> InvalidRequestError:
 def _text(value: object, place: str) -> str:
     if not isinstance(value, str):
         raise InvalidFilterError.of(place, "must be a text")
+    # JSON can spell half a character, which neither UTF-8 nor any engine can hold.
     if any("\ud800" <= char <= "\udfff" for char in value):
         raise InvalidFilterError.of(place, "must not contain lone surrogates")
     return value
@@ -258,6 +260,7 @@ def resolve_filter(condition: Filter, custom: Mapping[str, FieldKind], path: str
     resolved = resolver.resolve(condition)
     if resolver.violations:
         raise InvalidFilterError(resolver.violations)
+    # Times can become two comparisons each, and engines have to evaluate what comes out.
     _check_terms(resolved, path)
     return resolved
 
@@ -292,6 +295,7 @@ class _Resolver:
                 field = ALIASES.get(condition.field, condition.field)
                 if field in self._kinds:
                     return self._leaf(condition, _numeric(field, condition), place)
+                # Collected, not raised: one answer names every mistake of the filter.
                 self._refuse(place.field, f"unknown field {condition.field!r}{self._suggestion(condition.field)}")
                 return condition
 

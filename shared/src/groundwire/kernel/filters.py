@@ -277,7 +277,7 @@ def elements(payload: Payload, field: str) -> tuple[Scalar, ...]:
 
 def kind_of(value: Scalar) -> type:
     """Return the comparison kind of a value: bool, str or float (all numbers)."""
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # first, because for Python it is an integer
         return bool
     return str if isinstance(value, str) else float
 
@@ -329,6 +329,7 @@ def _compare(values: tuple[Scalar, ...], comparator: Comparator, value: Scalar) 
         return not _any_equal(values, (value,))
     holds = _ORDER[comparator]
     kind = kind_of(value)
+    # Python would order truth values, and compare them with numbers.
     return kind is not bool and any(kind_of(element) is kind and holds(element, value) for element in values)
 
 

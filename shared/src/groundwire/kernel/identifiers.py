@@ -57,6 +57,7 @@ def parse_uuid(value: str, field: str) -> str:
         parsed = uuid.UUID(value)
     except ValueError:
         parsed = None
+    # The library also takes braces, `urn:uuid:` and digits without hyphens: one id would have several spellings.
     if parsed is None or str(parsed) != value.lower():
         raise InvalidRequestError.of(field, "must be a UUID like 123e4567-e89b-42d3-a456-426614174000")
     return str(parsed)
@@ -71,6 +72,7 @@ def parse_source_uri(value: str, field: str = "source_uri") -> str:
     Raises:
         InvalidRequestError: naming `field`.
     """
+    # Both slashes, because a client on Windows may use the source as a path.
     segments = re.split(r"[/\\]", value)
     if not value.strip() or len(value) > MAX_SOURCE_URI_CHARS:
         raise InvalidRequestError.of(field, f"must be 1 to {MAX_SOURCE_URI_CHARS} characters, not blank")
@@ -130,6 +132,7 @@ def engine_collection_name(tenant: str, collection_uid: str, identity_digest: st
 
     Because the tenant is part of the name, no query can forget the tenant predicate (design D4).
     """
+    # NUL is in none of the parts, so that no two of them can be joined to the same text.
     digest = hashlib.sha256(f"{tenant}\x00{collection_uid}\x00{identity_digest}".encode()).hexdigest()
     return f"gw-{digest[:32]}"
 

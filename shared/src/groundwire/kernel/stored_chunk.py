@@ -123,6 +123,7 @@ def chunk_payload(
         "char_end": chunk.span.end,
         "ingested_at": epoch_ms(ingested),
     }
+    # The keys of the caller come last; none of them has the name of a built-in one.
     built_in = {key: value for key, value in candidates.items() if value is not None and value not in ("", ())}
     return built_in | all_metadata(fields, chunk)
 

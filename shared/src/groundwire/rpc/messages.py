@@ -17,6 +17,7 @@ from groundwire.rpc.value_messages import to_metadata, to_timestamp
 def to_chunk_message(stored: StoredChunk, vector: Vectors | None = None) -> chunk_pb2.Chunk:
     """Return the message of a chunk, with its vector (float32, shape (d,)) if one is given."""
     chunk, document = stored.chunk, stored.document
+    # A short chunk may overlap both neighbours by all it has; then nothing of it is its own.
     unique_start = min(chunk.span.start + chunk.overlap_prev_chars, chunk.span.end)
     return chunk_pb2.Chunk(
         chunk_id=stored.chunk_id,

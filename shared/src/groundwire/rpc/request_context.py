@@ -62,5 +62,6 @@ def request_key(method: str, request: "Message", content_hash: str = "") -> Requ
     body = type(request)()
     body.CopyFrom(request)
     body.ClearField("request_id")
+    # Deterministic, because maps have no order of their own and a repetition must have the same digest.
     digest = hashlib.sha256(body.SerializeToString(deterministic=True) + content_hash.encode()).hexdigest()
     return RequestKey(parse_uuid(request_id, "request_id"), method, digest)

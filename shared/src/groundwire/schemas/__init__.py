@@ -1,6 +1,5 @@
 """Schemas of metadata as pydantic models, for services and for Python callers."""
 
-from groundwire.schemas.checking import OWN_KEYS, check_metadata
 from groundwire.schemas.documents import ChunkMetadata, DocumentMetadata
 from groundwire.schemas.records import (
     FAQMetadata,
@@ -10,7 +9,15 @@ from groundwire.schemas.records import (
     SummaryMetadata,
     TurnMetadata,
 )
-from groundwire.schemas.registry import MODELS, Schema, get_all_schemas, schema_of, validate_metadata
+from groundwire.schemas.registry import (
+    MODELS,
+    OWN_KEYS,
+    Schema,
+    check_metadata,
+    get_all_schemas,
+    schema_of,
+    validate_metadata,
+)
 
 __all__ = [
     "MODELS",

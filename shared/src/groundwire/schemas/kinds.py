@@ -138,6 +138,7 @@ def _custom(values: Any) -> Any:
 
 def _check_custom(key: str, value: Any) -> None:
     elements = value if isinstance(value, list) else [value]
+    # By type, not by isinstance: a truth value among numbers would be stored as another kind.
     kinds = {type(each) for each in elements}
     if not 1 <= len(elements) <= MAX_LIST or len(kinds) != 1 or not kinds <= {str, bool, int, float}:
         raise ValueError(f"{key!r} must be a text, number or truth value, or a list of 1 to {MAX_LIST} of one kind")

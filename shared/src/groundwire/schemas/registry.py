@@ -1,10 +1,13 @@
-"""All schemas by the kind of metadata they describe."""
+"""All schemas by the kind of metadata they describe, and metadata checked against them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from groundwire.kernel.errors import NotFoundError
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotFoundError
 from groundwire.schemas.documents import ChunkMetadata, DocumentMetadata
 from groundwire.schemas.records import (
     FAQMetadata,
@@ -24,6 +27,8 @@ Model: TypeAlias = (
     | type[DocumentMetadata]
     | type[ChunkMetadata]
 )
+OWN_KEYS = "custom"
+"""Field that holds the caller's own keys."""
 MODELS: dict[str, Model] = {
     "persona": PersonaMetadata,
     "faq": FAQMetadata,
@@ -95,3 +100,32 @@ def _model(document_type: str) -> Model:
     if document_type not in MODELS:
         raise SchemaNotFoundError(document_type)
     return MODELS[document_type]
+
+
+def check_metadata(document_type: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `validate_metadata` returns, with refusals of the contract instead of pydantic's.
+
+    Raises:
+        SchemaNotFoundError: an unknown kind.
+        InvalidRequestError: naming every field that breaks a rule as `metadata['name']`.
+    """
+    try:
+        return validate_metadata(document_type, metadata)
+    except ValidationError as error:
+        violations = [
+            FieldViolation("metadata" + "".join(f"[{part!r}]" for part in each["loc"]), _reason(each))
+            for each in error.errors()
+        ]
+        raise InvalidRequestError(violations) from error
+
+
+def _reason(error: ErrorDetails) -> str:
+    match error["type"]:
+        case "missing":
+            return "must be given"
+        case "extra_forbidden":
+            return f"is no field of this kind; a key of the caller's own is written '{OWN_KEYS}.<key>'"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case _:
+            return error["msg"][0].lower() + error["msg"][1:]
