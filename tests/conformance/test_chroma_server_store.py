@@ -10,7 +10,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DeadlineError, StoreMismatchError, StoreUnavailableError
 from groundwire.kernel.filters import Comparator, Comparison, Filter
 from groundwire.kernel.vector_store import VectorStore
-from groundwire.vectorstores.chroma.server_client import close_server, open_server, parse_options
+from groundwire.vectorstores.chroma.server_store import close_server, open_server, parse_options
 from groundwire.vectorstores.factory import open_vector_store
 from tests.conformance.chroma_server import ChromaServer, chroma_server
 from tests.conformance.engine_limits import is_unsupported_by_chroma, orders_under_negation

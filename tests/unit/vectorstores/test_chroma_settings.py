@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from groundwire.kernel.errors import StoreMismatchError
-from groundwire.vectorstores.chroma.collections import Facts, open_client
 from groundwire.vectorstores.chroma.engine import Engine
+from groundwire.vectorstores.chroma.records import Facts, open_client
 from groundwire.vectorstores.chroma.store import ChromaVectorStore
 from tests.packages import requires
 

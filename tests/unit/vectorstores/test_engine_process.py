@@ -22,7 +22,7 @@ from groundwire.kernel.errors import (
 )
 from groundwire.vectorstores import engine_process
 from groundwire.vectorstores.engine_process import EngineProcess
-from groundwire.vectorstores.owned_engine import OwnedEngine
+from groundwire.vectorstores.engine_store import OwnedEngine
 
 STUB = "tests.unit.vectorstores.stub_engine"
 ROOT = str(Path(__file__).parents[3])

@@ -1,16 +1,136 @@
-"""What all stores have in common whose engine runs in a process of its own and keeps its files in a folder."""
+"""What the stores have in common whose engine runs in a process of its own and keeps its files in a folder."""
 
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import structlog
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import GroundwireError, StoreUnavailableError
 from groundwire.vectorstores.engine_process import EngineProcess
-from groundwire.vectorstores.folder_format import claim_folder
-from groundwire.vectorstores.owned_engine import OwnedEngine
-from groundwire.vectorstores.owner_lock import OwnerLock
+from groundwire.vectorstores.folder import OwnerLock, claim_folder
+
+_LOOK_S = 0.5
+_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0)
+"""Before the attempts to start an engine again; the last one repeats."""
+_WAIT_S = 20.0
+"""What a call without a deadline waits for an engine that is being replaced."""
+_STOP_S = 5.0
+
+_log = structlog.get_logger(__name__)
+
+
+class OwnedEngine:
+    """Keeps one engine running; a thread replaces it when it has ended, whether anybody calls or not.
+
+    Args:
+        start: starts an engine, ready for calls.
+    """
+
+    def __init__(self, start: Callable[[], EngineProcess]) -> None:
+        self._start = start
+        self._changed = threading.Condition()
+        self._engine: EngineProcess | None = start()
+        self._failure = ""
+        self._is_closed = False
+        self._keeper = threading.Thread(target=self._keep, name="engine-keeper", daemon=True)
+        self._keeper.start()
+
+    def live(self, budget: Budget) -> EngineProcess:
+        """Return the engine; wait for a new one when it has just died.
+
+        Raises:
+            StoreUnavailableError: the store is closed, or the engine does not start.
+            DeadlineError: the deadline of the budget passed.
+            CallCancelledError: the budget was cancelled.
+        """
+        budget.check()
+        if (engine := self._live()) is not None:
+            return engine
+        with self._changed:
+            # Not for an engine that has failed to start: it will be tried again, but not for this call.
+            budget.wait_for(
+                self._changed, lambda: self._live() is not None or self._is_closed or bool(self._failure), _WAIT_S
+            )
+            if self._is_closed:
+                raise StoreUnavailableError("the vector store is closed")
+            engine = self._live()
+            if engine is None:
+                raise StoreUnavailableError(f"the vector engine does not start: {self._reason()}")
+            return engine
+
+    def check_responding(self) -> None:
+        """Return if the engine responds; never waits.
+
+        Raises:
+            StoreUnavailableError: it does not, or it is being replaced.
+        """
+        with self._changed:
+            engine = self._engine
+        if engine is None:
+            raise StoreUnavailableError(f"the vector engine is being started again: {self._reason()}")
+        engine.check_responding()
+
+    def close(self) -> None:
+        """Let the engine flush and end; idempotent."""
+        with self._changed:
+            self._is_closed = True
+            engine = self._engine
+            self._changed.notify_all()
+        if engine is not None:
+            engine.close()
+        self._keeper.join(_STOP_S)
+
+    def _live(self) -> EngineProcess | None:
+        engine = self._engine
+        return None if engine is None or engine.is_broken else engine
+
+    def _reason(self) -> str:
+        return self._failure or "it has ended"
+
+    def _keep(self) -> None:
+        while not self._is_closed:
+            engine = self._engine
+            if engine is not None and engine.wait_broken(_LOOK_S) and not self._is_closed:
+                self._replace(engine)
+
+    def _replace(self, engine: EngineProcess) -> None:
+        began_at = time.monotonic()
+        _log.warning("the vector engine has ended and is started again")
+        # Two engines on one folder would destroy it: the old one has to be gone, not only to have been killed.
+        while not engine.kill():
+            if self._paused(_LOOK_S):
+                return
+        engine.close()
+        with self._changed:
+            self._engine = None
+        attempt = 0
+        while not self._paused(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)]):
+            attempt += 1
+            try:
+                started = self._start()
+            except Exception as error:  # noqa: BLE001 - whatever it is, it may go away
+                _log.error("the vector engine does not start", error=str(error), attempt=attempt)
+                with self._changed:
+                    self._failure = str(error)
+                    self._changed.notify_all()
+                continue
+            with self._changed:
+                self._engine, self._failure = started, ""
+                is_closed = self._is_closed
+                self._changed.notify_all()
+            if is_closed:
+                started.close()
+            _log.info("the vector engine runs again", after_s=round(time.monotonic() - began_at, 1))
+            return
+
+    def _paused(self, seconds: float) -> bool:
+        """Wait; tell whether the store was closed."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_closed, seconds)
 
 
 class EngineStore:

@@ -39,52 +39,37 @@ def open_vector_store(
         StoreOwnedError: another process has the folder open.
         StoreMismatchError: the folder was written by another engine or in another layout.
     """
+    # Each engine is imported only when it is the one asked for: they are heavy, and most are not installed.
     if url.startswith(("qdrant://", "qdrants://")):
-        return _open_qdrant_server(url, api_key)
+        from groundwire.vectorstores.qdrant_server.options import parse_options as parse_qdrant  # noqa: PLC0415
+        from groundwire.vectorstores.qdrant_server.store import QdrantServerVectorStore  # noqa: PLC0415
+
+        return QdrantServerVectorStore(parse_qdrant(url, api_key))
     if url.startswith(("chroma+http://", "chroma+https://")):
-        return _open_chroma_server(url, api_key)
+        from groundwire.vectorstores.chroma import server_store as chroma_server  # noqa: PLC0415
+
+        return chroma_server.ChromaServerVectorStore(chroma_server.parse_options(url, api_key))
     scheme, colon, rest = url.partition(":")
     folder = data_dir / (rest or _DEFAULT_FOLDER)
     match scheme + colon:
         case "memory:" if not rest:
-            return _open_memory()
+            from groundwire.vectorstores.memory import MemoryVectorStore  # noqa: PLC0415
+
+            return MemoryVectorStore()
         case "qdrant-edge:":
-            return _open_qdrant_edge(folder, hung_after_s, most_open)
+            from groundwire.vectorstores.qdrant_edge.store import QdrantEdgeVectorStore  # noqa: PLC0415
+
+            return QdrantEdgeVectorStore(folder, hung_after_s=hung_after_s, most_open=most_open)
         case "chroma:":
-            return _open_chroma(folder, hung_after_s)
+            from groundwire.vectorstores.chroma.store import ChromaVectorStore  # noqa: PLC0415
+
+            return ChromaVectorStore(folder, hung_after_s=hung_after_s)
         case _:
             raise InvalidRequestError.of("vectors", f"{url!r} is none of {', '.join(SCHEMES)}")
 
 
-def _open_memory() -> VectorStore:
-    from groundwire.vectorstores.memory import MemoryVectorStore  # noqa: PLC0415 - only the engine asked for
-
-    return MemoryVectorStore()
-
-
-def _open_qdrant_edge(folder: Path, hung_after_s: float, most_open: int) -> VectorStore:
-    from groundwire.vectorstores.qdrant_edge.store import (  # noqa: PLC0415 - only the engine asked for
-        QdrantEdgeVectorStore,
-    )
-
-    return QdrantEdgeVectorStore(folder, hung_after_s=hung_after_s, most_open=most_open)
-
-
-def _open_chroma(folder: Path, hung_after_s: float) -> VectorStore:
-    from groundwire.vectorstores.chroma.store import ChromaVectorStore  # noqa: PLC0415 - only the engine asked for
-
-    return ChromaVectorStore(folder, hung_after_s=hung_after_s)
-
-
-def _open_qdrant_server(url: str, api_key: str | None) -> VectorStore:
-    from groundwire.vectorstores.qdrant_server.options import parse_options  # noqa: PLC0415 - only the engine asked for
-    from groundwire.vectorstores.qdrant_server.store import QdrantServerVectorStore  # noqa: PLC0415 - the same
-
-    return QdrantServerVectorStore(parse_options(url, api_key))
-
-
-def _open_chroma_server(url: str, api_key: str | None) -> VectorStore:
-    from groundwire.vectorstores.chroma.server_client import parse_options  # noqa: PLC0415 - only the engine asked for
-    from groundwire.vectorstores.chroma.server_store import ChromaServerVectorStore  # noqa: PLC0415 - the same
-
-    return ChromaServerVectorStore(parse_options(url, api_key))
+def engine_name(vectors: VectorStore) -> str:
+    """Return the name of the adapter's package or module, such as `qdrant-edge`."""
+    path = type(vectors).__module__.split(".")
+    package = path.index("vectorstores") + 1 if "vectorstores" in path else len(path) - 1
+    return path[package].replace("_", "-")

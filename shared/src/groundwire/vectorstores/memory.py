@@ -12,7 +12,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, StoreMismatchError
 from groundwire.kernel.filters import Filter, Payload, matches
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
-from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
+from groundwire.vectorstores.points import check_points, check_query, checked_dimensions, checked_name
 
 
 @dataclass(slots=True)

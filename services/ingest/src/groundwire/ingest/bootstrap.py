@@ -63,7 +63,7 @@ from groundwire.kernel.vector_store import VectorStore
 from groundwire.rpc.pagination import PageTokens, load_key
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
-from groundwire.vectorstores.engine_names import engine_name
+from groundwire.vectorstores.factory import engine_name
 
 INGEST = "groundwire.api.ingest.v1.IngestService"
 COLLECTIONS = "groundwire.api.ingest.v1.CollectionService"

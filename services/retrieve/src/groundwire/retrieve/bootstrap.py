@@ -34,7 +34,7 @@ from groundwire.retrieve.wire.result_cache import ResultCache
 from groundwire.rpc.pagination import PageTokens, load_key
 from groundwire.rpc.server import Service
 from groundwire.rpc.workers import Workers
-from groundwire.vectorstores.engine_names import engine_name
+from groundwire.vectorstores.factory import engine_name
 
 RETRIEVE = "groundwire.api.retrieve.v1.RetrieveService"
 LIBRARY = "groundwire.api.retrieve.v1.LibraryService"

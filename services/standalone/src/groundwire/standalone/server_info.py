@@ -20,7 +20,7 @@ from groundwire.rpc.messages import to_identity_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, MAX_PAGE_SIZE
 from groundwire.rpc.server import ServerOptions, Service
 from groundwire.standalone.settings import ProcessSettings
-from groundwire.vectorstores.engine_names import engine_name
+from groundwire.vectorstores.factory import engine_name
 
 SERVER = "groundwire.api.server.v1.ServerService"
 # One library of the extra `formats` for each format that needs one.

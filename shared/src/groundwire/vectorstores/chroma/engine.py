@@ -16,12 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.vectorstores.chroma.collections import Facts, facts_of, make_collection, open_client, set_complete
-from groundwire.vectorstores.chroma.queries import all_numbers, nearest, nearest_of, records
-from groundwire.vectorstores.chroma.writes import put, remove
-from groundwire.vectorstores.durable_files import sync_tree
+from groundwire.vectorstores.chroma.records import (
+    Facts,
+    all_numbers,
+    facts_of,
+    make_collection,
+    nearest,
+    nearest_of,
+    open_client,
+    put,
+    records,
+    remove,
+    set_complete,
+)
 from groundwire.vectorstores.file_seal import Seal
-from groundwire.vectorstores.slicing import batches
+from groundwire.vectorstores.folder import sync_tree
+from groundwire.vectorstores.points import batches
 from groundwire.vectorstores.stored_fields import Stored
 
 _DATA = "data"

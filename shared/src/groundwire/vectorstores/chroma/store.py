@@ -23,13 +23,19 @@ from groundwire.kernel.errors import (
 )
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
-from groundwire.vectorstores.chroma.collections import Facts, checked_dimensions_of
 from groundwire.vectorstores.chroma.filters import compile_filter
+from groundwire.vectorstores.chroma.records import Facts, checked_dimensions_of
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
-from groundwire.vectorstores.engine_store import EngineStore
-from groundwire.vectorstores.owned_engine import OwnedEngine
-from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
-from groundwire.vectorstores.slicing import as_ints, batches, slices
+from groundwire.vectorstores.engine_store import EngineStore, OwnedEngine
+from groundwire.vectorstores.points import (
+    as_ints,
+    batches,
+    check_points,
+    check_query,
+    checked_dimensions,
+    checked_name,
+    slices,
+)
 from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
 
 _ENGINE = "chroma"

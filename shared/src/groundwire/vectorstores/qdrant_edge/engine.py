@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.vectorstores.durable_files import sync_tree
+from groundwire.vectorstores.folder import sync_tree
 from groundwire.vectorstores.qdrant_conditions import Condition
 from groundwire.vectorstores.qdrant_edge.shard import DamagedShardError, Shard, create_shard
 from groundwire.vectorstores.stored_fields import Stored

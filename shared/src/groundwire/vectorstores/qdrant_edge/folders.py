@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from groundwire.kernel.errors import StoreMismatchError
-from groundwire.vectorstores.durable_files import replace_file, sync
+from groundwire.vectorstores.folder import replace_file, sync
 
 _CURRENT = "CURRENT"
 _COPY = "copy-"

@@ -16,13 +16,45 @@ import numpy as np
 
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind
-from groundwire.vectorstores.clean_cut import best
-from groundwire.vectorstores.durable_files import sync, sync_tree
 from groundwire.vectorstores.file_seal import Seal
+from groundwire.vectorstores.folder import sync, sync_tree
+from groundwire.vectorstores.points import best
 from groundwire.vectorstores.qdrant_conditions import Condition
 from groundwire.vectorstores.qdrant_edge.folders import seal_of
-from groundwire.vectorstores.qdrant_edge.vendor_filters import vendor_filter
 from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored
+
+_CLAUSES = ("must", "should", "must_not")
+
+
+def vendor_filter(condition: Condition) -> Any:
+    """Return the `qdrant_edge.Filter` of a condition tree made by `ConditionCompiler`."""
+    import qdrant_edge as edge  # noqa: PLC0415 - only the engine process has it
+
+    if not any(clause in condition for clause in _CLAUSES):
+        return edge.Filter(must=[_vendor_condition(condition)])
+    clauses: dict[str, Any] = {
+        clause: [_vendor_condition(part) for part in condition[clause]] for clause in _CLAUSES if clause in condition
+    }
+    return edge.Filter(**clauses)
+
+
+def _vendor_condition(condition: Condition) -> Any:
+    import qdrant_edge as edge  # noqa: PLC0415 - only the engine process has it
+
+    match condition:
+        case {"is_empty": {"key": field}}:
+            return edge.IsEmptyCondition(field)
+        case {"has_id": numbers}:
+            return edge.HasIdCondition(set(numbers))
+        case {"key": field, "match": {"any": values}}:
+            return edge.FieldCondition(field, match=edge.MatchAny(values))
+        case {"key": field, "match": {"substring": value}}:
+            return edge.FieldCondition(field, match=edge.MatchSubstring(value))
+        case {"key": field, "range": bounds}:
+            return edge.FieldCondition(field, range=edge.RangeFloat(**bounds))
+        case _:
+            return vendor_filter(condition)
+
 
 _MIN_EF = 384
 """Candidates an index search keeps. Graphs differ from build to build: with 128 the recall@10 of 60,000 to 100,000

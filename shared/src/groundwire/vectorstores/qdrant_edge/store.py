@@ -25,10 +25,17 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.engine_process import HUNG_AFTER_S, EngineProcess
-from groundwire.vectorstores.engine_store import EngineStore
+from groundwire.vectorstores.engine_store import EngineStore, OwnedEngine
 from groundwire.vectorstores.file_seal import Seal
-from groundwire.vectorstores.owned_engine import OwnedEngine
-from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
+from groundwire.vectorstores.points import (
+    as_ints,
+    batches,
+    check_points,
+    check_query,
+    checked_dimensions,
+    checked_name,
+    slices,
+)
 from groundwire.vectorstores.qdrant_conditions import ConditionCompiler
 from groundwire.vectorstores.qdrant_edge.folders import (
     new_copy,
@@ -39,9 +46,7 @@ from groundwire.vectorstores.qdrant_edge.folders import (
     sweep,
     unpublish,
 )
-from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild
-from groundwire.vectorstores.qdrant_edge.served_collection import ServedCollection
-from groundwire.vectorstores.slicing import as_ints, batches, slices
+from groundwire.vectorstores.qdrant_edge.rebuild import Rebuild, ServedCollection
 from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
 
 _ENGINE = "qdrant-edge"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from groundwire.vectorstores.server_url import (
+from groundwire.vectorstores.servers import (
     Parse,
     ServerUrl,
     name_prefix,

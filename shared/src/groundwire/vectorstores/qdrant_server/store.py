@@ -13,17 +13,82 @@ import numpy as np
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError, StoreMismatchError
-from groundwire.kernel.filters import Filter
+from groundwire.kernel.filters import BUILT_IN_FIELDS, FieldKind, Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
-from groundwire.vectorstores.clean_cut import best
-from groundwire.vectorstores.point_checks import check_points, check_query, checked_dimensions, checked_name
+from groundwire.vectorstores.points import (
+    as_ints,
+    batches,
+    best,
+    check_points,
+    check_query,
+    checked_dimensions,
+    checked_name,
+    slices,
+)
 from groundwire.vectorstores.qdrant_conditions import Condition, ConditionCompiler
-from groundwire.vectorstores.qdrant_server.failures import is_missing, is_transient
 from groundwire.vectorstores.qdrant_server.options import QdrantOptions
-from groundwire.vectorstores.qdrant_server.schema import checked_dimensions_of, missing_indexes, vendor_filter
-from groundwire.vectorstores.server_calls import repeated, unavailable
-from groundwire.vectorstores.slicing import as_ints, batches, slices
-from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
+from groundwire.vectorstores.servers import repeated, unavailable
+from groundwire.vectorstores.stored_fields import TERMS_FIELD, restored_payload, stored_fields
+
+_TRANSIENT = frozenset({"UNAVAILABLE", "ABORTED", "RESOURCE_EXHAUSTED"})
+
+
+def is_transient(error: Exception) -> bool:
+    """Tell whether a call may do better the next time: the connection failed, or the server has too much to do."""
+    return _code_name(error) in _TRANSIENT or type(error).__name__ == "ResourceExhaustedResponse"
+
+
+def is_missing(error: Exception) -> bool:
+    """Tell whether the server says that a collection does not exist."""
+    return _code_name(error) == "NOT_FOUND" or (isinstance(error, ValueError) and "not found" in str(error))
+
+
+def _code_name(error: Any) -> str:
+    """Return the name of the gRPC code: stores do not import the transport, so the error is asked."""
+    code = getattr(error, "code", None)
+    return str(getattr(code(), "name", "")) if callable(code) else ""
+
+
+_METRIC = "Cosine"
+
+
+def checked_dimensions_of(collection: str, info: Any) -> int:
+    """Return the vector length of a collection if its metric is cosine and it has the one vector that we write.
+
+    Raises:
+        StoreMismatchError: it was made by something else.
+    """
+    vectors = info.config.params.vectors
+    if isinstance(vectors, dict) or vectors is None:
+        message = f"collection {collection} has named vectors, not a single one"
+        raise StoreMismatchError(message, setting="vectors", expected="unnamed", got="named")
+    metric = str(getattr(vectors.distance, "value", vectors.distance))
+    if metric != _METRIC:
+        message = f"collection {collection} was made with metric {metric}, not {_METRIC}"
+        raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=metric)
+    return int(vectors.size)
+
+
+def missing_indexes(info: Any) -> dict[str, Any]:
+    """Return the payload indexes that filters want and a collection has not got, by field.
+
+    Servers in strict mode refuse filters on fields without one.
+    """
+    from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
+
+    text, integer = models.PayloadSchemaType.KEYWORD, models.PayloadSchemaType.INTEGER
+    texts = {FieldKind.TEXT, FieldKind.TEXT_LIST}
+    wanted = {field: text if kind in texts else integer for field, kind in BUILT_IN_FIELDS.items()}
+    wanted[TERMS_FIELD] = text
+    return {field: schema for field, schema in wanted.items() if field not in (info.payload_schema or {})}
+
+
+def vendor_filter(condition: Condition) -> Any:
+    """Return the `models.Filter` of a condition tree made by `ConditionCompiler`."""
+    from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
+
+    return models.Filter.model_validate(condition)
+
 
 T = TypeVar("T")
 

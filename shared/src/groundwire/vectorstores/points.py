@@ -1,7 +1,9 @@
-"""Checks of names, vectors and payloads that every engine makes before it writes or searches."""
+"""What every adapter does with points: checks, pieces that an engine takes, cuts of rankings that ties leave alone."""
 
 import math
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -11,6 +13,10 @@ from groundwire.kernel.filters import Payload
 from groundwire.kernel.vector_store import PointBatch
 
 _ENGINE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]")
+_SPARE = 16
+"""Results fetched beyond the limit, so that ties at the cut are usually all seen."""
+_MAX_TIES = 4096
+"""Among more equal points than this at the cut, the engine chooses."""
 
 
 def checked_name(collection: str) -> str:
@@ -78,3 +84,40 @@ def _check_payload(payload: Payload) -> None:
 def _mismatch(field: str, *, got: int, expected: int) -> DimensionMismatchError:
     violation = FieldViolation(field, f"has {got} dimensions, the collection has {expected}")
     return DimensionMismatchError([violation], got=got, expected=expected)
+
+
+def slices(points: PointBatch, size: int) -> Iterator[PointBatch]:
+    """Yield the batch in pieces of at most `size` points, in order."""
+    for start in range(0, len(points.numbers), size):
+        piece = slice(start, start + size)
+        yield PointBatch(points.numbers[piece], points.vectors[piece], points.payloads[piece])
+
+
+def as_ints(numbers: Iterable[int]) -> list[int]:
+    """Return plain integers, which every engine takes, also for those of numpy."""
+    return [int(number) for number in numbers]
+
+
+def batches(numbers: Iterable[int], size: int) -> Iterator[Sequence[int]]:
+    """Yield numbers in lists of at most `size`, in order."""
+    remaining = iter(numbers)
+    while batch := list(islice(remaining, size)):
+        yield batch
+
+
+def best(query: Callable[[int], list[tuple[int, float]]], limit: int) -> list[tuple[int, float]]:
+    """Return (number, score) of the `limit` best points, best first, equal scores by number.
+
+    Engines cut equal scores where they like: so more is asked for until the cut falls between two scores.
+
+    Args:
+        query: returns so many of the best points as (number, score), best first.
+        limit: at least 1.
+    """
+    fetch = limit + _SPARE
+    while True:
+        found = query(fetch)
+        cut_is_clean = len(found) < fetch or found[-1][1] < found[limit - 1][1]
+        if cut_is_clean or fetch >= limit + _MAX_TIES:
+            return sorted(found, key=lambda point: (-point[1], point[0]))[:limit]
+        fetch = limit + 4 * (fetch - limit)

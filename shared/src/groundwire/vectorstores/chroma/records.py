@@ -1,13 +1,77 @@
-"""Queries of one Chroma collection that the plain calls do not answer reliably."""
+"""Collections and records of Chroma, embedded and on servers, with every setting that matters said aloud."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.vectorstores.clean_cut import best
-from groundwire.vectorstores.stored_fields import Stored
+from groundwire.kernel.errors import StoreMismatchError
+from groundwire.kernel.filters import BUILT_IN_FIELDS
+from groundwire.vectorstores.points import batches, best
+from groundwire.vectorstores.stored_fields import TERMS_FIELD, Stored
+
+_DIMENSIONS = "dimensions"
+_IS_COMPLETE = "is_complete"
+_METRIC = "cosine"
+_EF = 200
+"""Candidates of building and searching the graph; Chroma's 100 finds fewer of the best."""
+
+
+class Facts(NamedTuple):
+    """What Chroma says about a collection; `dimensions` is 0 where we did not make it.
+
+    `is_complete` is false for a collection that is being filled from the catalog.
+    """
+
+    metric: str
+    dimensions: int
+    is_complete: bool = True
+
+
+def open_client(folder: str) -> Any:
+    """Open the library on a folder; no telemetry, no connection to anywhere."""
+    import chromadb  # noqa: PLC0415 - only the engine process loads it
+    from chromadb.config import Settings  # noqa: PLC0415 - the same
+
+    return chromadb.PersistentClient(path=folder, settings=Settings(anonymized_telemetry=False))
+
+
+def make_collection(client: Any, name: str, dimensions: int, *, is_complete: bool = True) -> Any:
+    """Make a collection for cosine; Chroma itself learns the dimensions with the first vector."""
+    return client.create_collection(
+        name,
+        embedding_function=None,
+        configuration={"hnsw": {"space": _METRIC, "ef_construction": _EF, "ef_search": _EF}},
+        metadata={_DIMENSIONS: dimensions, _IS_COMPLETE: is_complete},
+    )
+
+
+def set_complete(collection: Any) -> None:
+    """Take note that a collection has been filled."""
+    collection.modify(metadata={**collection.metadata, _IS_COMPLETE: True})
+
+
+def facts_of(collection: Any) -> Facts:
+    """Read back what a collection was made with."""
+    hnsw = collection.configuration_json.get("hnsw") or {}
+    metadata = collection.metadata or {}
+    return Facts(
+        str(hnsw.get("space", "l2")), int(metadata.get(_DIMENSIONS, 0)), bool(metadata.get(_IS_COMPLETE, True))
+    )
+
+
+def checked_dimensions_of(collection: str, facts: Facts) -> int:
+    """Return the vector length of a collection if its metric is cosine: Chroma ignores ours without a word.
+
+    Raises:
+        StoreMismatchError: it is another one.
+    """
+    if facts.metric != _METRIC:
+        message = f"collection {collection} was made with metric {facts.metric}, not {_METRIC}"
+        raise StoreMismatchError(message, setting="metric", expected=_METRIC, got=facts.metric)
+    return facts.dimensions
+
 
 _PAGE = 5000
 
@@ -103,3 +167,42 @@ def all_numbers(collection: Any) -> list[int]:
 def _pages(collection: Any) -> Iterator[list[int]]:
     for start in range(0, collection.count(), _PAGE):
         yield [int(number) for number in collection.get(limit=_PAGE, offset=start, include=[])["ids"]]
+
+
+_NO_FIELDS: dict[str, Any] = dict.fromkeys((*BUILT_IN_FIELDS, TERMS_FIELD))
+_DELETE_BATCH = 250
+
+
+def put(collection: Any, numbers: Sequence[int], vectors: Vectors, stored: Sequence[Stored]) -> None:
+    """Insert the new records and replace the existing ones; call while nobody else writes.
+
+    Chroma's `upsert` merges metadata: fields of the old record would live on. Its `update` removes the
+    fields that are None, in one step, but ignores unknown ids; so the two kinds are written apart.
+    """
+    ids = [str(number) for number in numbers]
+    known = set(existing(collection, ids))
+    old = [row for row, id_ in enumerate(ids) if id_ in known]
+    new = [row for row, id_ in enumerate(ids) if id_ not in known]
+    if old:
+        replaced = [_NO_FIELDS | stored[row] for row in old]
+        collection.update(ids=_pick(ids, old), embeddings=vectors[old], metadatas=replaced)
+    if new:
+        # Chroma refuses an empty dictionary, but takes None for it.
+        inserted = [stored[row] or None for row in new]
+        collection.upsert(ids=_pick(ids, new), embeddings=vectors[new], metadatas=inserted)
+
+
+def replace(collection: Any, numbers: Sequence[int], vectors: Vectors, stored: Sequence[Stored]) -> None:
+    """Insert or replace records in one call, which only servers can: they drop what is None, also from old records."""
+    whole = [_NO_FIELDS | fields for fields in stored]
+    collection.upsert(ids=[str(number) for number in numbers], embeddings=vectors, metadatas=whole)
+
+
+def remove(collection: Any, numbers: Sequence[int]) -> None:
+    """Delete records; unknown numbers are ignored."""
+    for batch in batches(numbers, _DELETE_BATCH):
+        collection.delete(ids=[str(number) for number in batch])
+
+
+def _pick(ids: Sequence[str], rows: Sequence[int]) -> list[str]:
+    return [ids[row] for row in rows]

@@ -1,12 +1,14 @@
-"""The lock that makes one process the owner of a folder of vectors."""
+"""The folder of an embedded engine: one owner at a time, one format, and files that are whole after a power cut."""
 
 import errno
 import fcntl
 import os
+import re
 import time
 from pathlib import Path
 
-from groundwire.kernel.errors import StoreOwnedError
+from groundwire.kernel.errors import StoreMismatchError, StoreOwnedError
+from groundwire.vectorstores.stored_fields import LAYOUT
 
 _LOCK_FILE = "LOCK"
 _RETRY_S = 0.02
@@ -66,3 +68,59 @@ def _is_alive(owner: str) -> bool:
     except (ValueError, OverflowError, ProcessLookupError):
         return False
     return True
+
+
+_FORMAT_FILE = "FORMAT"
+_FORMAT = re.compile(r"[a-z-]+ [0-9]+")
+
+
+def claim_folder(folder: Path, engine: str) -> None:
+    """Mark a folder as the engine's, or return if it already is; call with the owner lock held.
+
+    A file that a power cut or anything else left empty or garbled is written anew: the engine finds out which
+    collections it can open, and the others are made again from the catalog.
+
+    Raises:
+        StoreMismatchError: another engine or another layout wrote it; metadata: setting, expected, got.
+    """
+    marker = folder / _FORMAT_FILE
+    expected = f"{engine} {LAYOUT}"
+    got = marker.read_text(encoding="ascii", errors="replace").strip() if marker.exists() else ""
+    if got == expected:
+        return
+    if _FORMAT.fullmatch(got):
+        message = (
+            f"{folder} was written as {got!r}, not {expected!r}; use another folder and rebuild it from the catalog"
+        )
+        raise StoreMismatchError(message, setting="format", expected=expected, got=got)
+    replace_file(marker, f"{expected}\n")
+
+
+def replace_file(path: Path, content: str) -> None:
+    """Write a file so that whoever reads it, also after a power cut, finds the old or the new content.
+
+    Returns once the new content is on disk. A leftover `<name>.new` of a killed process may be removed.
+    """
+    draft = path.with_name(f"{path.name}.new")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Return once a file's content, or a folder's list of entries, is on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """Return once a folder with all that is in it is on disk; a few seconds for 300 files on a busy disk."""
+    for path in folder.rglob("*"):
+        sync(path)
+    sync(folder)
