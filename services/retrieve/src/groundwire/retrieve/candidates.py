@@ -114,8 +114,10 @@ class SpareThreads:
 
     def start(self, work: Callable[[], ResultT], budget: Budget) -> Callable[[], ResultT]:
         """Return a function that waits for the result of `work` while the budget lasts; to be called once."""
+        # No wait here: without a free thread the caller does the work itself, which is as fast as waiting for one.
         if not self._free.acquire(blocking=False):
             return work
+        # The thread works for the same call: its budget and its request id go along.
         future: Future[ResultT] = self._pool.submit(contextvars.copy_context().run, work)
         future.add_done_callback(lambda _: self._free.release())
         return lambda: budget.result_of(future)
@@ -170,6 +172,7 @@ class CandidateSearch:
         if not self._uses_words:
             return
         parsed = parse_query(query)
+        # One connection for the two statements: nothing else is waited for between them.
         with self._view.together():
             self._choose(parsed)
             self._matching(depth)
@@ -225,6 +228,7 @@ class CandidateSearch:
             stale = nearest - int(seen[:nearest].sum())
             if near.is_all or asked - stale >= depth:
                 break
+            # Twice what was missing, so that few rounds are needed when whole documents were replaced.
             asked += 2 * stale
         is_near = seen.copy()
         is_near[nearest:] = False
@@ -303,6 +307,7 @@ class CandidateSearch:
                 numbers, scores = numbers[passing], scores[passing]
             if is_all or len(numbers) >= limit:
                 return WordMatches(numbers[:limit], scores[:limit], is_all and len(numbers) <= limit)
+            # The words are cheap to follow further, and a filter that leaves few is met at most a few times.
             asked *= _FURTHER
 
     def _nearest(self, vector: Vectors | None, limit: int) -> Neighbours:

@@ -89,6 +89,7 @@ class FilterMatches:
 
         Of a small collection all vectors are remembered once, not those of each filter.
         """
+        # Many filters over one small collection would otherwise each remember vectors of their own.
         if self.where is not None and self._view.chunk_count() <= _SMALL_COLLECTION:
             every, rows = FilterMatches(self._view, None, self._cache).vectors()
             passes = np.isin(every, self.numbers(), assume_unique=True)
@@ -107,6 +108,7 @@ class FilterMatches:
         if known is not None:
             return _contains(known, numbers)
         passing = np.zeros(len(numbers), dtype=np.bool_)
+        # Best first and in parts: mostly the first part holds as many as are sought.
         for start in range(0, len(numbers), _LOOKED_UP):
             part = numbers[start : start + _LOOKED_UP].tolist()
             found = self._view.among(self.where, part)

@@ -145,6 +145,7 @@ class _Series:
         """Return the figures of the slice that is now."""
         if not self.slices or self.slices[-1][0] != now:
             if self.slices:
+                # A slice that has ended changes no more: the sums of all times take it in once.
                 self.before_latest.merge(self.slices[-1][1])
             self.slices.append((now, PipelineFigures()))
         return self.slices[-1][1]
@@ -174,6 +175,7 @@ class Pipeline:
         now = int(self._monotonic() // SLICE_S)
         with self._lock:
             of_tenant = self._series.setdefault(tenant, {})
+            # Names come from callers; without a bound they would fill the memory.
             if collection not in of_tenant and self._count >= _MAX_SERIES:
                 collection = None
             series = of_tenant.get(collection)
@@ -290,6 +292,7 @@ class QueryRecorder:
         if len(self._waiting) >= self._capacity:
             return False
         self._waiting.append(entry)
+        # The thread that writes may have ended already.
         if self._closing.is_set():
             self._write_or_warn()
         elif len(self._waiting) >= _BATCH:
@@ -308,6 +311,7 @@ class QueryRecorder:
                 try:
                     self._store.append(batch)
                 except BaseException:
+                    # Back to the front in their order: the next turn tries again.
                     self._waiting.extendleft(reversed(batch))
                     raise
 

@@ -283,6 +283,7 @@ def select(
     def penalty(place: int) -> float:
         return per_chunk * taken[chapters[place]] + diversity * nearest[place]
 
+    # Greedy, one result at a time: each choice changes the penalties of those that are left.
     left, chosen = list(range(count)), {}
     for step in range(1, top_k + 1):
         best = max(left, key=lambda place: relevances[place] - penalty(place))

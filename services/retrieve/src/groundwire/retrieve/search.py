@@ -126,6 +126,7 @@ class QueryVectors:
         vector = self._remembered.get(key)
         if vector is None:
             vector = self.embedder.embed_query(query, budget)
+            # Shared by all searches for the same words from now on.
             vector.setflags(write=False)
             self._remembered.put(key, vector)
         return PreparedVector(vector, time.perf_counter() - started)
@@ -227,6 +228,7 @@ class Search:
         try:
             self.wait_for_position.wait(request.consistency_token, request.tenant, request.collection, budget)
             for attempt in range(1, _ATTEMPTS + 1):
+                # An attempt that begins anew reports its own states; the call was received once.
                 del progress.reached[1:]
                 view = self.views.open(request.tenant, request.collection, request.snapshot)
                 try:
@@ -326,6 +328,7 @@ class Search:
             raise MissingExtraError("this server has no reranker: set GROUNDWIRE_RETRIEVE_RERANKER", extra="reranker")
         defaults = collection.settings.retrieval
         mode, top_k = request.mode or defaults.mode, request.top_k or defaults.top_k
+        # Classified also where the request applies another type: the log and the report say what the query is.
         kind = classify(request.query)
         applied = applied_type(kind, request.query_types)
         # Vectors or words alone need bring little more than the results.
@@ -354,6 +357,7 @@ class Search:
         A search by words uses the vector only to bring its scores onto the scale of similarities. So it goes without,
         None, when the model does not answer.
         """
+        # The words need the catalog and the vector needs the model and the engine: neither waits for the other.
         wait_for_words = None
         if plan.mode is not SearchMode.VECTOR:
             wait_for_words = self.spare_threads.start(lambda: pool.look_up(request.query, plan.depth), budget)
@@ -365,6 +369,7 @@ class Search:
             if plan.mode is not SearchMode.LEXICAL:
                 raise
             embedded = None
+        # The model may have taken all the time there was; the engine is not asked in vain.
         budget.check()
         progress.enter(SearchState.SEARCHING)
         if embedded is not None:
@@ -571,6 +576,7 @@ def _hydrated(
     stored = pool.chunks([score.number for score in scores])
     pairs = [(score, stored[score.number]) for score in scores if score.number in stored]
     if order is not ResultOrder.RELEVANCE:
+        # The order changes what is shown first, never what is selected.
         newest_first = order is ResultOrder.TIMESTAMP_DESC
         pairs.sort(key=lambda pair: pair[1].ingest_time, reverse=newest_first)
     return tuple(SearchHit(rank, score, chunk) for rank, (score, chunk) in enumerate(pairs, start=1))

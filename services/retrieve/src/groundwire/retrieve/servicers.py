@@ -94,6 +94,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     async def Retrieve(self, request: pb.RetrieveRequest, context: Any) -> pb.RetrieveResponse:
         """Return the most relevant chunks."""
         started = time.perf_counter()
+        # On the event loop: a hop to a worker would cost more than the look into memory that it is.
         repeated = self.repeat(request, started)
         if repeated is not None:
             return repeated
@@ -122,6 +123,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     def retrieve(self, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
         """Return the most relevant chunks."""
         call = self._received(request, started)
+        # Something has changed since, perhaps in another collection: then the response is still good.
         with suppress(GroundwireError):  # the search itself tells what is wrong
             cached = self.results.renewed(call.tenant, request)
             # The time is no part of what is remembered, so it is the one thing that may be wrong here.
@@ -145,6 +147,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         """
         if not 1 <= len(request.requests) <= MAX_REQUESTS:
             raise InvalidRequestError.of("requests", f"must be 1 to {MAX_REQUESTS} searches")
+        # All queries go through the model in one batch; everything after that belongs to each search alone.
         calls = [self._received(item, started) for item in request.requests]
         pairs = list(zip(calls, request.requests, strict=True))
         searches = self._embedded([self._interpreted(call, item) for call, item in pairs])

@@ -146,6 +146,7 @@ class VectorSearch:
         if near is None:
             self._unsupported = True
             plan = self._plan(limit)
+            # The engine cannot filter, so one of the other paths is left; a comparison with all always works.
             near = self._run(plan, vector, limit) or self._scan(vector, limit)
         return self._with_superseded(near, vector, limit), plan
 
@@ -210,6 +211,7 @@ class VectorSearch:
         near = self._ask(vector, neighbours_for(limit, share))
         passing = self._matches.first_passing(near.numbers, limit)
         count = int(passing.sum())
+        # The share was an estimate and too high: only a comparison with all that match is sure to find them all.
         if count < limit and not near.is_all:
             return self._scan(vector, limit)
         return near.take(passing, limit, is_all=near.is_all and count <= limit)
@@ -222,6 +224,7 @@ class VectorSearch:
             stored, rows = self._matches.vectors()
             near = self._compare(vector, stored, rows, _missing(numbers, stored), limit)
             return Neighbours(near.numbers, near.similarities, is_all)
+        # Part by part, so that the vectors of a large collection are never in memory together.
         near = nearest(numbers[:0], np.zeros((0, len(vector)), dtype=np.float32), vector, 0)
         for start in range(0, len(numbers), _MATRIX_NUMBERS):
             part = self._stored(numbers[start : start + _MATRIX_NUMBERS])

@@ -79,6 +79,7 @@ class ResultCache:
         if held is None:
             return None
         view = self._views.open(tenant, request.collection)
+        # A collection that was deleted and made anew has the name and another uid.
         uid = view.collection.uid
         if uid != held.search.collection.uid or view.changed_position != held.changed_position:
             return None
@@ -103,6 +104,7 @@ class ResultCache:
             return
         remembered = pb.RetrieveResponse()
         remembered.CopyFrom(response)
+        # Each call is logged under an id of its own.
         remembered.log_id = ""
         held = RememberedResponse(remembered, search, result.position, result.changed_position)
         self._put(_key(tenant, request), held)
@@ -114,6 +116,7 @@ class ResultCache:
 def _key(tenant: str, request: pb.RetrieveRequest) -> tuple[str, bytes]:
     if not request.HasField("query_time"):
         return tenant, request.SerializeToString(deterministic=True)
+    # The time of asking changes only the report, which is made anew for each call.
     timeless = pb.RetrieveRequest()
     timeless.CopyFrom(request)
     timeless.ClearField("query_time")
