@@ -479,3 +479,20 @@ async def test_a_filter_of_the_documented_depth_is_not_refused_for_what_the_serv
     deeper = to_filter_message(Not(parse_filter(eight)))
     with pytest.raises(InvalidFilterError, match="deeper than 8"):
         await rig.ask("What do red foxes eat?", options=retrieval_options_pb2.RetrievalOptions(filter=deeper))
+
+
+async def test_an_excerpt_is_embedded_once(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed, embedded = rig.library.embedder.embed_documents, list[str]()
+
+    def recording(texts: Sequence[str], *arguments: Any, **options: Any) -> Any:
+        embedded.extend(texts)
+        return embed(texts, *arguments, **options)
+
+    monkeypatch.setattr(rig.library.embedder, "embed_documents", recording)
+    first = await rig.ask("What do red foxes eat?")
+    assert any("Red foxes eat small mice." in text for text in embedded)
+    assert len(set(embedded)) == len(embedded)
+    known = len(embedded)
+    again = await rig.ask("What do red foxes eat at night?")
+    assert len(embedded) == known
+    assert first.citations[0].quote == again.citations[0].quote

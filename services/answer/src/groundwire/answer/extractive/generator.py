@@ -9,8 +9,9 @@ from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.question import read_question
 from groundwire.answer.extractive.scoring import Scored, rarities, score_excerpts, scored_text, shortlist, support
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
-from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
+from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT, REMEMBERED_VECTORS
 from groundwire.answer.words import content_stems
+from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder, Vectors
 from groundwire.kernel.sentences import BlockKind
@@ -38,6 +39,7 @@ class ExtractiveGenerator:
         self._workers = workers
         self._min_support = MIN_SUPPORT if min_support is None else min_support
         self._max_excerpts = max_excerpts
+        self._remembered: BoundedCache[tuple[str, str], Vectors] = BoundedCache(REMEMBERED_VECTORS)
 
     async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield one batch, or nothing when the support is weak; see `groundwire.answer.ports.Generator`."""
@@ -54,9 +56,8 @@ class ExtractiveGenerator:
         if not excerpts:
             return []
         query_vector = self._embedder.embed_query(question_text, budget)
-        # Urgent: somebody waits for the answer, and the queue of an ingest may be minutes long.
-        vectors = self._embedder.embed_documents([scored_text(each) for each in excerpts], budget, urgent=True)
-        scored = score_excerpts(question, excerpts, _normalized(query_vector), _normalized(vectors))
+        vectors = self._vectors([scored_text(each) for each in excerpts], budget)
+        scored = score_excerpts(question, excerpts, _normalized(query_vector), vectors)
         weights = rarities(question, excerpts)
         if support(question, min(scored, key=Scored.order), weights) < self._min_support:
             return []
@@ -73,6 +74,21 @@ class ExtractiveGenerator:
             statements.append(Statement(excerpt.text, tuple(sources), " " if is_inline else "\n"))
             previous = excerpt.kind
         return statements
+
+    def _vectors(self, texts: Sequence[str], budget: Budget) -> Vectors:
+        """Return the vectors of texts, those from memory that were embedded for an earlier question of the tenant."""
+        tenant = request_context.current().tenant
+        # By tenant, so that the time of an answer does not tell what others store.
+        known = self._remembered.get_all((tenant, text) for text in texts)
+        missing = list(dict.fromkeys(text for text, vector in zip(texts, known, strict=True) if vector is None))
+        made: dict[str, Vectors] = {}
+        if missing:
+            # Urgent: somebody waits for the answer, and the queue of an ingest may be minutes long.
+            rows = _normalized(self._embedder.embed_documents(missing, budget, urgent=True))
+            made = dict(zip(missing, rows, strict=True))
+            for text, row in made.items():
+                self._remembered.put((tenant, text), row)
+        return np.stack([made[text] if row is None else row for text, row in zip(texts, known, strict=True)])
 
 
 def _source(passage: Passage, start: int, end: int) -> Source:

@@ -71,17 +71,29 @@ def covered(weights: Mapping[str, float], stems: AbstractSet[str], around: Abstr
 
 
 def shortlist(question: Question, excerpts: Sequence[Excerpt], limit: int) -> list[Excerpt]:
-    """Return the `limit` excerpts that share most with the question, those of better passages first, in order."""
+    """Return the `limit` excerpts that score best without similarity, in the order given."""
     if len(excerpts) <= limit:
         return list(excerpts)
     weights = rarities(question, excerpts)
-    value = [_coverage(weights, excerpt) + excerpt.passage.relevance for excerpt in excerpts]
+    value = [_score_without_similarity(question, excerpt, _coverage(weights, excerpt)) for excerpt in excerpts]
     best = sorted(range(len(excerpts)), key=lambda index: (-value[index], index))[:limit]
     return [excerpts[index] for index in sorted(best)]
 
 
 def _coverage(weights: Mapping[str, float], excerpt: Excerpt) -> float:
     return covered(weights, excerpt.stems, frozenset(content_stems(f"{excerpt.about} {excerpt.passage.title}")))
+
+
+def _score_without_similarity(question: Question, excerpt: Excerpt, coverage: float) -> float:
+    source = excerpt.passage.content[excerpt.start : excerpt.end]
+    return (
+        RANKING.coverage * coverage
+        + RANKING.relevance * excerpt.passage.relevance
+        + RANKING.rank / excerpt.passage.rank
+        + RANKING.kind_match * kind_match(question, excerpt.text)
+        + RANKING.definition * definition_match(question, excerpt.text, source)
+        + _form_bonus(question, excerpt)
+    )
 
 
 def score_excerpts(
@@ -98,19 +110,10 @@ def score_excerpts(
     weights = rarities(question, excerpts)
     similarities = np.clip(vectors @ query_vector, 0.0, 1.0)
     scored = []
-    for excerpt, similarity in zip(excerpts, similarities, strict=True):
+    for excerpt, similarity in zip(excerpts, similarities.tolist(), strict=True):
         coverage = _coverage(weights, excerpt)
-        source = excerpt.passage.content[excerpt.start : excerpt.end]
-        score = (
-            RANKING.similarity * float(similarity)
-            + RANKING.coverage * coverage
-            + RANKING.relevance * excerpt.passage.relevance
-            + RANKING.rank / excerpt.passage.rank
-            + RANKING.kind_match * kind_match(question, excerpt.text)
-            + RANKING.definition * definition_match(question, excerpt.text, source)
-            + _form_bonus(question, excerpt)
-        )
-        scored.append(Scored(excerpt, float(similarity), coverage, score))
+        score = RANKING.similarity * similarity + _score_without_similarity(question, excerpt, coverage)
+        scored.append(Scored(excerpt, similarity, coverage, score))
     return scored
 
 
