@@ -10,8 +10,6 @@ import pytest
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, insert, select
 
 from groundwire.catalog.filters import to_sql
-from groundwire.catalog.rows import key_of
-from groundwire.catalog.search_view import matching_among
 from groundwire.catalog.sqlite import BinaryJson, writing_engine
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
@@ -185,15 +183,10 @@ def test_of_given_chunks_those_of_the_collection_match_that_are_visible_and_inde
     pending = catalog.documents.begin(TENANT, docs, make_draft("tide six", source="pending.md"))
     given = [*old.numbers, *new.numbers, *elsewhere.numbers, *pending.numbers, 999_999]
     first = Comparison("sequence_num", Comparator.EQ, 0)
-    with catalog.database.read() as connection:
-
-        def among(collection: Collection, where: Filter | None) -> set[int]:
-            key = connection.execute(select(key_of(collection))).scalar_one()
-            return matching_among(connection, key, where, None, given)
-
-        assert among(docs, None) == set(new.numbers[:2])
-        assert among(docs, first) == {new.numbers[0]}
-        assert among(other, None) == set(elsewhere.numbers)
+    in_docs, in_other = (catalog.views.open(TENANT, name) for name in ("docs", "other"))
+    assert in_docs.among(None, given) == set(new.numbers[:2])
+    assert in_docs.among(first, given) == {new.numbers[0]}
+    assert in_other.among(None, given) == set(elsewhere.numbers)
     assert list(catalog.chunks.live(TENANT, "other", given)) == list(elsewhere.numbers)
     assert list(catalog.chunks.live(TENANT, "docs", given)) == list(new.numbers)
 

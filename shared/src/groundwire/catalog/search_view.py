@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, select, text, true
+from sqlalchemy import Connection, Select, func, select, text, true
 
 from groundwire.catalog.chunks import ChunkFacts, facts_now, facts_then, live_chunks
 from groundwire.catalog.database import Database
@@ -17,6 +17,7 @@ from groundwire.catalog.generations import check_snapshot, oldest_snapshot
 from groundwire.catalog.lexical_search import LexicalMatches, LexicalSearch, Reading, live_numbers
 from groundwire.catalog.rows import (
     IS_INDEXED,
+    GenerationState,
     select_chunks_then,
     to_collection,
     to_stored_chunks,
@@ -41,6 +42,8 @@ Numbers = NDArray[np.int64]
 _CACHED_FIGURES = 1000
 _FACTS_BYTES, _CHUNK_BYTES, _VECTOR_BYTES = 400, 3000, 300
 """What an entry of the cache weighs beside its texts: objects, its key and its place in the cache."""
+_SAMPLE = 600
+"""Chunks that an estimate looks at: two standard errors are 4 % of all chunks at most, and 0.8 % at a share of 1 %."""
 _FEW = 1000
 """More vectors than this are for a comparison with all, which has a cache of its own."""
 _FIND = text(
@@ -293,20 +296,7 @@ class SearchView:
     def matching(self, where: Filter | None) -> Numbers:
         """Return the numbers of the visible chunks whose payload matches, ascending; all of them for None."""
         with self._read() as read:
-            return matching_numbers(read.connection, self._key, where, read.as_of)
-
-    def among(self, where: Filter | None, numbers: Sequence[int]) -> set[int]:
-        """Return those of the chunks that are visible and match."""
-        with self._read() as read:
-            return self._among(read, where, numbers)
-
-    def _among(self, read: _Read, where: Filter | None, numbers: Sequence[int]) -> set[int]:
-        return matching_among(read.connection, self._key, where, read.as_of, numbers)
-
-    def estimated_share(self, where: Filter) -> float:
-        """Return the share of live chunks that match, in [0, 1], of a sample of them."""
-        with self._read() as read:
-            return estimated_share(read.connection, self._key, where)
+            return _numbers_of(read.connection, visible_generation_keys(self._key, read.as_of), where)
 
     def superseded(self, where: Filter | None) -> Numbers:
         """Return the numbers of the matching chunks that are visible here and not live now."""
@@ -315,8 +305,41 @@ class SearchView:
         if not is_latest:
             with self._read() as read:
                 if read.as_of is not None:
-                    return superseded_numbers(read.connection, self._key, where, read.as_of)
+                    keys = visible_generation_keys(self._key, read.as_of).where(
+                        generations.c.state == GenerationState.SUPERSEDED.value
+                    )
+                    return _numbers_of(read.connection, keys, where)
         return np.zeros(0, dtype=np.int64)
+
+    def among(self, where: Filter | None, numbers: Sequence[int]) -> set[int]:
+        """Return those of the chunks that are visible and match."""
+        with self._read() as read:
+            return self._among(read, where, numbers)
+
+    def _among(self, read: _Read, where: Filter | None, numbers: Sequence[int]) -> set[int]:
+        statement = (
+            select(array_of(chunks.c.chunk_number))
+            .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+            .where(
+                among(chunks.c.chunk_number, map(int, numbers)),
+                IS_INDEXED,
+                generations.c.collection_key == self._key,
+                visible_at(read.as_of),
+                true() if where is None else to_sql(where, chunks.c.payload),
+            )
+        )
+        return set(read_array(read.connection, statement))
+
+    def estimated_share(self, where: Filter) -> float:
+        """Return the share of live chunks that match, in [0, 1], judged by some that are spread over all of them."""
+        with self._read() as read:
+            live = live_numbers(read.connection, self._key)
+            if not len(live):
+                return 0.0
+            sample = live[np.unique(np.linspace(0, len(live) - 1, _SAMPLE).astype(np.int64))].tolist()
+            is_match = to_sql(where, chunks.c.payload)
+            counted = select(func.count()).where(among(chunks.c.chunk_number, sample), is_match)
+            return int(read.connection.execute(counted).scalar_one()) / len(sample)
 
     def facts(self, numbers: Sequence[int], where: Filter | None = None) -> Mapping[int, ChunkFacts]:
         """Return what ranking needs of those of the chunks that are visible; see `chunks`."""
@@ -342,7 +365,7 @@ class SearchView:
         The caller has found that they match `where`. Where that may not hold any more it is looked at again, so that
         what is returned always matches as it is shown.
         """
-        wanted = numbers
+        given = numbers
         known, numbers = self._remembered(self._figures.chunks, numbers)
         if not numbers:
             return known
@@ -357,11 +380,11 @@ class SearchView:
                         weight = _CHUNK_BYTES + stored.held_bytes
                         self._figures.chunks.put((self._key, self.changed_position, number), stored, weight)
                 known |= live
-                return {number: known[number] for number in wanted if number in known}
+                return {number: known[number] for number in given if number in known}
             visible = sorted(self._among(read, None, numbers))
             rows = read.connection.execute(select_chunks_then(among(chunks.c.chunk_number, visible))).all()
         known |= {stored.chunk_number: stored for stored in to_stored_chunks(rows)}
-        return {number: known[number] for number in wanted if number in known}
+        return {number: known[number] for number in given if number in known}
 
     def _remembered(
         self, cache: BoundedCache[tuple[int, int, int], RememberedT], numbers: Sequence[int]
@@ -400,53 +423,9 @@ class SearchView:
         return np.array(with_vector, dtype=np.int64), np.stack([rows[number] for number in with_vector])
 
 
-SAMPLE = 600
-"""Chunks that an estimate looks at: two standard errors are 4 % of all chunks at most, and 0.8 % at a share of 1 %."""
-
-
-def matching_numbers(
-    connection: Connection, collection_key: int, where: Filter | None, snapshot: int | None
-) -> NDArray[np.int64]:
-    """Return the numbers of the visible chunks of a collection that match, ascending."""
-    keys = visible_generation_keys(collection_key, snapshot)
-    condition = chunks.c.generation_key.in_(keys) if where is None else chunks_matching(keys, where)
+def _numbers_of(connection: Connection, generation_keys: Select[tuple[int]], where: Filter | None) -> Numbers:
+    """Return the numbers of the indexed chunks of some generations that match, ascending."""
+    in_generations = chunks.c.generation_key.in_(generation_keys)
+    condition = in_generations if where is None else chunks_matching(generation_keys, where)
     statement = select(array_of(chunks.c.chunk_number)).where(IS_INDEXED, condition)
     return np.sort(np.array(read_array(connection, statement), dtype=np.int64))
-
-
-def superseded_numbers(
-    connection: Connection, collection_key: int, where: Filter | None, snapshot: int
-) -> NDArray[np.int64]:
-    """Return the numbers of the chunks that match, were visible at a position and are superseded now, ascending."""
-    keys = visible_generation_keys(collection_key, snapshot).where(generations.c.state == "SUPERSEDED")
-    condition = chunks.c.generation_key.in_(keys) if where is None else chunks_matching(keys, where)
-    statement = select(array_of(chunks.c.chunk_number)).where(IS_INDEXED, condition)
-    return np.sort(np.array(read_array(connection, statement), dtype=np.int64))
-
-
-def matching_among(
-    connection: Connection, collection_key: int, where: Filter | None, snapshot: int | None, numbers: Sequence[int]
-) -> set[int]:
-    """Return those of the chunks that are visible in the collection and match."""
-    statement = (
-        select(array_of(chunks.c.chunk_number))
-        .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
-        .where(
-            among(chunks.c.chunk_number, map(int, numbers)),
-            IS_INDEXED,
-            generations.c.collection_key == collection_key,
-            visible_at(snapshot),
-            true() if where is None else to_sql(where, chunks.c.payload),
-        )
-    )
-    return set(read_array(connection, statement))
-
-
-def estimated_share(connection: Connection, collection_key: int, where: Filter) -> float:
-    """Return the share of a collection's live chunks that match, judged by up to `SAMPLE` spread over all of them."""
-    live = live_numbers(connection, collection_key)
-    if not len(live):
-        return 0.0
-    sampled = live[np.unique(np.linspace(0, len(live) - 1, SAMPLE).astype(np.int64))].tolist()
-    statement = select(func.count()).where(among(chunks.c.chunk_number, sampled), to_sql(where, chunks.c.payload))
-    return int(connection.execute(statement).scalar_one()) / len(sampled)
