@@ -9,7 +9,7 @@ from groundwire.catalog.generations import GenerationDraft, refuse_stale_version
 from groundwire.catalog.texts import Sources
 from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult
 from groundwire.ingest.domain.source_rules import check_source
-from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules, chunks_of
+from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
 from groundwire.ingest.parsing.source_properties import filled_from_source, following_source
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size
 from groundwire.ingest.ports import Original, Parser
@@ -219,7 +219,7 @@ def drafted(under_way: Preparation, parsed: ParsedDocument) -> PreparedDraft:
         source_hash=under_way.source_hash,
         fields=under_way.fields(parsed.properties),
         text=parsed.text,
-        chunks=chunks_of(parsed, under_way.policy.window_size),
+        chunks=parsed.chunks,
         expected_generation=existing.generation if existing else 0,
         pages=parsed.pages,
         properties=parsed.properties,

@@ -62,11 +62,6 @@ class ParsedDocument:
     encoding: str = ""
 
 
-def chunks_of(parsed: ParsedDocument, window_size: int) -> list[Chunk]:  # noqa: ARG001 - the chunks know it
-    """Return the chunks of a document in order."""
-    return list(parsed.chunks)
-
-
 def stored_content(text: str, span: Span, *, upper: bool) -> str:
     """Return what is stored as the content of a chunk: nothing for one that stands for more than a chunk may hold."""
     return text[span.start : span.end] if not upper or span.end - span.start <= MAX_CHUNK_CHARS else ""
