@@ -15,8 +15,8 @@ from typing import Any
 from groundwire.catalog.database import Database
 from groundwire.embedders.factory import open_embedder
 from groundwire.ingest import bootstrap as ingest_bootstrap
-from groundwire.ingest.domain.changing import NewCollection
-from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest
+from groundwire.ingest.collections import NewCollection
+from groundwire.ingest.ingesting import DuplicatePolicy, IngestRequest
 from groundwire.ingest.ports import Original
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.budget import Budget

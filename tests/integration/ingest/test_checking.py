@@ -14,8 +14,8 @@ import pytest
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft
 from groundwire.catalog.sessions import MessageRole, NewMessage, Sessions
-from groundwire.ingest.domain.ingesting import Progress
-from groundwire.ingest.domain.operating import CheckEvent, StoreReport
+from groundwire.ingest.ingesting import Progress
+from groundwire.ingest.store_check import CheckEvent, StoreReport
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields, DocumentFormat

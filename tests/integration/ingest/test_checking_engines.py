@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groundwire.ingest.domain.operating import CheckEvent
+from groundwire.ingest.store_check import CheckEvent
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.filters import Filter

@@ -12,7 +12,7 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as collections_pb
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.generations import IndexMovedError, PendingGeneration
-from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestRequest, Progress, Stage
+from groundwire.ingest.ingesting import DuplicatePolicy, IngestRequest, Progress, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks, Slots
 from groundwire.ingest.ports import Original
 from groundwire.ingest.writing import MAX_INDEX_MOVES

@@ -17,7 +17,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.ingest.domain.ingesting import Progress
+from groundwire.ingest.ingesting import Progress
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DocumentNotFoundError, GroundwireError, StoreUnavailableError
 from groundwire.kernel.identifiers import DEFAULT_TENANT

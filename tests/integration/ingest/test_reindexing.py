@@ -15,8 +15,8 @@ from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
 from groundwire.catalog import index_builds
 from groundwire.catalog.index_builds import LivePoints
 from groundwire.catalog.lexical_check import LexicalCheck
-from groundwire.ingest.domain.ingesting import Progress, Stage
-from groundwire.ingest.domain.operating import IndexBuilt
+from groundwire.ingest.index_builds import IndexBuilt
+from groundwire.ingest.ingesting import Progress, Stage
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.embedder import Vectors

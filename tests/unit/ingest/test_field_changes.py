@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundwire.ingest.domain.field_changes import MetadataChange
+from groundwire.ingest.changes import MetadataChange
 from groundwire.kernel.document import MAX_METADATA_BYTES
 from groundwire.kernel.errors import InvalidRequestError
 from groundwire.kernel.filters import Value

@@ -1,7 +1,8 @@
 """Change, delete and restore what is stored: documents and single chunks, without embedding anything again."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import IndexMovedError
 from groundwire.catalog.soft_deletes import Return, SoftDeletes
 from groundwire.ingest.deletions import DeletionCompleter
-from groundwire.ingest.domain.field_changes import ChunkChange, DocumentChange
 from groundwire.ingest.embedding import ChunkEmbedder
 from groundwire.ingest.engine_upkeep import EngineTasks
 from groundwire.ingest.exactly_once import MakeReceipt
@@ -20,12 +20,78 @@ from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.preparing import refuse_other_model
 from groundwire.ingest.writing import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.document import Document, DocumentReference
-from groundwire.kernel.errors import DataLossError
+from groundwire.kernel.chunk import Chunk
+from groundwire.kernel.document import MAX_METADATA_BYTES, Document, DocumentFields, DocumentReference
+from groundwire.kernel.errors import DataLossError, InvalidRequestError
+from groundwire.kernel.filters import Value
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 
+MAX_KEYS = 64
+"""Keys of its own that a document or a chunk may have."""
 _POINTS_PER_STEP = 250
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataChange:
+    """New values of keys, keys that go, and whether all go before that."""
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+    removed: frozenset[str] = frozenset()
+    clears: bool = False
+
+    def __call__(self, before: Mapping[str, Value]) -> dict[str, Value]:
+        """Return the keys as they are afterwards.
+
+        Raises:
+            InvalidRequestError: there would be too many, or too much in them.
+        """
+        staying = {} if self.clears else {key: value for key, value in before.items() if key not in self.removed}
+        after = {**staying, **self.values}
+        if len(after) > MAX_KEYS:
+            raise InvalidRequestError.of(
+                "set_metadata", f"would make {len(after)} keys, at most {MAX_KEYS} are allowed"
+            )
+        # Each request is small enough; many of them together must be, too, so that a document fits into a page.
+        size = sum(len(key) + len(str(value).encode()) for key, value in after.items())
+        if size > MAX_METADATA_BYTES:
+            raise InvalidRequestError.of(
+                "set_metadata", f"would make {size} bytes, at most {MAX_METADATA_BYTES} are allowed"
+            )
+        return after
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """New values of a document's fields by their names in `DocumentFields`, without its metadata."""
+
+    values: Mapping[str, Any]
+    metadata: MetadataChange
+
+    def __call__(self, before: DocumentFields) -> DocumentFields:
+        """Return the fields as they are afterwards.
+
+        Raises:
+            InvalidRequestError: there would be too many metadata keys.
+        """
+        return replace(before, **self.values, metadata=self.metadata(before.metadata))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkChange:
+    """New tags of a chunk itself, None for the ones it has, and what happens to its own keys."""
+
+    tags: tuple[str, ...] | None
+    metadata: MetadataChange
+
+    def __call__(self, before: Chunk) -> Chunk:
+        """Return the chunk as it is afterwards.
+
+        Raises:
+            InvalidRequestError: there would be too many metadata keys.
+        """
+        tags = before.tags if self.tags is None else self.tags
+        return replace(before, tags=tags, metadata=self.metadata(before.metadata))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,24 @@ from dataclasses import dataclass, replace
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.deletions import Deletion
 from groundwire.ingest.deletions import DeletionCompleter
-from groundwire.ingest.domain.changing import NewCollection
 from groundwire.ingest.exactly_once import MakeReceipt
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
-from groundwire.kernel.collection import Collection, CollectionSettings
+from groundwire.kernel.collection import Collection, CollectionSettings, ProfileName
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.identifiers import engine_collection_name
 from groundwire.kernel.vector_store import VectorStore
+
+
+@dataclass(frozen=True, slots=True)
+class NewCollection:
+    """What a collection is to be; the rules are the profile's with the caller's overrides."""
+
+    tenant: str
+    name: str
+    profile: ProfileName
+    settings: CollectionSettings
 
 
 @dataclass(frozen=True, slots=True)

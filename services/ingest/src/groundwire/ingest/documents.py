@@ -1,9 +1,11 @@
 """Take documents in: parse and chunk them, or take chunks that the caller has made, and plan what would be done."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.generations import GenerationDraft
@@ -17,10 +19,10 @@ from groundwire.ingest.chunking.ready_chunks import (
     rules_digest,
     unit_vectors,
 )
-from groundwire.ingest.domain.ingesting import IngestOutcome, IngestRequest, IngestResult, Progress, Report, Stage
-from groundwire.ingest.domain.planning import IngestPlan, compare
 from groundwire.ingest.exactly_once import MakeReceipt
+from groundwire.ingest.ingesting import IngestOutcome, IngestRequest, IngestResult, Progress, Report, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.ingest.ports import Original
 from groundwire.ingest.preparing import DocumentPreparer, Preparation, drafted
 from groundwire.ingest.writing import GenerationWriter
@@ -31,6 +33,46 @@ from groundwire.kernel.document import Document, DocumentFields, DocumentFormat,
 from groundwire.kernel.embedder import Tokenizer
 
 _CHUNKS_PER_READ = 1000
+
+
+class PlannedChange(StrEnum):
+    """What would become of a chunk."""
+
+    ADDED = "ADDED"
+    KEPT = "KEPT"
+    REMOVED = "REMOVED"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChunk:
+    """A chunk, new or old, and what would become of it."""
+
+    change: PlannedChange
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """What an ingest would do, and to how many chunks.
+
+    `current` is the document that is there now. `chunks` stand in the order of the text, removed ones last.
+    `embedded` texts of `embedded_tokens` tokens would go through the model. The other counts are those of an
+    `IngestResult`.
+    """
+
+    outcome: IngestOutcome
+    current: Document | None
+    chunks: Sequence[PlannedChunk]
+    embedded: int = 0
+    embedded_tokens: int = 0
+    undersized: int = 0
+    beyond_model: int = 0
+    warnings: Mapping[SourceWarning, int] = field(default_factory=dict)
+    ignored: Sequence[str] = ()
+
+    def count(self, change: PlannedChange) -> int:
+        """Return the number of chunks with which this would happen."""
+        return sum(planned.change is change for planned in self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +177,7 @@ class DocumentIngest:
         settled = self.preparer.settled(under_way)
         if settled is not None:
             old = self._stored(request, settled.document)
-            return IngestPlan(settled.outcome, settled.document, compare(old, old), ignored=settled.ignored)
+            return IngestPlan(settled.outcome, settled.document, planned_chunks(old, old), ignored=settled.ignored)
         return self._plan_of_change(under_way, budget)
 
     def _plan_of_change(self, under_way: Preparation, budget: Budget) -> IngestPlan:
@@ -146,7 +188,7 @@ class DocumentIngest:
         return IngestPlan(
             outcome=IngestOutcome.REPLACED if existing else IngestOutcome.CREATED,
             current=existing,
-            chunks=compare(self._stored(under_way.request, existing) if existing else [], new),
+            chunks=planned_chunks(self._stored(under_way.request, existing) if existing else [], new),
             embedded=len(new_texts),
             embedded_tokens=sum(new_texts.values()),
             undersized=sum(chunk.undersized for chunk in new),
@@ -225,3 +267,27 @@ class DocumentIngest:
             if len(page) < _CHUNKS_PER_READ:
                 return stored
             after = page[-1].chunk.sequence_num
+
+
+def planned_chunks(old: Sequence[Chunk], new: Sequence[Chunk]) -> list[PlannedChunk]:
+    """Return all new chunks in order, then the old ones whose content is gone.
+
+    A content is kept as often as it is in both; where it stands does not matter.
+    """
+    old_contents, new_contents = Counter(map(_content_of, old)), Counter(map(_content_of, new))
+    planned = []
+    for chunk in new:
+        stays = old_contents[_content_of(chunk)] > 0
+        old_contents[_content_of(chunk)] -= stays
+        planned.append(PlannedChunk(PlannedChange.KEPT if stays else PlannedChange.ADDED, chunk))
+    for chunk in old:
+        stays = new_contents[_content_of(chunk)] > 0
+        new_contents[_content_of(chunk)] -= stays
+        if not stays:
+            planned.append(PlannedChunk(PlannedChange.REMOVED, chunk))
+    return planned
+
+
+def _content_of(chunk: Chunk) -> str:
+    """Return what tells contents apart; an upper chunk that holds none is known by what is embedded of it."""
+    return chunk.content_hash if chunk.content else chunk.embedding_hash

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from groundwire.catalog.idempotency import Ledger, Receipt
-from groundwire.ingest.domain.ingesting import IngestResult
+from groundwire.ingest.ingesting import IngestResult
 from groundwire.kernel.exactly_once import answered_once
 from groundwire.kernel.identifiers import RequestKey
 

@@ -9,9 +9,8 @@ from groundwire.catalog.collections import Collections
 from groundwire.catalog.index_builds import IndexBuilds, LivePoints
 from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.vectors import VectorCache
-from groundwire.ingest.domain.ingesting import Progress, Report, Stage
-from groundwire.ingest.domain.operating import IndexBuilt
 from groundwire.ingest.embedding import ChunkEmbedder
+from groundwire.ingest.ingesting import Progress, Report, Stage
 from groundwire.ingest.shared_runs import SharedRuns
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import Collection
@@ -28,6 +27,15 @@ _ATTEMPTS_BESIDE_WRITERS = 10
 _NOTHING = LivePoints.of([])
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuilt:
+    """What a new index holds: `vectors` of `identity`, of which `embedded` texts were embedded for it."""
+
+    vectors: int
+    embedded: int
+    identity: EmbeddingIdentity
 
 
 @dataclass(frozen=True, slots=True)

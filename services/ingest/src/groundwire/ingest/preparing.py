@@ -2,22 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, refuse_stale_version
 from groundwire.catalog.texts import Sources
-from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult
-from groundwire.ingest.domain.source_rules import check_source
+from groundwire.ingest.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult
 from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
 from groundwire.ingest.parsing.source_properties import filled_from_source, following_source
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size
 from groundwire.ingest.ports import Original, Parser
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.collection import ChunkingPolicy, Collection
+from groundwire.kernel.collection import ChunkingPolicy, Collection, CollectionSettings
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import DuplicateDocumentError, EmbeddingMismatchError, InvalidRequestError
+
+_SCHEMES = frozenset({"http", "https"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,3 +243,36 @@ def refuse_other_model(collection: Collection, identity: EmbeddingIdentity) -> N
 
 def _same_rules(request: IngestRequest, policy: ChunkingPolicy, existing: Document) -> bool:
     return existing.rules_digest == policy.digest and request.format in {None, existing.format}
+
+
+def check_source(source_uri: str, settings: CollectionSettings) -> None:
+    """Return if the source is allowed; it is kept as it was sent (requirement T18).
+
+    Raises:
+        InvalidRequestError: naming `source_uri`.
+    """
+    if settings.limits.require_url and not is_url(source_uri):
+        raise InvalidRequestError.of("source_uri", "must be an absolute http or https URL in this collection")
+    prefixes = settings.approved_source_prefixes
+    if prefixes and not source_uri.startswith(prefixes):
+        raise InvalidRequestError.of("source_uri", "begins with none of the approved prefixes of the collection")
+
+
+def is_url(value: str) -> bool:
+    """Tell whether a text is an absolute http or https URL with a host; nothing is opened."""
+    if any(char.isspace() for char in value):
+        return False
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port  # a bad port raises
+    except ValueError:
+        return False
+    return parts.scheme in _SCHEMES and host is not None and _is_host(host)
+
+
+def _is_host(host: str) -> bool:
+    """Tell whether a host is an IPv6 address, which `urlsplit` has checked, or labels of letters and digits."""
+    if ":" in host:
+        return True
+    labels = host.removesuffix(".").split(".")
+    return all(label and label.replace("-", "a").replace("_", "a").isalnum() for label in labels)

@@ -7,8 +7,7 @@ from datetime import datetime
 from groundwire.catalog.chunks import Chunks
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.documents import Documents
-from groundwire.ingest.domain.ingesting import Progress, Report, Stage
-from groundwire.ingest.domain.operating import Purged
+from groundwire.ingest.ingesting import Progress, Report, Stage
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import DocumentChangedError, DocumentNotFoundError
@@ -33,6 +32,14 @@ class Purge:
     operation_id: str
     asked: datetime
     done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """How many documents were deleted; where they were only counted, with the sources of the first ones."""
+
+    documents: int
+    sample: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

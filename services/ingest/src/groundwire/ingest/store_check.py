@@ -5,15 +5,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from groundwire.catalog.collections import Collections
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import Recovery
 from groundwire.catalog.inspection import BookkeepingInspection, Integrity, TextInspection
 from groundwire.catalog.lexical_check import LexicalCheck
-from groundwire.ingest.domain.ingesting import Progress, Stage
-from groundwire.ingest.domain.operating import CheckReport, StoreReport
 from groundwire.ingest.index_builds import IndexBuilder
+from groundwire.ingest.ingesting import Progress, Stage
 from groundwire.ingest.point_check import AnswerCheck, PointCheck, Tell
 from groundwire.ingest.shared_runs import SharedRuns
 from groundwire.kernel.budget import Budget
@@ -33,6 +33,20 @@ _NAMES_PER_PAGE = 500
 _ATTEMPTS = 5
 _LOOK_EVERY_S = 0.1
 _OUR_NAME = re.compile(r"gw-[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReport:
+    """What a check found in all; `checked` chunks were compared."""
+
+    checked: int
+    findings: int
+    repaired: int
+
+
+CheckEvent: TypeAlias = Progress | StoreFinding
+CheckReport: TypeAlias = Callable[[CheckEvent], None]
+"""Hears how far a check is, and what it finds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from groundwire.catalog.documents import Documents
 from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.generations import GenerationDraft, IndexMovedError, PendingGeneration
 from groundwire.catalog.index_builds import IndexBuilds
-from groundwire.ingest.domain.ingesting import IngestOutcome, IngestResult, Progress, Report, Stage
 from groundwire.ingest.embedding import ChunkEmbedder, EmbeddedChunks
 from groundwire.ingest.exactly_once import MakeReceipt
+from groundwire.ingest.ingesting import IngestOutcome, IngestResult, Progress, Report, Stage
 from groundwire.ingest.keyed_locks import Slots
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk

@@ -12,13 +12,12 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as ingest_pb
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operation
 from groundwire.ingest.documents import DocumentIngest
-from groundwire.ingest.domain.ingesting import IngestRequest, Progress, Report
-from groundwire.ingest.domain.operating import CheckEvent
 from groundwire.ingest.index_builds import IndexBuilder
+from groundwire.ingest.ingesting import IngestRequest, Progress, Report
 from groundwire.ingest.purging import DocumentPurge, Purge
 from groundwire.ingest.servicer.calls import CallParts
 from groundwire.ingest.servicer.operation_runner import OperationRunner, Work
-from groundwire.ingest.store_check import StoreCheck
+from groundwire.ingest.store_check import CheckEvent, StoreCheck
 from groundwire.ingest.uploads import UploadReceiver
 from groundwire.ingest.wire.documents import (
     parse_ingest_document,

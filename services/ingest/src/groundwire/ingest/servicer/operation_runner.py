@@ -16,8 +16,8 @@ from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog import operations as stored
-from groundwire.ingest.domain.ingesting import Progress, Report
 from groundwire.ingest.exactly_once import ExactlyOnce, MakeReceipt
+from groundwire.ingest.ingesting import Progress, Report
 from groundwire.ingest.wire.operations import operation_id_of, operation_name, to_operation
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import AlreadyExistsError, GroundwireError, InternalError

@@ -10,7 +10,7 @@ from typing import Any
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.documents import DocumentIngest
-from groundwire.ingest.domain.ingesting import IngestRequest, IngestResult, Progress, Report, Stage
+from groundwire.ingest.ingesting import IngestRequest, IngestResult, Progress, Report, Stage
 from groundwire.ingest.servicer.calls import CallParts
 from groundwire.ingest.servicer.operation_runner import OperationRunner
 from groundwire.ingest.uploads import SYNC_EVERY_S, IncomingUpload, UploadReceiver

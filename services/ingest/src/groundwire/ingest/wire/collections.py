@@ -14,8 +14,7 @@ from groundwire.api.common.v1 import search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2 as pb
 from groundwire.api.ingest.v1 import collection_service_pb2 as service_pb
 from groundwire.ingest.chunking.rules import ChunkingOverrides
-from groundwire.ingest.collections import CollectionFigures
-from groundwire.ingest.domain.changing import NewCollection
+from groundwire.ingest.collections import CollectionFigures, NewCollection
 from groundwire.ingest.wire.checks import known, numbers_of, refuse_broken
 from groundwire.kernel.collection import (
     PROFILES,

@@ -8,10 +8,10 @@ from groundwire.api.common.v1 import document_format_pb2
 from groundwire.api.ingest.v1 import deletion_pb2, ingest_result_pb2, progress_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.deletions import Deletion
+from groundwire.ingest.changes import ChunkChange, DocumentChange, MetadataChange
 from groundwire.ingest.chunking.rules import ChunkingOverrides
-from groundwire.ingest.domain.field_changes import ChunkChange, DocumentChange, MetadataChange
-from groundwire.ingest.domain.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult, Progress
-from groundwire.ingest.domain.planning import IngestPlan, PlannedChange
+from groundwire.ingest.documents import IngestPlan, PlannedChange
+from groundwire.ingest.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult, Progress
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size
 from groundwire.ingest.ports import Original
 from groundwire.ingest.wire.checks import known, numbers_of

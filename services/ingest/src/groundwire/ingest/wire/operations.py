@@ -9,9 +9,11 @@ from groundwire.api.common.v1 import error_reason_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2
 from groundwire.api.ingest.v1 import maintenance_service_pb2 as pb
 from groundwire.catalog.operations import Operation
-from groundwire.ingest.domain.ingesting import Progress
-from groundwire.ingest.domain.operating import IndexBuilt, Purged, StoreReport
 from groundwire.ingest.housekeeping import Failure, JobFigures
+from groundwire.ingest.index_builds import IndexBuilt
+from groundwire.ingest.ingesting import Progress
+from groundwire.ingest.purging import Purged
+from groundwire.ingest.store_check import StoreReport
 from groundwire.ingest.wire.documents import to_progress
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
 from groundwire.kernel.store_findings import StoreFinding

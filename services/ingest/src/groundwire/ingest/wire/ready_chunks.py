@@ -11,7 +11,7 @@ import numpy as np
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.chunking.ready_chunks import SLACK_CHARS, ReadyChunk, ReadyDocument
-from groundwire.ingest.domain.ingesting import IngestRequest
+from groundwire.ingest.ingesting import IngestRequest
 from groundwire.ingest.wire.checks import has_controls, refuse_broken
 from groundwire.ingest.wire.documents import parse_described
 from groundwire.ingest.wire.fields import parse_metadata, parse_tags
