@@ -11,7 +11,7 @@ from groundwire.embedders.model_files import find_model
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.errors import InvalidRequestError
-from tests.unit.embedders.tiny_model import MAX_TOKENS, save_in_cache, save_tiny_model
+from tests.unit.embedders.tiny_model import MAX_TOKENS, multilingual_tokenizer, save_in_cache, save_tiny_model
 
 TEXTS = ["alpha beta", "a", "", "words, more words. " * 3, "1 2 3"]
 
@@ -56,6 +56,34 @@ def test_a_known_model_in_the_cache_of_this_machine_is_chosen_by_its_short_name(
     assert embedder.identity.dimensions == dimensions
     assert embedder.embed_documents(TEXTS, Budget()).shape == (len(TEXTS), dimensions)
     embedder.close()
+
+
+def test_a_multilingual_model_in_the_cache_runs_on_both_engines_as_the_library_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - heavy
+
+    name = "paraphrase-multilingual-MiniLM-L12-v2"
+    texts = [
+        "Die Gezeiten entstehen durch den Mond.",
+        "潮汐是由月球引起的。",
+        "潮の満ち引きは月によって起こる。",
+        "تحدث المد والجزر بسبب القمر.",
+        "Приливы вызывает Луна.",
+        "조석은 달 때문에 일어난다. " * 30,
+        "",
+    ]
+    save_in_cache(tmp_path / "hub", name, 384, tokenizer=multilingual_tokenizer(texts))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    library = SentenceTransformer(str(find_model(name).folder), device="cpu", local_files_only=True).encode(texts)
+    for engine in ("torch", "openvino"):
+        url = f"sentence-transformers:{name}?engine={engine}&long=truncate"
+        embedder = open_embedder(url, cache_dir=tmp_path / "cache")
+        vectors = embedder.embed_documents(texts, Budget())
+        embedder.close()
+        assert cosines(library, vectors).min() >= 0.999
+        # The scripts are read, not taken for so many unknown signs.
+        assert cosines(vectors[1:2], vectors[2:3])[0] < 0.999
 
 
 @pytest.mark.requirement("S1-92")

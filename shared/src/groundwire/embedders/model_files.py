@@ -34,6 +34,7 @@ KNOWN_MODELS = {
         KnownModel(DEFAULT_MODEL, 384, 256),
         KnownModel("sentence-transformers/all-MiniLM-L12-v2", 384, 128),
         KnownModel("sentence-transformers/paraphrase-MiniLM-L3-v2", 384, 128),
+        KnownModel("sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2", 384, 128),
         KnownModel("sentence-transformers/sentence-t5-base", 768, 256),
         KnownModel("sentence-transformers/all-mpnet-base-v2", 768, 384),
     )
