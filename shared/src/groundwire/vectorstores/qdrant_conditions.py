@@ -29,17 +29,12 @@ from groundwire.kernel.filters import (
     Scalar,
     kind_of,
 )
-from groundwire.vectorstores.stored_fields import TERMS_FIELD, presence_term, value_term
+from groundwire.vectorstores.stored_fields import LISTS, TERMS_FIELD, TEXTS, comparable, integer_bound, presence_term
 
 Condition: TypeAlias = dict[str, Any]
 """A filter or a condition of Qdrant: `must`, `should`, `must_not`, or `key` with `match` or `range`, or `is_empty`."""
 Compiled: TypeAlias = Condition | bool
 """A condition, or True for none and False for one that nothing satisfies."""
-
-_TEXTS = (FieldKind.TEXT, FieldKind.TEXT_LIST)
-_LISTS = (FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST)
-_INTEGER_BOUND = 2**53
-"""Built-in integers are below it (the contract's ids are safe for JavaScript), and float64 holds them exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,27 +83,18 @@ class ConditionCompiler:
 
     def _ordering(self, field: str, comparator: Comparator, value: Scalar) -> Compiled:
         kind = BUILT_IN_FIELDS.get(field)
-        if kind is None or (kind in _TEXTS and isinstance(value, str)):
+        if kind is None or (kind in TEXTS and isinstance(value, str)):
             raise self._unsupported(f"{comparator} on a metadata field or a text")
-        if kind in _TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
+        if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
             return False
-        bounded = max(-_INTEGER_BOUND, min(_INTEGER_BOUND, value))
-        # The engine cuts the bounds of an integer index to integers, so they are rounded the right way here.
-        match comparator:
-            case Comparator.GT:
-                return _range(field, "gte", math.floor(bounded) + 1)
-            case Comparator.GTE:
-                return _range(field, "gte", math.ceil(bounded))
-            case Comparator.LT:
-                return _range(field, "lte", math.ceil(bounded) - 1)
-            case _:
-                return _range(field, "lte", math.floor(bounded))
+        bound, number = integer_bound(comparator, value)
+        return {"key": field, "range": {bound: float(number)}}
 
     def _contains(self, field: str, value: Scalar) -> Compiled:
         kind = BUILT_IN_FIELDS.get(field)
         if kind is None:
             raise self._unsupported("$contains on a metadata field")
-        if kind in _LISTS:
+        if kind in LISTS:
             return _one_of(field, (value,))
         if kind is not FieldKind.TEXT or not isinstance(value, str):
             return False
@@ -146,24 +132,8 @@ def _exists(field: str) -> Compiled:
 
 
 def _one_of(field: str, values: Iterable[Scalar]) -> Compiled:
-    kind = BUILT_IN_FIELDS.get(field)
-    if kind is None:
-        return _match_any(TERMS_FIELD, [value_term(field, value) for value in values if value == value])  # noqa: PLR0124 - NaN equals nothing
-    if kind in _TEXTS:
-        return _match_any(field, [value for value in values if isinstance(value, str)])
-    return _match_any(field, [int(value) for value in values if _is_possible_integer(value)])
+    return _match_any(field if field in BUILT_IN_FIELDS else TERMS_FIELD, comparable(field, values))
 
 
 def _match_any(field: str, values: Sequence[str] | Sequence[int]) -> Compiled:
     return {"key": field, "match": {"any": list(values)}} if values else False
-
-
-def _is_possible_integer(value: Scalar) -> bool:
-    """Tell whether a value may equal a built-in integer: a whole number within their bounds, of either type."""
-    if isinstance(value, (str, bool)) or not math.isfinite(value):
-        return False
-    return value == int(value) and abs(value) <= _INTEGER_BOUND
-
-
-def _range(field: str, bound: str, value: int) -> Condition:
-    return {"key": field, "range": {bound: float(value)}}

@@ -8,9 +8,19 @@ although nobody can know the fields beforehand.
 """
 
 import json
-from typing import TypeAlias
+import math
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias
 
-from groundwire.kernel.filters import BUILT_IN_FIELDS, Payload, Scalar, Value, elements
+from groundwire.kernel.filters import (
+    BUILT_IN_FIELDS,
+    Comparator,
+    FieldKind,
+    Payload,
+    Scalar,
+    Value,
+    elements,
+)
 
 TERMS_FIELD = "terms"
 """The list field that holds the terms."""
@@ -20,6 +30,12 @@ Stored: TypeAlias = dict[str, str | int | float | bool | list[str] | list[int] |
 
 LAYOUT = 1
 """Version of this encoding; a store of another version has to be rebuilt from the catalog."""
+
+
+TEXTS: Final = (FieldKind.TEXT, FieldKind.TEXT_LIST)
+LISTS: Final = (FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST)
+_INTEGER_BOUND = 2**53
+"""Built-in integers are below it (the contract's ids are safe for JavaScript), and float64 holds them exactly."""
 
 
 def stored_fields(payload: Payload) -> Stored:
@@ -58,6 +74,35 @@ def value_term(field: str, value: Scalar) -> str:
     """Return the term of a value; integers and floats of the same value have the same."""
     canonical = int(value) if isinstance(value, float) and value.is_integer() else value
     return json.dumps([field, canonical], ensure_ascii=False)
+
+
+def comparable(field: str, values: Iterable[Scalar]) -> list[str] | list[int]:
+    """Return those of the values that a field may equal, as they are stored: terms for the caller's own fields."""
+    kind = BUILT_IN_FIELDS.get(field)
+    if kind is None:
+        return [value_term(field, value) for value in values if value == value]  # noqa: PLR0124 - NaN equals nothing
+    if kind in TEXTS:
+        return [value for value in values if isinstance(value, str)]
+    # A whole number within their bounds, of either type, may equal a built-in integer.
+    numbers = (value for value in values if not isinstance(value, (str, bool)) and math.isfinite(value))
+    return [int(value) for value in numbers if value == int(value) and abs(value) <= _INTEGER_BOUND]
+
+
+def integer_bound(comparator: Comparator, value: float) -> tuple[Literal["gte", "lte"], int]:
+    """Return an ordering of integers as an inclusive bound.
+
+    Engines cut a fraction that is compared with integers, so it is rounded the right way here.
+    """
+    bounded = max(-_INTEGER_BOUND, min(_INTEGER_BOUND, value))
+    match comparator:
+        case Comparator.GT:
+            return "gte", math.floor(bounded) + 1
+        case Comparator.GTE:
+            return "gte", math.ceil(bounded)
+        case Comparator.LT:
+            return "lte", math.ceil(bounded) - 1
+        case _:
+            return "lte", math.floor(bounded)
 
 
 def _terms(payload: Payload, field: str) -> set[str]:

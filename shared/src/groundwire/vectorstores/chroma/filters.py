@@ -8,7 +8,7 @@ their terms (`groundwire.vectorstores.stored_fields`).
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from groundwire.kernel.errors import UnsupportedFilterError
 from groundwire.kernel.filters import (
@@ -27,14 +27,10 @@ from groundwire.kernel.filters import (
     Scalar,
     kind_of,
 )
-from groundwire.vectorstores.stored_fields import TERMS_FIELD, value_term
+from groundwire.vectorstores.stored_fields import LISTS, TERMS_FIELD, TEXTS, comparable, integer_bound
 
 Where: TypeAlias = dict[str, Any] | bool
 """A `where` of Chroma, or True for no condition and False for one that nothing satisfies."""
-
-_LISTS: Final = (FieldKind.TEXT_LIST, FieldKind.INTEGER_LIST)
-_TEXTS: Final = (FieldKind.TEXT, FieldKind.TEXT_LIST)
-_INTEGER_BOUND: Final = 2**53
 
 
 def compile_filter(condition: Filter, *, negated: bool = False) -> Where:
@@ -79,16 +75,9 @@ def _combine(parts: list[Where], *, is_and: bool) -> Where:
 
 def _one_of(field: str, values: Sequence[Scalar], *, is_excluded: bool) -> Where:
     kind = BUILT_IN_FIELDS.get(field)
-    if kind is None:
-        terms = [value_term(field, value) for value in values if value == value]  # noqa: PLR0124 - NaN equals nothing
-        return _list_has_any(TERMS_FIELD, terms, is_excluded=is_excluded)
-    candidates: list[str] | list[int] = (
-        [value for value in values if isinstance(value, str)]
-        if kind in _TEXTS
-        else [int(value) for value in values if _is_possible_integer(value)]
-    )
-    if kind in _LISTS:
-        return _list_has_any(field, candidates, is_excluded=is_excluded)
+    candidates = comparable(field, values)
+    if kind is None or kind in LISTS:
+        return _list_has_any(TERMS_FIELD if kind is None else field, candidates, is_excluded=is_excluded)
     return {field: {"$nin" if is_excluded else "$in": candidates}} if candidates else is_excluded
 
 
@@ -97,37 +86,21 @@ def _list_has_any(field: str, values: Sequence[str] | Sequence[int], *, is_exclu
     return _combine([{field: {operator: value}} for value in values], is_and=is_excluded)
 
 
-def _is_possible_integer(value: Scalar) -> bool:
-    """Tell whether a value may equal a built-in integer: a whole number within their bounds, of either type."""
-    if isinstance(value, (str, bool)) or not math.isfinite(value):
-        return False
-    return value == int(value) and abs(value) <= _INTEGER_BOUND
-
-
 def _ordering(field: str, comparator: Comparator, value: Scalar, *, negated: bool) -> Where:
     kind = BUILT_IN_FIELDS.get(field)
-    if negated or kind is None or kind is FieldKind.INTEGER_LIST or (kind in _TEXTS and isinstance(value, str)):
+    if negated or kind is None or kind is FieldKind.INTEGER_LIST or (kind in TEXTS and isinstance(value, str)):
         raise _unsupported(f"{comparator} under a negation, on a list, a text or a metadata field")
-    if kind in _TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
+    if kind in TEXTS or isinstance(value, str) or kind_of(value) is not float or math.isnan(value):
         return False
-    bounded = max(-_INTEGER_BOUND, min(_INTEGER_BOUND, value))
-    # Chroma cuts a fraction that is compared with integers, so the bounds are rounded the right way here.
-    match comparator:
-        case Comparator.GT:
-            return {field: {"$gte": math.floor(bounded) + 1}}
-        case Comparator.GTE:
-            return {field: {"$gte": math.ceil(bounded)}}
-        case Comparator.LT:
-            return {field: {"$lte": math.ceil(bounded) - 1}}
-        case _:
-            return {field: {"$lte": math.floor(bounded)}}
+    bound, number = integer_bound(comparator, value)
+    return {field: {f"${bound}": number}}
 
 
 def _contains(field: str, value: Scalar, *, is_excluded: bool) -> Where:
     kind = BUILT_IN_FIELDS.get(field)
     if kind is None or kind is FieldKind.TEXT:
         raise _unsupported("$contains on a text or on a metadata field")
-    if kind in _LISTS:
+    if kind in LISTS:
         return _one_of(field, (value,), is_excluded=is_excluded)
     return is_excluded
 
