@@ -20,6 +20,7 @@ from groundwire.kernel.document_errors import (
     EmptyDocumentError,
 )
 from groundwire.kernel.errors import (
+    AlreadyExistsError,
     CollectionNotFoundError,
     DuplicateDocumentError,
     InvalidRequestError,
@@ -295,3 +296,26 @@ def test_a_document_names_its_encoding_and_its_spans_refer_to_the_text(
         library_pb.GetDocumentRequest(collection=collection, reference=by_source("heron.md"))
     )
     assert found.document.encoding == encoding
+
+
+def test_an_alias_whose_bytes_are_another_documents_now_moves_to_that_document(
+    harness: Harness, collection: str
+) -> None:
+    reuse = ingest_result_pb2.DUPLICATE_POLICY_REUSE
+    first = harness.ingest(collection, "a.txt", "Tides rise.").document
+    second = harness.ingest(collection, "b.txt", "Tides fall.").document
+    assert harness.ingest(collection, "x.txt", "Tides rise.", duplicate_policy=reuse).document.alias_uris == ["x.txt"]
+    for _ in range(2):
+        moved = harness.ingest(collection, "x.txt", "Tides fall.", duplicate_policy=reuse)
+        assert moved.outcome == ingest_result_pb2.INGEST_OUTCOME_REUSED
+        assert (moved.document.document_id, moved.document.alias_uris) == (second.document_id, ["x.txt"])
+    reference = library_pb.GetDocumentRequest(collection=collection, reference=by_id(first.document_id))
+    left = harness.library.get_document(reference).document
+    assert (list(left.alias_uris), left.alias_count) == ([], 0)
+
+
+def test_an_id_of_a_document_with_another_source_is_refused_for_good(harness: Harness, collection: str) -> None:
+    harness.ingest(collection, "a.txt", "Tides rise.", document_id="tides")
+    with pytest.raises(AlreadyExistsError, match=r"the id 'tides' is that of another source, 'a\.txt'"):
+        harness.ingest(collection, "b.txt", "Tides fall.", document_id="tides")
+    assert harness.ingest(collection, "a.txt", "Tides turn.", document_id="tides").document.generation > 1

@@ -15,6 +15,7 @@ from google.longrunning import operations_pb2
 from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
+from groundwire.api.ingest.v1 import maintenance_service_pb2 as maintenance_pb
 from groundwire.catalog.uploads import Uploads
 from groundwire.client.long_running import metadata_of, response_of
 from groundwire.kernel.budget import Budget
@@ -204,6 +205,30 @@ def test_a_cancelled_operation_leaves_nothing_also_one_that_has_not_begun(docs: 
     assert [result(docs, each).outcome for each in begun[1:-1]] == [CREATED] * 8
     assert docs.sources("docs") == [f"{number}.md" for number in range(1, 9)]
     await_no_bytes(docs)
+
+
+def test_operations_that_have_not_ended_are_bounded_for_each_tenant(process: Process) -> None:
+    harness = process(max_unfinished_operations=3)
+    harness.create("docs")
+    gate = Gate(harness)
+    request_id = str(uuid.uuid4())
+    begun = [begin(harness, source=f"{number}.md", text=f"Tide {number}.") for number in range(2)]
+    begun.append(send(harness, request_of(source="2.md", text="Tide 2.", request_id=request_id)).operation)
+    assert gate.is_reached.wait(60)
+    with pytest.raises(ExhaustedError) as caught:
+        begin(harness, source="3.md", text="Tide 3.")
+    assert caught.value.metadata == {"limit": "3"}
+    with pytest.raises(ExhaustedError):
+        harness.calls.check_store(maintenance_pb.CheckStoreRequest(collection="docs"))
+    assert len(staged(harness)) == 3, "what is refused leaves no bytes"
+    again = send(harness, request_of(source="2.md", text="Tide 2.", request_id=request_id)).operation
+    assert again.name == begun[2].name, "a repetition begins nothing"
+    gate.is_open.set()
+    assert [result(harness, each).outcome for each in begun] == [CREATED] * 3
+    for _ in range(4):
+        with pytest.raises(CollectionNotFoundError):
+            harness.calls.check_store(maintenance_pb.CheckStoreRequest(collection="none"))
+    assert result(harness, begin(harness, source="3.md", text="Tide 3.")).outcome == CREATED
 
 
 def test_an_operation_that_waits_is_cancelled_by_several_at_a_time(docs: Harness) -> None:

@@ -453,10 +453,24 @@ async def test_a_tenant_cannot_fill_the_disk_with_unfinished_uploads(tmp_path: P
 
 async def test_another_tenant_interrupts_no_upload_whose_id_it_has() -> None:
     claims = UploadClaims()
-    async with claims.hold("id", "ann", 5, Budget()) as claim, asyncio.timeout(5):
-        async with claims.hold("id", "bob", 7, Budget()):
-            assert (dict(claims.announced("ann", "")), dict(claims.announced("bob", ""))) == ({"id": 5}, {"id": 7})
+    async with claims.hold("id", "ann", Budget()) as claim, asyncio.timeout(5):
+        async with claims.hold("id", "bob", Budget()):
+            pass
         assert not claim.lost.is_set()
+
+
+def test_what_streams_announce_counts_for_their_tenant_alone_and_for_documents_that_come_whole(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, max_staged_bytes=1000)
+    uploads = harness.service.use.uploads
+    with uploads.announced("ann", "id", 600), uploads.announced("bob", "id", 900):
+        with pytest.raises(ExhaustedError) as caught:
+            uploads.keep("ann", str(uuid.uuid4()), b"x" * 500)
+        assert caught.value.metadata == {"limit_bytes": "1000", "staged_bytes": "600"}
+        uploads.begin("ann", "id", b"", 1000)  # its own announcement does not count twice
+        uploads.forget("ann", "id")
+        uploads.keep("ann", str(uuid.uuid4()), b"x" * 400)
+    uploads.keep("ann", str(uuid.uuid4()), b"x" * 500)
+    harness.close()
 
 
 async def test_an_upload_without_a_part_for_a_day_is_forgotten(tmp_path: Path) -> None:

@@ -214,14 +214,18 @@ class Documents:
                 statement = statement.where(has_chunk_matching(key, where, include_hidden=True))
             return int(connection.execute(statement).scalar_one())
 
-    def add_alias(self, tenant: str, collection: str, document_id: str, source_uri: str) -> None:
+    def add_alias(self, tenant: str, collection: str, document_id: str, source_uri: str, moved_from: str = "") -> None:
         """Let a document be found by one more source; the same call again changes nothing.
+
+        `moved_from` is the id of the document that gives the source up, of which it is an alias so far.
 
         Raises:
             DocumentNotFoundError: the collection has none of this id.
             DocumentChangedError: the source belongs to another document.
         """
-        self._database.write(lambda connection: _add_alias(connection, tenant, collection, document_id, source_uri))
+        self._database.write(
+            lambda connection: _add_alias(connection, tenant, collection, document_id, source_uri, moved_from)
+        )
 
     def raise_source_version(self, document: Document, tenant: str, source_version: int) -> Document:
         """Note that a document is unchanged in a later version; return it as it is then.
@@ -399,17 +403,20 @@ class Documents:
         return None if row is None else to_document(row)
 
 
-def _add_alias(connection: Connection, tenant: str, collection: str, document_id: str, source_uri: str) -> None:
+def _add_alias(
+    connection: Connection, tenant: str, collection: str, document_id: str, source_uri: str, moved_from: str
+) -> None:
     key = collection_key(connection, tenant, collection)
     row = visible_row(connection, tenant, collection, document_id)
     refuse_taken_source(connection, key, source_uri, document_id)
     alias = document_aliases.c
     this_alias = and_(alias.collection_key == key, alias.source_path == source_uri)
-    # A document that nobody sees, because it was deleted softly or is being written, has to give it up.
-    invisible = select(documents.c.document_key).where(documents.c.collection_key == key, ~IS_VISIBLE)
-    of_invisible = and_(this_alias, alias.document_key.in_(invisible))
-    count_aliases(connection, select(alias.document_key).where(of_invisible), -1)
-    connection.execute(delete(document_aliases).where(of_invisible))
+    # A document that nobody sees, because it was deleted softly or is being written, has to give it up too.
+    gives_up = or_(~IS_VISIBLE, documents.c.document_id == moved_from)
+    giving_up = select(documents.c.document_key).where(documents.c.collection_key == key, gives_up)
+    given_up = and_(this_alias, alias.document_key.in_(giving_up))
+    count_aliases(connection, select(alias.document_key).where(given_up), -1)
+    connection.execute(delete(document_aliases).where(given_up))
     if source_uri != row["source_path"]:
         values = {"collection_key": key, "source_path": source_uri, "document_key": row["document_key"]}
         if connection.execute(upsert(document_aliases).values(values).on_conflict_do_nothing()).rowcount:

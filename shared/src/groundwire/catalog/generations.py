@@ -174,6 +174,15 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
     row = connection.execute(select(documents).where(*of_id)).first()
     if row is not None and row.collection_key != collection_key:
         raise AlreadyExistsError(f"the id {document_id!r} is taken", resource=document_id)
+    if (
+        row is not None
+        and row.live_generation
+        and not draft.expected_generation
+        and row.source_path != draft.source_uri
+    ):
+        # No repetition can end otherwise, as one could if another writer had been faster.
+        message = f"the id {document_id!r} is that of another source, {row.source_path!r}"
+        raise AlreadyExistsError(message, resource=document_id)
     if row is not None and row.deleted_generation and row.source_path != draft.source_uri:
         message = f"document {document_id!r} was deleted and can be restored; its source is another one"
         raise AlreadyExistsError(message, resource=document_id)

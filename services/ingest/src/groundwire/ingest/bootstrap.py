@@ -231,7 +231,13 @@ def build(
     write_tokens = WriteTokens(CollectionPositions(catalog), ConsistencyTokens(key))
     parts = CallParts(pools, ExactlyOnce(ledger), write_tokens, deletions)
     use = LongUseCases(builder, check, purge, ingest, uploads, parts)
-    operations = OperationRunner(use.by_method(), Operations(catalog, clock), parts.once, _OPERATIONS_AT_A_TIME)
+    operations = OperationRunner(
+        use.by_method(),
+        Operations(catalog, clock),
+        parts.once,
+        _OPERATIONS_AT_A_TIME,
+        settings.max_unfinished_operations,
+    )
     long_work = LongWork(use, operations)
     return IngestService(
         ingest=IngestServicer(

@@ -210,7 +210,12 @@ class DocumentIngest:
         """Do what is left to do where the content is stored already: note an alias, or a later version."""
         documents, document = self.preparer.documents, settled.document
         if settled.outcome is IngestOutcome.REUSED:
-            documents.add_alias(request.tenant, request.collection, document.document_id, request.source_uri)
+            # The source may be an alias of a document whose bytes it had before.
+            holder = self.preparer.of_source(request)
+            moved_from = "" if holder is None or holder.document_id == document.document_id else holder.document_id
+            documents.add_alias(
+                request.tenant, request.collection, document.document_id, request.source_uri, moved_from
+            )
             document = documents.get(request.tenant, request.collection, document.document_id)
             return IngestResult(document, IngestOutcome.REUSED, ignored=request.without_effect(document))
         if request.source_version is not None and request.source_version != document.source_version:

@@ -7,11 +7,12 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class IngestSettings(BaseSettings):
     """What a document may cost, and how often the service tidies up.
 
-    A tenant may have `max_staged_bytes` of unfinished uploads. Taking a document apart may take `parser_base_s` seconds
-    of the processor and `parser_s_per_mib` for each MiB, in one of `parser_processes` processes of at most
-    `parser_memory_mib` MiB; one that uses none for `parser_stall_s` seconds is replaced. An office document may inflate
-    to `parser_inflated_mib` MiB in `parser_zip_entries` entries, none of them to more than `parser_zip_ratio` times its
-    size; a PDF may have `parser_pages` pages. `embed_batch_tokens` are embedded between two looks at the deadline.
+    A tenant may have `max_staged_bytes` of unfinished uploads, and `max_unfinished_operations`. Taking a document apart
+    may take `parser_base_s` seconds of the processor and `parser_s_per_mib` for each MiB, in one of `parser_processes`
+    processes of at most `parser_memory_mib` MiB; one that uses none for `parser_stall_s` seconds is replaced. An office
+    document may inflate to `parser_inflated_mib` MiB in `parser_zip_entries` entries, none of them to more than
+    `parser_zip_ratio` times its size; a PDF may have `parser_pages` pages. `embed_batch_tokens` are embedded between
+    two looks at the deadline.
     Files of a vector engine that hold deleted texts are written anew once for all deletions, when there was none for
     `scrub_after_quiet_s` seconds, or the first of them is `scrub_within_s` seconds old.
     """
@@ -20,6 +21,7 @@ class IngestSettings(BaseSettings):
 
     max_document_bytes: int = Field(default=64 * 1024 * 1024, ge=1, le=1024 * 1024 * 1024)
     max_staged_bytes: int = Field(default=4 * 1024 * 1024 * 1024, ge=1)
+    max_unfinished_operations: int = Field(default=10_000, ge=1)
     concurrent_documents: int = Field(default=8, ge=1, le=64)
     parser_processes: int = Field(default=4, ge=2, le=64)
     parser_stall_s: float = Field(default=10.0, gt=0)

@@ -4,9 +4,9 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, cast
@@ -236,13 +236,26 @@ class IncomingUpload:
 
 @dataclass(frozen=True, slots=True)
 class UploadReceiver:
-    """Begins uploads and takes them up again; a tenant has at most `quota_bytes` on their way in."""
+    """Begins uploads and takes them up again; a tenant has at most `quota_bytes` on their way in.
+
+    `streams` are the uploads that have a stream right now, by tenant and id, with the bytes that it announced.
+    """
 
     uploads: Uploads
     staging: StagingFolder
     quota_bytes: int
+    streams: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def begin(self, tenant: str, upload_id: str, header: bytes, total_bytes: int, others: Mapping[str, int]) -> None:
+    @contextmanager
+    def announced(self, tenant: str, upload_id: str, total_bytes: int) -> Iterator[None]:
+        """Count all bytes that an open stream has announced, not only those that have come, while it is open."""
+        self.streams[tenant, upload_id] = total_bytes
+        try:
+            yield
+        finally:
+            del self.streams[tenant, upload_id]
+
+    def begin(self, tenant: str, upload_id: str, header: bytes, total_bytes: int) -> None:
         """Note a new upload.
 
         Args:
@@ -250,12 +263,13 @@ class UploadReceiver:
             upload_id: a new id.
             header: the header as it came, without an id.
             total_bytes: of the document.
-            others: bytes announced by the tenant's uploads that have a stream right now, by upload id.
 
         Raises:
             ExhaustedError: the tenant has too many bytes on their way in.
         """
-        staged = self.uploads.staged_bytes(tenant, frozenset(others)) + sum(others.values())
+        # A copy, because streams open and end meanwhile; made at once, as far as other threads can see.
+        streams = {key[1]: size for key, size in list(self.streams.items()) if key[0] == tenant and key[1] != upload_id}
+        staged = self.uploads.staged_bytes(tenant, frozenset(streams)) + sum(streams.values())
         if staged + total_bytes > self.quota_bytes:
             message = f"{staged} bytes of unfinished uploads are staged; finish them or wait until they are forgotten"
             raise ExhaustedError(message, limit_bytes=self.quota_bytes, staged_bytes=staged)
@@ -297,7 +311,7 @@ class UploadReceiver:
         Raises:
             ExhaustedError: the tenant has too many bytes on their way in, or the disk is full.
         """
-        self.begin(tenant, upload_id, b"", len(content), {})
+        self.begin(tenant, upload_id, b"", len(content))
         incoming = self.open(tenant, self.uploads.get(tenant, upload_id))
         try:
             for start in range(0, len(content), MAX_PART_BYTES):

@@ -92,12 +92,14 @@ class GenerationWriter:
 
         Two documents that are ingested at the same time do not know of each other: both are indexed.
         """
-        policy = collection.settings.duplicate_chunks
-        if policy is DuplicateChunkPolicy.KEEP:
-            return list(chunks)
-        seen: set[str] = set()
-        if policy is DuplicateChunkPolicy.SKIP_IN_COLLECTION:
-            seen = self.duplicates.indexed(collection, document_id, [chunk.content_hash for chunk in chunks])
+        seen: set[str]
+        match collection.settings.duplicate_chunks:
+            case DuplicateChunkPolicy.KEEP:
+                return list(chunks)
+            case DuplicateChunkPolicy.SKIP_IN_DOCUMENT:
+                seen = set()
+            case DuplicateChunkPolicy.SKIP_IN_COLLECTION:
+                seen = self.duplicates.indexed(collection, document_id, [chunk.content_hash for chunk in chunks])
         marked = []
         for chunk in chunks:
             repeats = not chunk.upper and chunk.content_hash in seen

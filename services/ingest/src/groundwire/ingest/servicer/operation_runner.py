@@ -6,6 +6,7 @@ a stop or a crash cuts off is done again from its start by the next process.
 
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from groundwire.ingest.exactly_once import ExactlyOnce, MakeReceipt
 from groundwire.ingest.ingesting import Progress, Report
 from groundwire.ingest.wire.operations import operation_id_of, operation_name, to_operation
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.errors import AlreadyExistsError, GroundwireError, InternalError
+from groundwire.kernel.errors import AlreadyExistsError, ExhaustedError, GroundwireError, InternalError
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
@@ -57,10 +58,19 @@ class _Run:
 
 
 class OperationRunner:
-    """Begins, watches and ends operations; `work` is what each method does. Beyond `at_a_time` they wait."""
+    """Begins, watches and ends operations; `work` is what each method does.
+
+    Beyond `at_a_time` they wait. A tenant has at most `max_unfinished` that wait or work: each takes memory, and a
+    start of the server goes through all of them.
+    """
 
     def __init__(
-        self, work: Mapping[str, Work], operations: stored.Operations, once: ExactlyOnce, at_a_time: int
+        self,
+        work: Mapping[str, Work],
+        operations: stored.Operations,
+        once: ExactlyOnce,
+        at_a_time: int,
+        max_unfinished: int,
     ) -> None:
         self._work = work
         self._operations = operations
@@ -69,6 +79,8 @@ class OperationRunner:
         self._pool = ThreadPoolExecutor(at_a_time, "operation")
         self._small_pool = ThreadPoolExecutor(_SMALL_AT_A_TIME, "small-operation")
         self._runs: dict[str, _Run] = {}
+        self._max_unfinished = max_unfinished
+        self._unfinished: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._closing = False
 
@@ -76,6 +88,8 @@ class OperationRunner:
         """Go on with what the process before this one left unfinished; all of it can be done again."""
         for operation in self._operations.unfinished():
             _log.info("going on with an operation", method=operation.method, collection=operation.collection)
+            with self._lock:
+                self._unfinished[operation.tenant] += 1  # whatever the limit is now: they were begun
             self._submit(operation)
 
     def close(self) -> None:
@@ -99,13 +113,23 @@ class OperationRunner:
         """Begin what a request asks for, or return what the same request has begun.
 
         `prepare` gets the id of a new operation, refuses what cannot begin, and returns what is stored of the request.
+
+        Raises:
+            ExhaustedError: the tenant has too many operations that have not ended.
+            GroundwireError: whatever `prepare` raises.
         """
         tenant, operation_id = request_context.current().tenant, operation_id or str(uuid.uuid4())
         begun: list[stored.Operation] = []
 
         def work(receipt: MakeReceipt[stored.Operation]) -> stored.Operation:
-            body = prepare(operation_id).SerializeToString(deterministic=True)
-            begun.append(self._operations.begin(tenant, operation_id, method, collection, body, receipt))
+            # Before anything is prepared, which may mean writing many bytes.
+            self._reserve(tenant)
+            try:
+                body = prepare(operation_id).SerializeToString(deterministic=True)
+                begun.append(self._operations.begin(tenant, operation_id, method, collection, body, receipt))
+            except BaseException:
+                self._release(tenant)
+                raise
             return begun[-1]
 
         try:
@@ -163,6 +187,17 @@ class OperationRunner:
         run = self._runs.get(operation.operation_id)
         return to_operation(operation, run.progress if run is not None else None)
 
+    def _reserve(self, tenant: str) -> None:
+        with self._lock:
+            if self._unfinished[tenant] >= self._max_unfinished:
+                message = f"{self._max_unfinished} operations have not ended; begin more when some have"
+                raise ExhaustedError(message, limit=self._max_unfinished)
+            self._unfinished[tenant] += 1
+
+    def _release(self, tenant: str) -> None:
+        with self._lock:
+            self._unfinished[tenant] -= 1
+
     def _submit(self, operation: stored.Operation) -> None:
         with self._lock:
             if self._closing:
@@ -191,6 +226,7 @@ class OperationRunner:
         except Exception:  # noqa: BLE001 - whoever watches must hear of the end
             _log.exception("an operation failed", method=operation.method, collection=operation.collection)
             outcome.error.CopyFrom(to_status(InternalError("an unexpected error; the log of the server has it")))
+        self._release(operation.tenant)  # before anybody can hear of its end and begin another one
         try:
             # What the end of the process cut off is not over: the next start goes on with it.
             if not self._closing or outcome.HasField("response"):

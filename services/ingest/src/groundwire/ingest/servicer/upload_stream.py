@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +35,6 @@ _POLL_S = 0.05
 class Claim:
     """The right of one stream to bring an upload; `lost` is set when a newer stream wants it."""
 
-    total_bytes: int
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -46,7 +45,7 @@ class UploadClaims:
         self._held: dict[tuple[str, str], Claim] = {}
 
     @asynccontextmanager
-    async def hold(self, upload_id: str, tenant: str, total_bytes: int, budget: Budget) -> AsyncIterator[Claim]:
+    async def hold(self, upload_id: str, tenant: str, budget: Budget) -> AsyncIterator[Claim]:
         """Hold the claim to an upload; the stream that had it is told to leave and waited for.
 
         A client that lost its connection comes back before the server has noticed. Its old stream must not keep it out.
@@ -60,19 +59,11 @@ class UploadClaims:
             other.lost.set()
             await asyncio.sleep(_POLL_S)
             budget.check()
-        claim = self._held[key] = Claim(total_bytes)
+        claim = self._held[key] = Claim()
         try:
             yield claim
         finally:
             del self._held[key]
-
-    def announced(self, tenant: str, except_for: str) -> Mapping[str, int]:
-        """Return the bytes that the tenant's other streams announced, by upload id."""
-        return {
-            upload_id: claim.total_bytes
-            for (owner, upload_id), claim in self._held.items()
-            if owner == tenant and upload_id != except_for
-        }
 
 
 class PartReader:
@@ -160,21 +151,22 @@ class UploadStream:
         header = await _header(messages)
         request = parse_upload_header(header, tenant, self.documents.preparer.max_bytes)
         upload_id = header.upload_id or str(uuid.uuid4())
-        async with self.claims.hold(upload_id, tenant, header.total_bytes, budget) as claim:
+        async with self.claims.hold(upload_id, tenant, budget) as claim:
             known = await self.parts.pools.reads.run(budget, self._known_event, header, request, upload_id)
             if known is not None:
                 yield _accepted(header.upload_id, header.total_bytes)
                 yield known
                 return
-            async with self._opened(header, request, upload_id, budget) as arrival:
-                yield _accepted(upload_id, arrival.incoming.durable_bytes)
-                async for event in self._receive(messages, arrival, claim):
-                    yield event
-                async for event in self._begin(arrival) if header.run_async else self._ingest(arrival):
-                    if event.HasField("progress"):
+            with self.uploads.announced(tenant, upload_id, header.total_bytes):
+                async with self._opened(header, request, upload_id, budget) as arrival:
+                    yield _accepted(upload_id, arrival.incoming.durable_bytes)
+                    async for event in self._receive(messages, arrival, claim):
                         yield event
-                    else:
-                        final = event
+                    async for event in self._begin(arrival) if header.run_async else self._ingest(arrival):
+                        if event.HasField("progress"):
+                            yield event
+                        else:
+                            final = event
         yield final  # who has the result finds nothing left of the upload
 
     def _known_event(
@@ -208,21 +200,18 @@ class UploadStream:
     async def _opened(
         self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, budget: Budget
     ) -> AsyncIterator[_Arrival]:
-        others = self.claims.announced(request.tenant, upload_id)
-        incoming = await self.parts.pools.reads.run(budget, self._open, header, request, upload_id, others)
+        incoming = await self.parts.pools.reads.run(budget, self._open, header, request, upload_id)
         try:
             yield _Arrival(header, request, incoming, budget)
         finally:
             # The call may be cancelled, once and again, and what came in is to be kept all the same.
             await asyncio.shield(self.parts.pools.reads.run(Budget(), incoming.close))
 
-    def _open(
-        self, header: pb.UploadHeader, request: IngestRequest, upload_id: str, others: Mapping[str, int]
-    ) -> IncomingUpload:
+    def _open(self, header: pb.UploadHeader, request: IngestRequest, upload_id: str) -> IncomingUpload:
         tenant = request.tenant
         if not header.upload_id:
             self.documents.preparer.admit(request, header.total_bytes)
-            self.uploads.begin(tenant, upload_id, header_bytes(header), header.total_bytes, others)
+            self.uploads.begin(tenant, upload_id, header_bytes(header), header.total_bytes)
         return self.uploads.open(tenant, self.uploads.uploads.get(tenant, upload_id))
 
     async def _receive(
