@@ -308,7 +308,7 @@ def test_an_alias_whose_bytes_are_another_documents_now_moves_to_that_document(
     for _ in range(2):
         moved = harness.ingest(collection, "x.txt", "Tides fall.", duplicate_policy=reuse)
         assert moved.outcome == ingest_result_pb2.INGEST_OUTCOME_REUSED
-        assert (moved.document.document_id, moved.document.alias_uris) == (second.document_id, ["x.txt"])
+        assert (moved.document.document_id, list(moved.document.alias_uris)) == (second.document_id, ["x.txt"])
     reference = library_pb.GetDocumentRequest(collection=collection, reference=by_id(first.document_id))
     left = harness.library.get_document(reference).document
     assert (list(left.alias_uris), left.alias_count) == ([], 0)

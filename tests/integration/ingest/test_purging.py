@@ -232,7 +232,8 @@ def test_a_purge_that_was_done_when_the_process_died_says_so(process: Process) -
     asked = pb.PurgeDocumentsRequest(collection="docs", filter=by_json('{"user": {"$gt": "a"}}'), force=True)
     harness.catalog.write(
         lambda connection: connection.exec_driver_sql(
-            "UPDATE operations SET outcome = NULL, end_time = NULL, request = ?", (asked.SerializeToString(),)
+            "UPDATE operations SET outcome = NULL, end_time = NULL, end_steady = NULL, request = ?",
+            (asked.SerializeToString(),),
         )
     )
     calls_of(harness).resume()

@@ -181,7 +181,8 @@ def test_what_was_done_when_the_process_died_is_not_done_again(docs: Harness) ->
     docs.service.use.uploads.keep(DEFAULT_TENANT, operation_id, TEXT.encode())
     docs.catalog.write(
         lambda connection: connection.exec_driver_sql(
-            "UPDATE operations SET outcome = NULL, end_time = NULL, request = ?", (request.SerializeToString(),)
+            "UPDATE operations SET outcome = NULL, end_time = NULL, end_steady = NULL, request = ?",
+            (request.SerializeToString(),),
         )
     )
     calls_of(docs).resume()
