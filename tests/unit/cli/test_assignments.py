@@ -100,9 +100,9 @@ def test_settings_are_named_by_their_paths() -> None:
         ("field_descriptions=x", "JSON list"),
         ("field_descriptions=[1]", "must be an object"),
         ('field_descriptions=[{"nam": "d"}]', "has no 'nam'; there are name"),
-        ("field_descriptions=[", "no list"),
-        ("chunking=1", "no name to set"),
-        ("chunking.chunker.x=1", "no name to set"),
+        ("field_descriptions=[", "not a list"),
+        ("chunking=1", "not a field to set"),
+        ("chunking.chunker.x=1", "not a field to set"),
         ("top_k=1", r"there are chunking\.unit"),
         ("", "NAME=VALUE"),
         ("top_k", "NAME=VALUE"),
@@ -130,5 +130,5 @@ def test_every_path_can_be_cleared_but_nothing_else() -> None:
     assert list(assign(DocumentFields(), (), ["metadata", "metadata.k", "title"]).paths) == [
         *("metadata", "metadata.k", "title")
     ]
-    with pytest.raises(InvalidRequestError, match="no name to set"):
+    with pytest.raises(InvalidRequestError, match="not a field to set"):
         assign(DocumentFields(), (), ["*"])

@@ -98,7 +98,7 @@ def update_chunk(
     names = [text.partition("=")[0] for text in (*assignments, *cleared)]
     unknown = [name for name in names if name != "tags" and not name.startswith("metadata")]
     if unknown:
-        description = "is no name to set; there are tags, metadata.KEY"
+        description = "is not a field to set; there are tags, metadata.KEY"
         raise InvalidRequestError([FieldViolation(name, description) for name in unknown])
     request = pb.UpdateChunkRequest(collection=collection)
     request.chunk.chunk_id, request.chunk.etag = chunk_id, etag

@@ -139,7 +139,7 @@ def _holder_of(message: Any, path: str) -> tuple[Any, Any, str]:
         if _is_leaf(field):
             return holder, field, ""
         holder = getattr(holder, field.name)
-    raise InvalidRequestError.of(path, f"is no name to set; there are {', '.join(field_paths(message))}")
+    raise InvalidRequestError.of(path, f"is not a field to set; there are {', '.join(field_paths(message))}")
 
 
 def _is_map(field: Any) -> bool:
@@ -274,7 +274,7 @@ def read_list(field: Any, text: str, place: str) -> list[Any]:
             texts = [item if isinstance(item, str) else json.dumps(item) for item in items]
         except (ValueError, json_format.ParseError) as error:
             reason = " ".join(str(error).split())
-            raise InvalidRequestError.of(place, f"is no list of its elements: {reason}") from error
+            raise InvalidRequestError.of(place, f"is not a list of its elements: {reason}") from error
         return [read_value(field, item, place) for item in texts]
     if field.message_type:
         raise InvalidRequestError.of(place, "must be a JSON list of objects")

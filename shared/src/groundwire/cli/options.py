@@ -59,7 +59,7 @@ def read_json(path: Path) -> Any:
     """Return what a file holds as JSON; `-` is standard input.
 
     Raises:
-        InvalidRequestError: it cannot be read, or is no JSON.
+        InvalidRequestError: it cannot be read, or is not JSON.
     """
     try:
         with click.open_file(str(path), encoding="utf-8") as file:
@@ -67,4 +67,4 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise InvalidRequestError.of(str(path), f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidRequestError.of(str(path), f"is no JSON: {error}") from error
+        raise InvalidRequestError.of(str(path), f"is not JSON: {error}") from error

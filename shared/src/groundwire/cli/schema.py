@@ -84,7 +84,7 @@ def validate(kind: str, metadata: Path, address: str, as_json: bool) -> None:
     """
     document = read_json(metadata)
     if not isinstance(document, dict):
-        raise InvalidRequestError.of(str(metadata), "is no JSON object")
+        raise InvalidRequestError.of(str(metadata), "is not a JSON object")
     with connect(address) as client:
         try:
             values = {key: value_message(value, f"{_METADATA}[{key!r}]") for key, value in document.items()}

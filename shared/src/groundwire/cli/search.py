@@ -55,7 +55,7 @@ def _options(
     """Return the options message; what is not given is left to the server.
 
     Raises:
-        InvalidFilterError: the filter is no JSON or no filter.
+        InvalidFilterError: the filter is not JSON, or not a filter.
     """
     return retrieval_options_pb2.RetrievalOptions(
         top_k=top_k,

@@ -60,7 +60,7 @@ def fields_message(fields: Fields) -> DocumentFields | None:
             # One at a time, so that the error names the field.
             message.MergeFrom(DocumentFields(**{name: value}))
         except (TypeError, ValueError) as error:
-            raise InvalidRequestError.of(name, f"is no value of this field: {error}") from error
+            raise InvalidRequestError.of(name, f"is not a value of this field: {error}") from error
     return message
 
 

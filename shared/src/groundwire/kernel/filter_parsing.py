@@ -93,7 +93,7 @@ def parse_filter_text(text: str, path: str = "filter", depth: int = 0) -> Filter
     """Return the filter tree of JSON text.
 
     Raises:
-        InvalidFilterError: it is no JSON, an object names a key twice, or `parse_filter` refuses it.
+        InvalidFilterError: it is not JSON, an object names a key twice, or `parse_filter` refuses it.
     """
 
     def unique(pairs: list[tuple[str, object]]) -> JsonFilter:

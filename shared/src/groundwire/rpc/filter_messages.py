@@ -132,7 +132,7 @@ def _parse_condition(message: pb.Condition, path: str) -> Leaf:
             raise InvalidFilterError.of(place.values, "must be empty, true or false")
         return Exists(field, present[0], place)
     if operator not in _COMPARATORS and operator not in _CONTAINMENTS and operator != pb.FILTER_OPERATOR_LIKE:
-        raise InvalidFilterError.of(place.operator, "is no known operator", operator=str(operator))
+        raise InvalidFilterError.of(place.operator, "is not a known operator", operator=str(operator))
     if len(values) != 1:
         raise InvalidFilterError.of(place.values, "must be one value")
     (value,) = values

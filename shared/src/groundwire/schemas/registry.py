@@ -124,7 +124,7 @@ def _reason(error: ErrorDetails) -> str:
         case "missing":
             return "must be given"
         case "extra_forbidden":
-            return f"is no field of this kind; a key of the caller's own is written '{OWN_KEYS}.<key>'"
+            return f"is not a field of this kind; a key of your own is written '{OWN_KEYS}.<key>'"
         case "value_error":
             return str(error["ctx"]["error"])
         case _:
