@@ -107,6 +107,7 @@ class BatchingEmbedder:
         if not texts:
             return np.zeros((0, self.identity.dimensions), np.float32)
         call = Call()
+        # Whoever asks a question should know at once that the model hangs; an ingest can sit it out.
         patience_s = HUNG_AFTER_S if urgent else _DOCUMENTS_WAIT_S
         sizes: list[list[int]] = []
         window = self._model.window
@@ -137,6 +138,7 @@ class BatchingEmbedder:
             raise UnavailableError(f"the embedding model has not answered for {overdue_s:.0f} s")
 
     def _work(self) -> None:
+        # Ends when the schedule is closed, which gives an empty batch.
         while batch := self._schedule.next_batch():
             try:
                 self._run(batch)

@@ -57,7 +57,11 @@ class Conversion:
     def note(self, name: str, content: dict[str, Any]) -> None:
         """Keep figures measured with this model, for instance on one processor; in vain where the disk refuses."""
         try:
-            _write_atomically(self.folder / _note_file(name), json.dumps({"of": name, **content}))
+            # Renamed into place: another process may read it at any moment.
+            handle, temporary = tempfile.mkstemp(prefix=".note-", dir=self.folder)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump({"of": name, **content}, file)
+            Path(temporary).replace(self.folder / _note_file(name))
         except OSError as error:
             _LOG.warning("what was measured of %s will be measured again: %s", self.folder, error)
 
@@ -136,10 +140,3 @@ def _read_frame(written: dict[str, list[int]]) -> Frame:
 
 def _note_file(name: str) -> str:
     return f"note-{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=".note-", dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(temporary).replace(path)

@@ -34,6 +34,7 @@ _SLACK = 10.0
 """An inference is overdue when it takes so many times as long as its size suggests; other work shares the cores."""
 
 _FIRST_TOKENS_PER_S = 5_000.0
+"""Assumed until the first batch has run: a slow core, since a batch too small costs less than one too long."""
 _NEW_SPEED_WEIGHT = 0.2
 _MAX_ITEMS = 64
 _MIN_LENGTH_RATIO = 0.85
@@ -165,7 +166,8 @@ class Schedule:
             while not self._closed:
                 while self._urgent or self._patient:
                     if batch := self._pick():
-                        self._running[id(batch)] = _Running(time.monotonic(), self._usual_s(batch), batch)
+                        padded = len(batch) * max(len(item.sequence) for item in batch)
+                        self._running[id(batch)] = _Running(time.monotonic(), padded / self._tokens_per_s, batch)
                         return batch
                 self._changed.wait()
             return []
@@ -196,9 +198,6 @@ class Schedule:
         """Block until nothing runs any more; return whether that happened in time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, timeout_s)
-
-    def _usual_s(self, batch: list[Item]) -> float:
-        return len(batch) * max(len(item.sequence) for item in batch) / self._tokens_per_s
 
     def _pick(self) -> list[Item]:
         """Return the next batch; empty when it was the turn of calls that have failed, which are gone then."""

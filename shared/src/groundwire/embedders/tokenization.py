@@ -90,14 +90,10 @@ def check_unicode(texts: Sequence[str]) -> None:
         InvalidRequestError: a text has lone surrogates.
     """
     for number, text in enumerate(texts):
-        # The quick test first: `isascii` costs nothing, and almost all texts that are not ASCII encode well.
-        if not text.isascii() and not _is_encodable(text):
-            raise InvalidRequestError.of(f"texts[{number}]", "has lone surrogates, which are not valid Unicode")
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        if text.isascii():  # costs nothing, unlike an encoding
+            continue
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            message = "has lone surrogates, which are not valid Unicode"
+            raise InvalidRequestError.of(f"texts[{number}]", message) from error

@@ -7,7 +7,6 @@ a file that was cut short ends the process. A sealed folder that still looks as 
 import json
 import os
 import zlib
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -37,7 +36,7 @@ class Seal:
         """Look at every file; large ones that look as they did at an earlier seal are not read again."""
         known = {} if earlier is None else earlier.files
         files = {}
-        for path in _files(folder):
+        for path in (each for each in folder.rglob("*") if each.is_file()):
             name, status = str(path.relative_to(folder)), path.stat()
             before = known.get(name)
             is_same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
@@ -78,10 +77,6 @@ def _is_broken(path: Path, sealed: SealedFile) -> bool:
         return status.st_mtime_ns != sealed.mtime_ns and _checksum(path) != sealed.checksum
     except OSError:
         return True
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file())
 
 
 def _checksum(path: Path) -> int:
