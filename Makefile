@@ -21,6 +21,8 @@ MODELS := \
 	tests/unit/embedders/test_bert.py tests/unit/embedders/test_conversion.py tests/unit/embedders/test_engines_agree.py \
 	tests/unit/embedders/test_other_models.py tests/unit/embedders/test_probe.py \
 	tests/unit/retrieve/test_cross_encoder_reranker.py
+# They start pytest.
+SCRIPTS := tests/architecture/test_parallel_runs.py tests/architecture/test_requirements_table.py
 
 DOCS ?= docs
 Q    ?= What does a citation point at?
@@ -67,7 +69,7 @@ test: $(STAMP) ## Run the tests
 	$(BIN)/pytest $(SPREAD) -m "$(TESTS)"
 
 test-fast: $(STAMP) ## Run the tests that take a minute: the small ones, and a few of the whole
-	$(BIN)/pytest $(SPREAD) -m "$(TESTS) and not alone" $(MODELS:%=--ignore %) \
+	$(BIN)/pytest $(SPREAD) -m "$(TESTS) and not alone" $(MODELS:%=--ignore %) $(SCRIPTS:%=--ignore %) \
 		tests/architecture tests/unit tests/wire tests/e2e/test_command_line_docs.py tests/e2e/test_formats.py
 
 test-slow: $(STAMP) ## Run the tests that take minutes
