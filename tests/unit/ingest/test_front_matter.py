@@ -131,12 +131,13 @@ def test_a_hostile_block_takes_little_time(lines: str) -> None:
     assert time.process_time() - started < 5
 
 
-VALUES = st.text(max_size=40) | st.datetimes().map(str) | st.just("x" * 9000)
+LONG = "<long>"  # in place of what it stands for, which is too long for hypothesis to show
+VALUES = st.text(max_size=40) | st.datetimes().map(str) | st.just(LONG)
 
 
 @given(st.lists(st.tuples(st.sampled_from(KEYS), VALUES), max_size=12))
 def test_whatever_front_matter_says_a_request_could_have_said(pairs: list[tuple[str, str]]) -> None:
-    block = "\n".join(f"{key}: {value}" for key, value in pairs)
+    block = "\n".join(f"{key}: {'x' * 9000 if value == LONG else value}" for key, value in pairs)
     fields = fields_of(f"---\nkey: value\n{block}\n---\n")
     assert parse_fields(to_fields_message(fields)) == fields
 
