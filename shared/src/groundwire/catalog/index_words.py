@@ -17,6 +17,8 @@ from groundwire.kernel.words import is_pair, signed_words, split_words
 
 WORD_RULES = 2
 """To be raised with every change of what a text is cut into: indexes that were written by other rules are renewed."""
+RULES_COUNTER = "word_rules"
+"""Counter of a catalog: by which rules all its indexes were written; absent until those of 0.1.0 are renewed."""
 # What lies between two of these ends a word in every language, so that each is cut by itself, whatever is around it.
 _RUN = re.compile("[0-9A-Za-z\u0080-\U0010ffff]+")
 _REMEMBERED_RUNS = 50_000

@@ -6,13 +6,14 @@ import numpy as np
 from sqlalchemy import Connection, delete, insert, select
 
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.index_words import WORD_RULES
+from groundwire.catalog.index_words import RULES_COUNTER, WORD_RULES
 from groundwire.catalog.lexical_index import (
     MEMBER,
     POSITION,
     POSTING,
     Entry,
     drop_segments,
+    has_other_words,
     insert_segments,
     make_segment,
     make_segments,
@@ -29,7 +30,6 @@ from groundwire.kernel.store_findings import FindingKind, StoreFinding
 _STATES = (GenerationState.LIVE.value, GenerationState.SUPERSEDED.value)
 _PASSES = 3
 _CHUNKS_PER_TRANSACTION = 1024
-_RULES_COUNTER = "word_rules"
 _s, _p = lexical_segments.c, lexical_postings.c
 
 
@@ -62,10 +62,9 @@ class LexicalCheck:
 
         To be asked before anything is written. It is all of them or none, until `note_rules`.
         """
-        of_rules = select(counters.c.value).where(counters.c.name == _RULES_COUNTER)
         every = select(collections.c.uid, collections.c.tenant, collections.c.name)
         with self._database.read() as connection:
-            if connection.execute(of_rules).scalar() == WORD_RULES:
+            if not has_other_words(connection):
                 return []
             return [tuple(row) for row in connection.execute(every)]
 
@@ -73,8 +72,8 @@ class LexicalCheck:
         """Note that every index has been written by the rules of this version."""
 
         def note(connection: Connection) -> None:
-            connection.execute(delete(counters).where(counters.c.name == _RULES_COUNTER))
-            connection.execute(insert(counters).values(name=_RULES_COUNTER, value=WORD_RULES))
+            connection.execute(delete(counters).where(counters.c.name == RULES_COUNTER))
+            connection.execute(insert(counters).values(name=RULES_COUNTER, value=WORD_RULES))
 
         self._database.write(note)
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
-from groundwire.catalog.index_words import index_words
+from groundwire.catalog.index_words import RULES_COUNTER, WORD_RULES, index_words
 from groundwire.catalog.rows import IS_INDEXED, GenerationState
-from groundwire.catalog.schema import chunks, generations, lexical_postings, lexical_segments
+from groundwire.catalog.schema import chunks, counters, generations, lexical_postings, lexical_segments
 from groundwire.catalog.sqlite import among, insert_rows, merge_postings
 
 SHARED_BITS = 16
@@ -203,6 +203,12 @@ def drop_segments(connection: Connection, segment_keys: Sequence[int]) -> None:
     connection.execute(delete(lexical_segments).where(_s.segment_key.in_(segment_keys)))
 
 
+def has_other_words(connection: Connection) -> bool:
+    """Tell whether an earlier version, which cut texts by other rules, may have written a part of some index."""
+    of_rules = select(counters.c.value).where(counters.c.name == RULES_COUNTER)
+    return bool(connection.execute(of_rules).scalar() != WORD_RULES)
+
+
 def members_of(stored: bytes, high: int) -> list[int]:
     """Return the numbers of the chunks of a segment; of one that is cut off those that can be read."""
     whole = stored[: len(stored) // MEMBER.itemsize * MEMBER.itemsize]
@@ -269,8 +275,14 @@ def _lows(entries: Iterable[Entry]) -> NDArray[np.int64]:
 
 def _rewrite(connection: Connection, segment_key: int, leaving: Sequence[Entry]) -> None:
     """Take some chunks out of the rows of a segment; rows that have no other go."""
-    texts = index_words().indexed([each for entry in leaving for each in (entry.content, entry.heading)])
-    words, lows = sorted({word for of_text in texts for word in of_text}), _lows(leaving)
+    lows = _lows(leaving)
+    if has_other_words(connection):
+        # Their texts do not tell which words they have there, and a whole sentence may have been one.
+        every = connection.execute(select(_p.word, _p.postings).where(_p.segment_key == segment_key))
+        words = [word for word, stored in every if np.isin(np.frombuffer(stored, POSTING)["low"], lows).any()]
+    else:
+        texts = index_words().indexed([each for entry in leaving for each in (entry.content, entry.heading)])
+        words = sorted({word for of_text in texts for word in of_text})
     for start in range(0, len(words), _WORDS_PER_QUERY):
         part = words[start : start + _WORDS_PER_QUERY]
         of_words = (_p.segment_key == segment_key, _p.word.in_(part))

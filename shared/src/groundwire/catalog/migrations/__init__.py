@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert, inspect, select
 
+from groundwire.catalog.index_words import RULES_COUNTER, WORD_RULES
 from groundwire.catalog.schema import alembic_version, counters, metadata
 from groundwire.catalog.sqlite import reading_engine, writing_engine
 from groundwire.kernel.errors import StoreMismatchError
@@ -35,6 +36,7 @@ def migrate(path: Path) -> None:
             if revision is None:
                 metadata.create_all(connection)
                 connection.execute(insert(counters).values(name="position", value=0))
+                connection.execute(insert(counters).values(name=RULES_COUNTER, value=WORD_RULES))
                 connection.execute(insert(alembic_version).values(version_num=HEAD))
             else:
                 _upgrade(connection, revision)
