@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 from sqlalchemy import Connection
-from sqlalchemy.exc import NoResultFound
+from sqlalchemy.exc import NoResultFound, OperationalError
 
 from groundwire.catalog.database import Database, advance_position
 from groundwire.kernel.collection import Collection
-from groundwire.kernel.errors import DocumentNotFoundError, StoreUnavailableError
+from groundwire.kernel.errors import DocumentNotFoundError, ExhaustedError, StoreUnavailableError
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
 
 GENERATIONS = 20
@@ -134,3 +134,16 @@ def test_a_connection_reads_what_was_written_after_a_read_that_failed(catalog: C
 def _position_of(database: Database) -> int:
     with database.read() as connection:
         return Database.position(connection)
+
+
+def test_a_read_whose_transaction_the_file_has_ended_fails_with_the_reason(catalog: Catalog, docs: Collection) -> None:
+    def runs_out_of_space() -> None:
+        with catalog.database.read() as connection:
+            connection.exec_driver_sql("ROLLBACK")  # as SQLite does by itself, for want of space or memory
+            raise OperationalError("SELECT", None, Exception("database or disk is full"))
+
+    for _ in range(2):
+        with pytest.raises(ExhaustedError):
+            runs_out_of_space()
+    catalog.put(docs, make_draft("tide"))
+    assert catalog.full_text.live_chunks(TENANT, "docs") == 1

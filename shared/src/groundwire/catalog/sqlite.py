@@ -113,7 +113,10 @@ def begin_snapshot(connection: Connection) -> None:
 
 def end_snapshot(connection: Connection) -> None:
     """Let the writer fold away what only this connection may have seen."""
-    driver_rows(connection, "COMMIT")
+    driver: Any = connection.connection.dbapi_connection
+    # Without space or memory SQLite ends the transaction itself: a COMMIT would fail and hide the reason.
+    if driver.in_transaction:
+        driver_rows(connection, "COMMIT")
 
 
 def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
