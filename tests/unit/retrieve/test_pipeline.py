@@ -1,6 +1,8 @@
 """Figures of searches: each is counted once, and found in every sum that it belongs to."""
 
-from groundwire.retrieve.query_log import SLICE_S, Pipeline, SearchSample
+import pytest
+
+from groundwire.retrieve.query_log import SLICE_S, Pipeline, PipelineFigures, SearchSample
 
 SERVED = SearchSample(failed=False, total_s=0.01, results=2, relevance=0.5)
 FAILED = SearchSample(failed=True, total_s=0.02)
@@ -28,3 +30,21 @@ def test_collections_beyond_a_thousand_are_counted_over_all() -> None:
         pipeline.add("t", f"c{number}", SERVED)
     assert pipeline.read("t", None, None).requests == 1003
     assert [pipeline.read("t", f"c{number}", None).requests for number in (0, 999, 1002)] == [1, 1, 0]
+
+
+def test_searches_wait_for_the_sum_of_the_slice_that_changes_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    pipeline = Pipeline(lambda: now[0])
+    for _ in range(10):
+        now[0] += SLICE_S
+        pipeline.add("t", "a", SERVED)
+    is_locked = list[bool]()
+    merge = PipelineFigures.merge
+
+    def watched(figures: PipelineFigures, other: PipelineFigures) -> None:
+        is_locked.append(pipeline._lock.locked())
+        merge(figures, other)
+
+    monkeypatch.setattr(PipelineFigures, "merge", watched)
+    assert pipeline.read("t", None, 3600.0).requests == 10
+    assert sorted(is_locked) == [False] * 9 + [True]

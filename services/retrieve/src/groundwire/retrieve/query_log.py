@@ -150,11 +150,12 @@ class _Series:
             self.slices.append((now, PipelineFigures()))
         return self.slices[-1][1]
 
-    def since(self, oldest: int | None) -> list[PipelineFigures]:
-        """Return the figures to add up, of the slices from one on, or of all times."""
+    def since(self, oldest: int | None) -> tuple[list[PipelineFigures], list[PipelineFigures]]:
+        """Return the figures to add up, of the slices from one on, or of all times: those that change, and the rest."""
         if oldest is None:
-            return [self.before_latest, *(figures for _, figures in [*self.slices][-1:])]
-        return [figures for at, figures in self.slices if at >= oldest]
+            return [self.before_latest, *(figures for _, figures in [*self.slices][-1:])], []
+        figures = [figures for at, figures in self.slices if at >= oldest]
+        return figures[-1:], figures[:-1]
 
 
 class Pipeline:
@@ -195,12 +196,18 @@ class Pipeline:
         """
         found = PipelineFigures()
         oldest = None if window_s is None else int((self._monotonic() - window_s) // SLICE_S)
+        ended: list[PipelineFigures] = []
         with self._lock:
             of_tenant = self._series.get(tenant, {})
             asked = of_tenant.values() if collection is None else filter(None, [of_tenant.get(collection)])
             for series in asked:
-                for figures in series.since(oldest):
+                changing, rest = series.since(oldest)
+                for figures in changing:
                     found.merge(figures)
+                ended += rest
+        # An hour of many collections takes seconds to add up, and searches, on the event loop too, wait for the lock.
+        for figures in ended:
+            found.merge(figures)
         return found
 
 
