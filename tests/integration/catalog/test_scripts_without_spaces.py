@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.kernel.chunk import MAX_CHUNK_CHARS
 from groundwire.kernel.collection import Collection
 from groundwire.retrieve.queries import parse_query, select_terms
 from tests.integration.catalog.drafts import TENANT, Catalog, make_draft
@@ -63,3 +64,14 @@ def test_phrases_around_words_with_signs_stay(catalog: Catalog, docs: Collection
         for phrase in ("C++ standard library", "standard library", "東京都の", "京都市")
     ]
     assert found == [[pending.numbers[0]], [pending.numbers[0]], [pending.numbers[2]], []]
+
+
+def test_a_chunk_of_characters_that_are_two_each_is_found_and_deleted(catalog: Catalog, docs: Collection) -> None:
+    # Each is a ligature of two letters: 65,536 of them are more words than a chunk has characters.
+    draft = make_draft("ໜ" * MAX_CHUNK_CHARS, "ຫນ and tide")
+    document, pending = catalog.put(docs, draft)
+    assert catalog.numbers_for(docs, "ໜໜ") == [pending.numbers[0]]
+    assert catalog.integrity.problems() == []
+    catalog.put(docs, make_draft("ໜໜ moon", source="b.md"))
+    catalog.documents.delete(TENANT, "docs", document.document_id)
+    assert len(catalog.numbers_for(docs, "ໜໜ")) == 1

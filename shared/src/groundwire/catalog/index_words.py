@@ -21,6 +21,8 @@ RULES_COUNTER = "word_rules"
 """Counter of a catalog: by which rules all its indexes were written; absent until those of 0.1.0 are renewed."""
 # What lies between two of these ends a word in every language, so that each is cut by itself, whatever is around it.
 _RUN = re.compile("[0-9A-Za-z\u0080-\U0010ffff]+")
+MOST_WORDS = 65_535
+"""More than nearly every text of a chunk has; ligatures of scripts without spaces are more words than characters."""
 _REMEMBERED_RUNS = 50_000
 _REMEMBERED_CHARS = 40
 """What is longer is hardly ever a word, and hardly ever comes again."""
@@ -43,8 +45,12 @@ class IndexWords:
         return self.of_each([text])[0]
 
     def indexed(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return what the index has of each text: its words; behind them, so that phrases stay, those with signs."""
-        return [words + signed_words(text) for text, words in zip(texts, self.of_each(texts), strict=True)]
+        """Return what the index has of each text: its words; behind them, so that phrases stay, those with signs.
+
+        They are the first `MOST_WORDS`.
+        """
+        pairs = zip(texts, self.of_each(texts), strict=True)
+        return [(words + signed_words(text))[:MOST_WORDS] for text, words in pairs]
 
     def sought(self, terms: Sequence[str]) -> list[list[str]]:
         """Return for each term the words that have to stand side by side; one, if it is a word with a sign."""

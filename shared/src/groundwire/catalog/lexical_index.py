@@ -27,7 +27,7 @@ POSTING = np.dtype([("low", "<u2"), ("length", "<u2"), ("content", "<u2"), ("hea
 """A chunk that contains a word: how many words it has in all, and how often the word is in content and heading."""
 MEMBER = np.dtype([("low", "<u2"), ("length", "<u2")])
 POSITION = np.dtype("<u2")
-"""Counted in words, in the content from 0 on and in the heading from 0 on; no chunk has 65,536 words."""
+"""Counted in words, in the content from 0 on and in the heading from 0 on; `index_words.MOST_WORDS` fit."""
 
 _FULL = 4096
 """Chunks of a segment that is not merged any more: a search looks into each, and a deletion rewrites rows of one."""
