@@ -79,6 +79,17 @@ def test_a_first_statement_that_is_too_long_is_cut_at_a_word_and_still_a_quote()
     assert citation.span.end_byte - citation.span.start_byte == len(citation.quote.encode())
 
 
+def test_a_first_statement_in_plain_text_is_cut_too_and_its_citation_stays_whole() -> None:
+    passage = make_passage("**A**" + " word" * 60)
+    (source,) = make_statement(passage, passage.content).sources
+    other = make_passage("The" + " word" * 60, rank=2)
+    composer = Composer("docs", 100)
+    composer.add(Statement("A" + " word" * 60, (source, *make_statement(other, other.content).sources)))
+    assert composer.content == "A" + " word" * 18 + " [1]"
+    assert [citation.quote for citation in composer.citations] == [passage.content]
+    assert composer.is_cut
+
+
 _SENTENCES = st.lists(
     st.text(st.sampled_from("aé👩 \u0301x"), min_size=1, max_size=60).map(lambda s: f"S{s}."), max_size=12
 )

@@ -153,3 +153,9 @@ def test_a_text_without_markup_keeps_its_characters() -> None:
 def test_places_count_the_excerpts_of_a_passage() -> None:
     found = find_excerpts([make_passage("Foxes eat mice. Owls eat mice."), make_passage("Bears eat fish.", rank=2)])
     assert [(excerpt.passage.rank, excerpt.place) for excerpt in found] == [(1, 0), (1, 1), (2, 0)]
+
+
+def test_empty_cells_of_a_table_leave_nothing_behind() -> None:
+    rows = "|  | eats small mice |\n|  | eats ripe berries |\n"
+    assert _texts(f"| Animal | Food |\n|---|---|\n{rows}") == ["eats small mice", "eats ripe berries"]
+    assert _texts(rows) == ["eats small mice", "eats ripe berries"]

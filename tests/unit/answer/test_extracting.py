@@ -18,7 +18,7 @@ from groundwire.answer.extractive.scoring import (
     shortlist,
     support,
 )
-from groundwire.answer.extractive.selection import select_excerpts
+from groundwire.answer.extractive.selection import corroborations, select_excerpts
 from groundwire.answer.words import content_stems, stem
 from groundwire.kernel.embedder import Vectors
 from tests.unit.answer.builders import make_passage
@@ -76,6 +76,12 @@ def test_kinds_of_questions(question: str, kind: QuestionKind) -> None:
 def test_the_subject_of_a_definition() -> None:
     assert read_question("What is a smart pointer in Rust?").subject == ("smart", "pointer")
     assert read_question("How many smart pointers are there?").subject == ()
+
+
+def test_a_question_of_separators_is_read_in_no_time() -> None:
+    began = time.process_time()
+    read_question(1000 * ", ")
+    assert time.process_time() - began < 0.2  # at cubic cost: 0.5 s and more
 
 
 def test_two_words_that_the_material_writes_as_one_are_one() -> None:
@@ -194,6 +200,20 @@ def test_near_duplicates_are_said_once() -> None:
     scored = _scored(FOXES, "Foxes eat small mice.", "Foxes eat the small mice.")
     assert len(scored) == 2
     assert len(_selected(FOXES, scored)) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "count"),
+    [
+        ("Managers must approve an invoice.", 1),
+        ("Managers may approve the invoice.", 0),
+        ("Parcels under 5 kg are free.", 1),
+        ("Parcels over 5 kg are free.", 0),
+    ],
+)
+def test_another_document_supports_a_claim_only_if_it_says_the_same(said: str, count: int) -> None:
+    claims = _scored("q", "Managers must approve the invoices. Parcels under 5 kg are free.", said)
+    assert sum(len(corroborations(each.excerpt, claims[2:])) for each in claims[:2]) == count
 
 
 def test_far_worse_excerpts_stay_out_and_nothing_gives_nothing() -> None:

@@ -1,5 +1,7 @@
 """What a person reads where a source has marks, links and line breaks."""
 
+import time
+
 import pytest
 
 from groundwire.answer.evidence import Markup
@@ -20,6 +22,9 @@ from groundwire.answer.extractive.plain_text import plain_text
         ("Mice are eaten.[12]", "Mice are eaten."),
         ("[x] a task that is done", "a task that is done"),
         ("2 * 3 is 6, snake_case stays", "2 * 3 is 6, snake_case stays"),
+        ("Mice[1](#note) are eaten.", "Mice are eaten."),
+        ("Use `argv[1]` and `matrix[i][j]` now.", "Use argv[1] and matrix[i][j] now."),
+        ("Take items[0] and argv[1].lower() of it.", "Take items[0] and argv[1].lower() of it."),
     ],
 )
 def test_markdown(source: str, shown: str) -> None:
@@ -34,6 +39,9 @@ def test_markdown(source: str, shown: str) -> None:
         ("The :class:`~typing.List` of `the docs <https://example.org>`__ here.", "The typing.List of the docs here."),
         ("As Python_ says [#note]_ and more.", "As Python says and more."),
         ("2 * 3 * 4 and f(*args, **kwargs)", "2 * 3 * 4 and f(*args, **kwargs)"),
+        ("Call ``__init__`` and ``argv[1]`` first.", "Call __init__ and argv[1] first."),
+        ("Call :meth:`__init__`, see snake_case_ too.", "Call __init__, see snake_case too."),
+        ("See :py:func:`the lock <a.lock>` and `<https://a.org>`_.", "See the lock and <https://a.org>."),
     ],
 )
 def test_restructured_text(source: str, shown: str) -> None:
@@ -43,3 +51,12 @@ def test_restructured_text(source: str, shown: str) -> None:
 def test_words_cut_at_the_end_of_a_line_are_joined_and_nothing_else_is_changed() -> None:
     source = "The cover-\nage of a plan\nis *not* `marked`, well-known A-\nB stays."
     assert plain_text(source, Markup.NONE) == "The coverage of a plan is *not* `marked`, well-known A- B stays."
+
+
+@pytest.mark.parametrize(
+    "attack", [":pep:`" + 65_530 * "1", 32_768 * ":a", "`a" + 65_534 * " ", 32_768 * "a_", 32_768 * "`a"]
+)
+def test_no_text_takes_more_than_linear_time(attack: str) -> None:
+    began = time.process_time()
+    plain_text(attack, Markup.RST)
+    assert time.process_time() - began < 1.0  # at quadratic cost: 3 s and more

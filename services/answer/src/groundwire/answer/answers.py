@@ -294,20 +294,23 @@ class Composer:
         return len(_marks(tuple(markers.values())))
 
     def _shortened(self, statement: Statement) -> Statement | None:
-        """Return the statement cut at the last word that fits; only possible for the first one, if it is a quote.
+        """Return the statement cut at the last word that fits; only possible for the first one.
 
-        It rests on the source it was copied from alone: others may continue differently.
+        It rests on the passage it was taken from alone: others may continue differently. A citation is cut with the
+        text where they are the same; where the source has marks that the text has not, it stays whole.
         """
-        if self.content or statement.sources[0].quote != statement.text:
+        if self.content:
             return None
-        statement = replace(statement, sources=statement.sources[:1])
-        room = self._limit - self._marks_length(statement)
+        first = statement.sources[0]
+        own = tuple(source for source in statement.sources if source.passage == first.passage)
+        room = self._limit - self._marks_length(replace(statement, sources=own))
         head = statement.text[:room]
         kept = (head[: len(head) - len(head.split()[-1])] if len(head.split()) > 1 else head).rstrip()
-        source = statement.sources[0]
-        start, start_byte = source.span.start, source.span.start_byte
+        if first.quote != statement.text:
+            return replace(statement, text=kept, sources=own)
+        start, start_byte = first.span.start, first.span.start_byte
         span = Span(start, start + len(kept), start_byte, start_byte + len(kept.encode()))
-        return Statement(kept, (replace(source, span=span, quote=kept),), statement.separator)
+        return replace(statement, text=kept, sources=(replace(first, span=span, quote=kept),))
 
 
 def _key(source: Source) -> tuple[str, int, int, int]:

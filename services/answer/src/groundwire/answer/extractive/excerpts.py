@@ -229,12 +229,13 @@ class _Reader:
             cells = self._cells(start, end)
             if _TABLE_RULE.fullmatch(self._content[start:end]) or not any(cells):
                 continue
-            first_column.append(cells[0])
+            if cells[0]:
+                first_column.append(cells[0])
             text = _row_text(names, cells)
             if len(words(text)) >= MIN_WORDS and len(text) <= MAX_CHARS and not _LIKE_A_MARKER.search(text):
                 yield Excerpt(self._passage, BlockKind.TABLE, start, end, text, about, header=header)
         if header and names[0] and len(first_column) > 1:
-            whole = f"{names[0]}: {', '.join(filter(None, first_column))}."
+            whole = f"{names[0]}: {', '.join(first_column)}."
             if len(whole) <= MAX_CHARS and not _LIKE_A_MARKER.search(whole):
                 yield Excerpt(self._passage, BlockKind.TABLE, item.start, item.end, whole, self._heading, is_whole=True)
 
@@ -256,13 +257,13 @@ class _Reader:
 
 def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:
     """Return a table row as a sentence: `Exit code 2: wrong usage`, or `Setting X: default 1; unit s`."""
-    lead = f"{names[0]} {cells[0]}".strip() if names else cells[0]
+    lead = f"{names[0]} {cells[0]}".strip() if names and cells[0] else cells[0]
     rest = [
         cell if len(cells) == 2 or index >= len(names) or not names[index] else f"{names[index]}: {cell}"  # noqa: PLR2004 - a pair
         for index, cell in enumerate(cells[1:], start=1)
         if cell and cell not in {"-", "\u2013", "\u2014"}
     ]
-    return f"{lead}: {'; '.join(rest)}" if rest else lead
+    return ": ".join(filter(None, (lead, "; ".join(rest))))
 
 
 def _is_statement(text: str) -> bool:

@@ -5,20 +5,30 @@ import re
 from markdown_it import MarkdownIt
 
 from groundwire.answer.evidence import Markup
+from groundwire.kernel.sentences import code_spans
 
 _MARKDOWN = MarkdownIt("commonmark")
 _MAY_HOLD_MARKDOWN = re.compile(r"[*_`\[<&\\!]")
 # `[text][label]` and footnotes need definitions that stand elsewhere in the document.
 _REFERENCE_LINK = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]|\[\^[^\[\]]+\]")
-_REFERENCE_NUMBER = re.compile(r"(?<=[^\s\[(])\[\d{1,3}\](?:_(?!\w))?")
+# `eaten.[12]` and `eaten[1](#note)`, but neither `items[0]` nor `argv[1].lower()`, which say something else without it.
+_REFERENCE_NUMBER = re.compile(r"(?<=[^\s\[(])\[[1-9]\d{0,2}\](?:\([^()\s]*\)|_(?!\w))?(?![.]?\w|[ ]?=)")
 _TASK_BOX = re.compile(r"^\[[ xX]\]\s")
+# What is possessive here keeps each pattern linear in the text: a match holds the interpreter lock.
+_RST_LITERAL = re.compile(r"``([^`]+)``")
+_RST_TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*+>$")
 _RST = (
-    (re.compile(r"``([^`]+)``"), r"\1"),
-    (re.compile(r":(pep|rfc):`(?:[^`<]*<)?(\d+)[^`]*`"), lambda match: f"{match[1].upper()} {match[2]}"),
-    (re.compile(r"(?::[\w.:+-]+:)?`~?([^`<]+?)(?:\s*<[^`>]*>)?`(?:__?(?!\w))?"), r"\1"),
+    (re.compile(r"(?<![\w.:+-])([^\W_]++(?:[-.+:_][^\W_]++)*+)__?(?=[\s.,;:)!?]|$)"), r"\1"),
+    (
+        re.compile(r":(pep|rfc):`(?:[^`<]*+<)?(\d++)[^`]*+`"),
+        lambda match: f"{match[1].upper()} {match[2]}",
+    ),
+    (
+        re.compile(r"(?:(?<![\w.:+-]):(?:[\w.+-]++:)++)?`([^`]++)`(?:__?(?!\w))?"),
+        lambda match: _RST_TARGET.sub("", match[1].removeprefix("~")) or match[1],
+    ),
     (re.compile(r"\s?\[[#*\w]{1,20}\]_(?!\w)"), ""),
     (re.compile(r"(?<![\w*])\*{1,2}([^\s*](?:[^*\n]*[^\s*])?)\*{1,2}(?![\w*])"), r"\1"),
-    (re.compile(r"(?<=\w)_(?=[\s.,;:)!?]|$)"), ""),
 )
 _HYPHENATED = re.compile(r"(?<=[a-z])-[ \t]*\n[ \t]*(?=[a-z])")
 _QUOTE_MARKS = re.compile(r"\n[ \t]{0,3}(?:>[ \t]?)+")
@@ -26,15 +36,42 @@ _SPACE = re.compile(r"\s+")
 
 
 def plain_text(text: str, markup: Markup) -> str:
-    """Return the text of a sentence, cell or list item on one line, without marks; words are never changed."""
-    text = _QUOTE_MARKS.sub("\n", text) if markup is not Markup.NONE else _HYPHENATED.sub("", text)
-    text = _REFERENCE_NUMBER.sub("", text)
-    if markup is Markup.MARKDOWN and _MAY_HOLD_MARKDOWN.search(text):
-        text = _without_markdown(_TASK_BOX.sub("", _REFERENCE_LINK.sub(r"\1", text)))
-    elif markup is Markup.RST:
-        for pattern, replacement in _RST:
-            text = pattern.sub(replacement, text)
+    """Return the text of a sentence, cell or list item on one line, without marks; words are never changed.
+
+    Takes time linear in the length of the text.
+    """
+    if markup is Markup.NONE:
+        return _on_one_line(_REFERENCE_NUMBER.sub("", _HYPHENATED.sub("", text)))
+    text = _QUOTE_MARKS.sub("\n", text)
+    if markup is Markup.RST:
+        # A literal is shown as it stands: `__init__` and `argv[1]` are neither references nor emphasis.
+        pieces = _RST_LITERAL.split(text)
+        pieces[::2] = map(_without_rst, pieces[::2])
+        return _on_one_line("".join(pieces))
+    if _MAY_HOLD_MARKDOWN.search(text):
+        text = _without_markdown(_without_references(_TASK_BOX.sub("", text)))
+    return _on_one_line(text)
+
+
+def _on_one_line(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
+
+
+def _without_rst(text: str) -> str:
+    text = _REFERENCE_NUMBER.sub("", text)
+    for pattern, replacement in _RST:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _without_references(text: str) -> str:
+    """Return Markdown without reference numbers, labels of links and footnotes; code spans stay as they are."""
+    parts, done = [], 0
+    for start, end in (*code_spans(text, 0, len(text)), (len(text), len(text))):
+        prose = _REFERENCE_LINK.sub(r"\1", text[done:start])
+        parts += [_REFERENCE_NUMBER.sub("", prose), text[start:end]]
+        done = end
+    return "".join(parts)
 
 
 def _without_markdown(text: str) -> str:

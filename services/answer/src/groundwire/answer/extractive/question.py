@@ -39,9 +39,10 @@ class Question:
 
 # A cue counts at the front of the question or of a clause, behind words of politeness or a preposition: "What happens
 # when ..." does not ask for a time. Those of `_ANYWHERE` are safe inside a question too ("Rust has how many ...").
+# Each separator is tried once: a question of commas alone takes no longer than one of words.
 _FRONT = (
-    r"(?:^|[,;:]\s+)\W*(?:(?:so|and|but|ok|please|tell me|do you know|i want to know"
-    r"|can you (?:tell me|explain|say|show me)|in|at|on|for|to|from|by|since|until|during|with|of|about)\s+)*"
+    r"(?:^\W*+|[,;:]\s++[^\w,;:]*+)(?:(?:so|and|but|ok|please|tell me|do you know|i want to know"
+    r"|can you (?:tell me|explain|say|show me)|in|at|on|for|to|from|by|since|until|during|with|of|about)\s++)*"
 )
 _CUES = {
     QuestionKind.QUANTITY: r"how (?:long|old|far|large|big|tall|high|often|fast|deep|wide|late|early|soon)",

@@ -12,7 +12,9 @@ from groundwire.answer.extractive.weights import (
     RANKING,
     SAME_PASSAGE_DROP,
 )
-from groundwire.answer.words import NEGATION, content_stems
+from groundwire.answer.words import NEGATION, stem, words
+
+_ARTICLES = frozenset({"a", "an", "the"})
 
 
 def select_excerpts(scored: Sequence[Scored], weights: Mapping[str, float], limit: int = MAX_EXCERPTS) -> list[Scored]:
@@ -61,8 +63,8 @@ def select_excerpts(scored: Sequence[Scored], weights: Mapping[str, float], limi
 def corroborations(claim: Excerpt, scored: Sequence[Scored]) -> list[Excerpt]:
     """Return at most `MAX_CORROBORATIONS` excerpts that say the same, one of each other document, best first.
 
-    The same means the same words that carry meaning in the same order, whatever their endings, and the same negation:
-    more sources make a claim surer (requirement S1-106).
+    The same means the same words in the same order, whatever their endings, and the same negation: more sources make a
+    claim surer (requirement S1-106). Small words count too: "under 5 kg" is not "over 5 kg", nor "may" "must".
     """
     said = _said(claim.text)
     found: dict[str, Excerpt] = {}
@@ -99,4 +101,4 @@ def _source_position(excerpt: Excerpt) -> int:
 
 
 def _said(text: str) -> tuple[list[str], int]:
-    return content_stems(text), len(NEGATION.findall(text))
+    return [stem(word) for word in words(text) if word not in _ARTICLES], len(NEGATION.findall(text))
