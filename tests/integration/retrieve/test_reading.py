@@ -73,15 +73,15 @@ def test_where_ranks_do_not_depend_on_one_another_two_spare_chunks_are_read(
     assert read_whole[:3] == [hit.stored.chunk_number for hit in result.hits]
 
 
-def test_a_search_by_vector_takes_two_connections_and_one_where_its_results_are_known(tmp_path: Path) -> None:
+def test_a_search_by_vector_takes_one_connection_and_none_where_its_results_are_known(tmp_path: Path) -> None:
     library = Library(tmp_path)
     library.put("a.txt", _TEXTS)
     library.search(_by_vector(0))  # counts the chunks of the collection
     with counting_reads(library) as taken:
         first = library.search(_by_vector(1, top_k=28))
-        assert len(taken) == 2
+        assert len(taken) == 1
         again = library.search(_by_vector(2, top_k=28))
-        assert len(taken) == 3
+        assert len(taken) == 1
     assert len(first.hits) == len(again.hits) == 28
     library.close()
 
@@ -140,7 +140,23 @@ def test_vectors_of_candidates_that_only_words_found_are_read_once(tmp_path: Pat
     stored, rows = view.vectors(numbers)
     with counting_reads(library) as taken:
         again, same = library.service.search.views.open("default", "docs").vectors(numbers[::-1])
-        assert len(taken) == 1, "only to open the view"
+        assert len(taken) == 0, "the collection is remembered too"
     assert again.tolist() == stored.tolist()[::-1]
     assert (same == rows[::-1]).all()
+    library.close()
+
+
+def test_a_search_with_a_token_sees_what_is_committed_and_not_acknowledged_yet(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    library.put("a.txt", ["alpha one"])
+    assert len(library.search(_by_vector(1)).hits) == 1
+    before = library.database.latest_position
+    library.put("b.txt", ["alpha two"])
+    # As in the moment between a commit and the note of its position.
+    library.database._writer.position = before
+    wait = library.service.search.wait_for_position
+    now = wait.positions.of("default", "docs")
+    token = wait.token_of(now.position, "default", now.uid)
+    assert now.position > before
+    assert len(library.search(_by_vector(1, consistency_token=token)).hits) == 2
     library.close()

@@ -118,15 +118,18 @@ class SearchViews:
             vectors=BoundedCache(3 * cache_bytes // 8),
         )
 
-    def open(self, tenant: str, name: str, snapshot: int | None = None) -> "SearchView":
+    def open(self, tenant: str, name: str, snapshot: int | None = None, *, anew: bool = False) -> "SearchView":
         """Return a view of a collection as it is now, or was at a position.
+
+        With `anew` it is as new as the file, which may have a write that nobody has been told of yet. A consistency
+        token may be of that write, and so may be the change that a search has met.
 
         Raises:
             CollectionNotFoundError: the tenant has no such collection.
             SnapshotExpiredError: what was visible at `snapshot` is not all kept any more.
             InvalidRequestError: `snapshot` is ahead of the catalog.
         """
-        known = None if snapshot is not None else self._figures.opened.get((tenant, name))
+        known = None if anew or snapshot is not None else self._figures.opened.get((tenant, name))
         # Everything that a view begins with moves the position. A transaction that has just been committed and has not
         # moved it here yet is not acknowledged either, and the first read of the view sees that something has changed.
         if known is not None and known.position == self._database.latest_position:

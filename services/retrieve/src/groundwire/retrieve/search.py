@@ -230,7 +230,8 @@ class Search:
             for attempt in range(1, _ATTEMPTS + 1):
                 # An attempt that begins anew reports its own states; the call was received once.
                 del progress.reached[1:]
-                view = self.views.open(request.tenant, request.collection, request.snapshot)
+                anew = bool(request.consistency_token) or attempt > 1
+                view = self.views.open(request.tenant, request.collection, request.snapshot, anew=anew)
                 try:
                     result = self._search(request, view, budget, progress, begun, is_last=attempt == _ATTEMPTS)
                 except ChangedMeanwhileError:
