@@ -166,6 +166,18 @@ def test_a_streamed_answer_is_the_same_text(address: str) -> None:
     assert streamed.stdout.split("\n\n")[0] == unary.stdout.split("\n\n")[0]
 
 
+def test_rows_of_an_answer_have_a_line_each(address: str, tmp_path: Path) -> None:
+    source = tmp_path / "foxes.md"
+    rows = "| summer | foxes of the wood eat mice |\n| winter | foxes of the wood eat berries |\n"
+    source.write_text(f"# Foxes\n\n| Season | What foxes of the wood eat |\n|---|---|\n{rows}")
+    assert groundwire("ingest", str(source), "-c", "foxes", address=address).returncode == 0
+    for options in ([], ["--stream"]):
+        done = groundwire("ask", "What do foxes of the wood eat?", "-c", "foxes", *options, address=address)
+        summer, winter = sorted(done.stdout.splitlines()[:2])
+        assert summer.startswith("Season summer: foxes of the wood eat mice [")
+        assert winter.startswith("Season winter: foxes of the wood eat berries [")
+
+
 def test_a_question_the_notes_do_not_answer_is_refused(address: str, tmp_path: Path) -> None:
     done = groundwire("ask", "Who wrote the opera Tosca?", "-c", "notes", "--json", address=address)
     answer = json.loads(done.stdout)

@@ -183,6 +183,12 @@ def test_excerpts_next_to_the_best_stay_in_source_order_around_it() -> None:
     assert chosen == ["Mice are often found near barns.", "Foxes eat small mice.", "Bears wake up in spring."]
 
 
+def test_the_row_that_answers_best_comes_before_its_neighbours() -> None:
+    content = "| Setting | Meaning |\n|---|---|\n| owls | owls eat big mice |\n| foxes | foxes eat small mice |\n"
+    chosen = _selected(FOXES, _ranked(content, 0.98, 1.0, 0.5))
+    assert chosen == ["Setting foxes: foxes eat small mice", "Setting owls: owls eat big mice"]
+
+
 def test_other_passages_follow_document_by_document() -> None:
     contents = ["Red foxes eat small mice.", "Foxes eat red berries. Some foxes eat brown beetles."]
     scored = [

@@ -9,7 +9,6 @@ from groundwire.cli.ingest import chunking_policy, reason_of
 from groundwire.cli.ingest_report import FileOutcome, plan_json, show_plan
 from groundwire.cli.messages import applied_json
 from groundwire.cli.output import page_place
-from groundwire.cli.search import _LINE_END
 from groundwire.client.values import filter_message
 from groundwire.kernel.document_errors import EmptyDocumentError
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, NotFoundError
@@ -32,10 +31,6 @@ def test_times_of_an_applied_filter_are_readable_and_mean_the_same(given: str, s
 
 def test_pages_are_part_of_a_place() -> None:
     assert [page_place(pages) for pages in ([], [3], [3, 4, 5])] == ["", " · page 3", " · pages 3–5"]
-
-
-def test_lines_of_a_sentence_are_joined_and_paragraphs_and_lists_stay() -> None:
-    assert _LINE_END.sub(" ", "count\nfrom 1.\n\nNext\n- a\n- b\n1. c") == "count from 1.\n\nNext\n- a\n- b\n1. c"
 
 
 def test_a_refused_file_is_told_without_the_field_its_content_went_into() -> None:

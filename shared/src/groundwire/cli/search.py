@@ -1,7 +1,6 @@
 """`groundwire search`, `ask` and `verify`: the best chunks for a text, an answer with citations, and its check."""
 
 import json
-import re
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,8 +27,6 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 _EXCERPT_CHARS = 400
 _HIERARCHY = "hierarchy"
 _NEW_SESSION = "new"
-_LINE_END = re.compile(r"(?<!\n)\n(?![\n\-*#>|]|\d+\.)")
-"""A line end inside a paragraph: sentences keep those of their source, which mean nothing on a terminal."""
 _VERIFIED_KEYS = ("document_id", "generation", "quote", "start", "end", "start_byte", "end_byte")
 
 
@@ -256,7 +253,7 @@ def ask(
         print_json(answer_json(answer, request.message_id))
         return
     if not stream:
-        print_text(_LINE_END.sub(" ", answer.content))
+        print_text(answer.content)
     if answer.citations:
         print_line()
     for citation in answer.citations:
@@ -278,7 +275,7 @@ def _streamed(client: GroundwireClient, request: answer_service_pb.AskRequest, *
                 print_line()
             return event.final.answer
         if event.HasField("text_delta") and not quiet:
-            print_text(_LINE_END.sub(" ", event.text_delta.text), wrap=False, end="")
+            print_text(event.text_delta.text, wrap=False, end="")
     raise DataLossError("the stream ended without a final answer", what="answer stream")
 
 

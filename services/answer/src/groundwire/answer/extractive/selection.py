@@ -13,6 +13,7 @@ from groundwire.answer.extractive.weights import (
     SAME_PASSAGE_DROP,
 )
 from groundwire.answer.words import NEGATION, stem, words
+from groundwire.kernel.sentences import BlockKind
 
 _ARTICLES = frozenset({"a", "an", "the"})
 
@@ -22,7 +23,7 @@ def select_excerpts(scored: Sequence[Scored], weights: Mapping[str, float], limi
 
     The best by score comes in first, further ones while they are close to it and say something else: more so in the
     passage of the best, and where they have words of the question that none chosen so far has. The best is read first,
-    together with chosen ones that stand right before or after it; the others follow document by document, each in
+    a sentence together with chosen sentences right before or after it; the others follow document by document, each in
     source order. Equal scores go by rank of the passage, then by place, so the choice is deterministic.
 
     Args:
@@ -50,9 +51,11 @@ def select_excerpts(scored: Sequence[Scored], weights: Mapping[str, float], limi
         if not any(_says_the_same(candidate.excerpt, other.excerpt) for other in chosen):
             chosen.append(candidate)
     lead = [best]
-    while earlier := [item for item in chosen if _continues(lead[0], item)]:
+    # Only sentences are read on from one another; a row of a table that was asked for comes before its neighbours.
+    sentences = [item for item in chosen if item.excerpt.kind is best.excerpt.kind is BlockKind.PROSE]
+    while earlier := [item for item in sentences if _continues(lead[0], item)]:
         lead.insert(0, earlier[0])
-    while later := [item for item in chosen if _continues(item, lead[-1])]:
+    while later := [item for item in sentences if _continues(item, lead[-1])]:
         lead.append(later[0])
     rest = [item for item in chosen if item not in lead]
     documents = list(dict.fromkeys(item.excerpt.passage.document_id for item in rest))
