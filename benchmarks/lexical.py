@@ -95,7 +95,7 @@ def _measure(pieces: Sequence[str], count: int, per_document: int) -> dict[str, 
         report: dict[str, Any] = {"chunks": count, "seconds": seconds, "bytes": sizes, "searches": []}
         added = ", ".join(f"{name} {value / count * 1e6:.0f}" for name, value in seconds.items())
         print(f"{count} chunks: written in us/chunk: {added}; index in bytes/chunk: {sizes}", flush=True)
-        reading = reading_engine(folder / "table.db", connections=1)
+        reading = reading_engine(folder / "table.db")
         _compare(SearchViews(database), reading, table, count, report)
         reading.dispose()
         database.close()

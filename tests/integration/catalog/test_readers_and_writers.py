@@ -147,3 +147,23 @@ def test_a_read_whose_transaction_the_file_has_ended_fails_with_the_reason(catal
             runs_out_of_space()
     catalog.put(docs, make_draft("tide"))
     assert catalog.full_text.live_chunks(TENANT, "docs") == 1
+
+
+def test_a_closed_catalog_is_let_go_of_when_its_last_reader_is_done(catalog: Catalog, docs: Collection) -> None:
+    catalog.put(docs, make_draft("tide"))
+    inside, closed = threading.Event(), threading.Event()
+
+    def read() -> int:
+        with catalog.database.read() as connection:
+            before = Database.position(connection)
+            inside.set()
+            closed.wait(10)
+            return Database.position(connection) - before
+
+    with ThreadPoolExecutor(1) as threads:
+        reader = threads.submit(read)
+        inside.wait(10)
+        catalog.database.close()
+        closed.set()
+        assert reader.result() == 0
+    assert not catalog.database.path.with_name("catalog.db-wal").exists(), "the last connection has folded it in"

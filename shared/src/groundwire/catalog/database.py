@@ -173,9 +173,7 @@ class Database:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             with translated_failures():
                 migrate(path)
-                return cls(
-                    path, lock, writing_engine(path), reading_engine(path, READ_CONNECTIONS), clock or SystemClock()
-                )
+                return cls(path, lock, writing_engine(path), reading_engine(path), clock or SystemClock())
         except BaseException:
             lock.release()
             raise

@@ -22,6 +22,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    NullPool,
     QueuePool,
     Select,
     Table,
@@ -98,12 +99,16 @@ def check_sqlite_version(version: tuple[int, ...] = pysqlite3.sqlite_version_inf
 
 def writing_engine(path: Path) -> Engine:
     """Make the engine of the one writing connection; its transactions are BEGIN IMMEDIATE."""
-    return _engine(path, _WRITE_SETTINGS, "BEGIN IMMEDIATE", connections=1)
+    pool = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0, "pool_timeout": 30}
+    return _engine(path, _WRITE_SETTINGS, "BEGIN IMMEDIATE", pool)
 
 
-def reading_engine(path: Path, connections: int) -> Engine:
-    """Make the engine of the reading connections, which begin and end snapshots by the functions below."""
-    return _engine(path, (*_READ_SETTINGS, "PRAGMA query_only = ON"), None, connections)
+def reading_engine(path: Path) -> Engine:
+    """Make the engine of the reading connections, which begin and end snapshots by the functions below.
+
+    It keeps none: one that is closed is closed for good, so that the file is let go of, and no fault of it stays.
+    """
+    return _engine(path, (*_READ_SETTINGS, "PRAGMA query_only = ON"), None, {"poolclass": NullPool})
 
 
 def begin_snapshot(connection: Connection) -> None:
@@ -134,14 +139,11 @@ def driver_rows(connection: Connection, statement: str, parameters: Sequence[Any
     return rows
 
 
-def _engine(path: Path, settings: tuple[str, ...], begin: str | None, connections: int) -> Engine:
+def _engine(path: Path, settings: tuple[str, ...], begin: str | None, pool: Mapping[str, Any]) -> Engine:
     engine = create_engine(
         URL.create("sqlite+pysqlite", database=str(path)),
         module=pysqlite3.dbapi2,
-        poolclass=QueuePool,
-        pool_size=connections,
-        max_overflow=0,
-        pool_timeout=30,
+        **pool,
         # None stops the driver from beginning transactions by itself, which it does late and deferred.
         connect_args={"isolation_level": None, "check_same_thread": False},
         json_serializer=encode_json,

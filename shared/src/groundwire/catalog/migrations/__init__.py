@@ -64,7 +64,7 @@ def _upgrade(connection: Connection, revision: str) -> None:
 
 def _revision(path: Path) -> str | None:
     """Return the revision of the file, None for a new one; reads only, so a refused file stays as it is."""
-    engine = reading_engine(path, connections=1)
+    engine = reading_engine(path)
     try:
         with engine.connect() as connection:
             tables = inspect(connection).get_table_names()
