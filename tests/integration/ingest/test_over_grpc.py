@@ -111,6 +111,17 @@ async def test_a_document_is_ingested_read_and_deleted(stub: Any, collection: st
     assert isinstance(gone, DocumentNotFoundError)
 
 
+async def test_the_answer_of_a_restore_that_had_no_effect_goes_with_its_document(stub: Any, collection: str) -> None:
+    ingested = await stub.IngestDocument(
+        pb.IngestDocumentRequest(collection=collection, source_uri="a.md", text="# Foxes\n\nFoxes eat mice.")
+    )
+    reference = by_id(ingested.result.document.document_id)
+    restore = pb.RestoreDocumentRequest(collection=collection, reference=reference, request_id=str(uuid.uuid4()))
+    assert (await stub.RestoreDocument(restore)).document.document_id == ingested.result.document.document_id
+    await stub.DeleteDocument(pb.DeleteDocumentRequest(collection=collection, reference=reference, purge=True))
+    assert isinstance(await failure(stub.RestoreDocument(restore)), DocumentNotFoundError)
+
+
 @pytest.mark.requirement("T37")
 @pytest.mark.parametrize(("start", "end"), [(None, None), (0, 1), (65_535, 65_537), (70_000, 200_000), (5, 5)])
 async def test_text_is_streamed_without_gaps(

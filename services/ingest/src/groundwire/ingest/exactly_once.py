@@ -6,6 +6,7 @@ from typing import TypeAlias, TypeVar
 
 from groundwire.catalog.idempotency import Ledger, Receipt
 from groundwire.ingest.ingesting import IngestResult
+from groundwire.kernel.document import Document
 from groundwire.kernel.exactly_once import answered_once
 from groundwire.kernel.identifiers import RequestKey
 
@@ -49,7 +50,9 @@ class ExactlyOnce:
             result = work(make_receipt)
             if made:
                 return made[-1].response
-            document_id = result.document.document_id if isinstance(result, IngestResult) else ""
+            # An answer that tells of a document names it, so that a permanent deletion takes its words away.
+            document: object = result.document if isinstance(result, IngestResult) else result
+            document_id = document.document_id if isinstance(document, Document) else ""
             return self.ledger.record(tenant, make_receipt(result), document_id)
 
         return answered_once(lambda: self.find(tenant, key), work_and_store)
