@@ -1,5 +1,6 @@
 """The Generator that quotes: the best excerpts of the passages, or nothing."""
 
+import hashlib
 from collections.abc import AsyncGenerator, Sequence
 
 import numpy as np
@@ -39,7 +40,7 @@ class ExtractiveGenerator:
         self._workers = workers
         self._min_support = MIN_SUPPORT if min_support is None else min_support
         self._max_excerpts = max_excerpts
-        self._remembered: BoundedCache[tuple[str, str], Vectors] = BoundedCache(REMEMBERED_VECTORS)
+        self._remembered: BoundedCache[tuple[str, bytes], Vectors] = BoundedCache(REMEMBERED_VECTORS)
 
     async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield one batch, or nothing when the support is weak; see `groundwire.answer.ports.Generator`."""
@@ -78,8 +79,9 @@ class ExtractiveGenerator:
     def _vectors(self, texts: Sequence[str], budget: Budget) -> Vectors:
         """Return the vectors of texts, those from memory that were embedded for an earlier question of the tenant."""
         tenant = request_context.current().tenant
-        # By tenant, so that the time of an answer does not tell what others store.
-        known = self._remembered.get_all((tenant, text) for text in texts)
+        # By tenant, so that the time of an answer does not tell what others store; by digest, so that no text stays.
+        keys = {text: (tenant, hashlib.sha256(text.encode()).digest()) for text in texts}
+        known = self._remembered.get_all(keys[text] for text in texts)
         missing = list(dict.fromkeys(text for text, vector in zip(texts, known, strict=True) if vector is None))
         made: dict[str, Vectors] = {}
         if missing:
@@ -87,7 +89,7 @@ class ExtractiveGenerator:
             rows = _normalized(self._embedder.embed_documents(missing, budget, urgent=True))
             made = dict(zip(missing, rows, strict=True))
             for text, row in made.items():
-                self._remembered.put((tenant, text), row)
+                self._remembered.put(keys[text], row.copy())  # a view would hold the vectors of all its neighbours
         return np.stack([made[text] if row is None else row for text, row in zip(texts, known, strict=True)])
 
 

@@ -1,0 +1,61 @@
+"""What is embedded once for the questions of a tenant."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from groundwire.answer.extractive.generator import ExtractiveGenerator
+from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.embedder import Vectors
+from groundwire.rpc import request_context
+from groundwire.rpc.request_context import RequestContext
+from groundwire.rpc.workers import Workers
+from tests.unit.answer.builders import make_passage
+
+_PASSAGES = [make_passage("Foxes eat small mice. Owls eat big mice.")]
+
+
+class _CountingEmbedder(HashingEmbedder):
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        super().__init__(16)
+
+    def embed_documents(self, texts: Sequence[str], budget: Budget, *, urgent: bool = False) -> Vectors:
+        if urgent:  # not the question
+            self.texts += texts
+        return super().embed_documents(texts, budget, urgent=urgent)
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    workers = Workers(1, "answer")
+    yield workers
+    workers.close()
+
+
+async def _asked(generator: ExtractiveGenerator, tenant: str) -> None:
+    request_context.bind(RequestContext(request_id="r", tenant=tenant))
+    async for _ in generator.draft("What do foxes eat?", _PASSAGES):
+        pass
+
+
+async def test_a_tenant_has_each_excerpt_embedded_once_and_finds_none_of_another(workers: Workers) -> None:
+    embedder = _CountingEmbedder()
+    generator = ExtractiveGenerator(embedder=embedder, workers=workers)
+    await _asked(generator, "one")
+    first = list(embedder.texts)
+    assert len(first) == len(set(first)) == 2
+    await _asked(generator, "one")
+    assert embedder.texts == first
+    await _asked(generator, "other")
+    assert embedder.texts == first + first
+
+
+async def test_what_is_remembered_is_the_vector_alone(workers: Workers) -> None:
+    generator = ExtractiveGenerator(embedder=HashingEmbedder(16), workers=workers)
+    await _asked(generator, "one")
+    remembered = generator._remembered._held
+    assert len(remembered) == 2
+    assert all(vector.base is None for vector, _weight in remembered.values())
+    assert not any("mice" in str(key) for key in remembered)
