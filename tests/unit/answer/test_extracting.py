@@ -79,9 +79,9 @@ def test_the_subject_of_a_definition() -> None:
 
 
 def test_a_question_of_separators_is_read_in_no_time() -> None:
-    began = time.process_time()
+    began = time.thread_time()
     read_question(1000 * ", ")
-    assert time.process_time() - began < 0.2  # at cubic cost: 0.5 s and more
+    assert time.thread_time() - began < 0.2  # at cubic cost: 0.5 s and more
 
 
 def test_two_words_that_the_material_writes_as_one_are_one() -> None:
