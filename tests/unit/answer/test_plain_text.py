@@ -23,6 +23,8 @@ from groundwire.answer.extractive.plain_text import plain_text
         ("[x] a task that is done", "a task that is done"),
         ("2 * 3 is 6, snake_case stays", "2 * 3 is 6, snake_case stays"),
         ("Mice[1](#note) are eaten.", "Mice are eaten."),
+        ("Up to 2<sup>8</sup> - 1, or 2<sup>n - 1</sup>, the 1<sup>st</sup>.", "Up to 2^8 - 1, or 2^(n - 1), the 1st."),
+        ("mice<br>voles<br/>owls", "mice voles owls"),
         ("Use `argv[1]` and `matrix[i][j]` now.", "Use argv[1] and matrix[i][j] now."),
         ("Take items[0] and argv[1].lower() of it.", "Take items[0] and argv[1].lower() of it."),
     ],

@@ -13,6 +13,8 @@ _MAY_HOLD_MARKDOWN = re.compile(r"[*_`\[<&\\!]")
 _REFERENCE_LINK = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]|\[\^[^\[\]]+\]")
 # `eaten.[12]` and `eaten[1](#note)`, but neither `items[0]` nor `argv[1].lower()`, which say something else without it.
 _REFERENCE_NUMBER = re.compile(r"(?<=[^\s\[(])\[[1-9]\d{0,2}\](?:\([^()\s]*\)|_(?!\w))?(?![.]?\w|[ ]?=)")
+_RAISED = re.compile(r"<sup>([^<>]*+)</sup>")
+_ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _TASK_BOX = re.compile(r"^\[[ xX]\]\s")
 # What is possessive here keeps each pattern linear in the text: a match holds the interpreter lock.
 _RST_LITERAL = re.compile(r"``([^`]+)``")
@@ -68,10 +70,18 @@ def _without_references(text: str) -> str:
     """Return Markdown without reference numbers, labels of links and footnotes; code spans stay as they are."""
     parts, done = [], 0
     for start, end in (*code_spans(text, 0, len(text)), (len(text), len(text))):
-        prose = _REFERENCE_LINK.sub(r"\1", text[done:start])
-        parts += [_REFERENCE_NUMBER.sub("", prose), text[start:end]]
+        prose = _REFERENCE_NUMBER.sub("", _REFERENCE_LINK.sub(r"\1", text[done:start]))
+        parts += [_RAISED.sub(_raised, prose), text[start:end]]
         done = end
     return "".join(parts)
+
+
+def _raised(match: re.Match[str]) -> str:
+    """Return `2^8` and `2^(n - 1)` for raised text, which would be read as 28 without a mark; `1st` needs none."""
+    text = match[1].strip()
+    if text in _ORDINALS:
+        return text
+    return f"^{text}" if text.isalnum() else f"^({text})"
 
 
 def _without_markdown(text: str) -> str:
@@ -79,6 +89,6 @@ def _without_markdown(text: str) -> str:
     for token in _MARKDOWN.parseInline(text)[0].children or []:
         if token.type in {"text", "code_inline", "text_special"}:
             parts.append(token.content)
-        elif token.type in {"softbreak", "hardbreak"}:
+        elif token.type in {"softbreak", "hardbreak"} or token.content.startswith("<br"):
             parts.append(" ")
     return "".join(parts)
