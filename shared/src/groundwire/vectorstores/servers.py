@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError, StoreUnavailableError
 
+_TIMEOUT_S = 30
 Parse = Callable[[str], Any]
 """Turns the text of an option into its value; raises ValueError, which says what it must be."""
 
@@ -21,6 +22,24 @@ class ServerUrl:
     port: int
     is_encrypted: bool
     options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreServer:
+    """Where a server of vectors is and what is asked of it; `prefix` stands before the names of all collections."""
+
+    url: ServerUrl
+    api_key: str | None = None
+
+    @property
+    def prefix(self) -> str:
+        """Return what the names of this installation's collections begin with."""
+        return str(self.url.options.get("prefix", ""))
+
+    @property
+    def timeout_s(self) -> int:
+        """Return the seconds that one request may take."""
+        return int(self.url.options.get("timeout_s", _TIMEOUT_S))
 
 
 def parse_server_url(

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -28,7 +27,7 @@ from groundwire.vectorstores.chroma.records import (
 from groundwire.vectorstores.points import as_ints, check_points, check_query, checked_dimensions, checked_name, slices
 from groundwire.vectorstores.servers import (
     Parse,
-    ServerUrl,
+    StoreServer,
     name_prefix,
     parse_server_url,
     repeated,
@@ -39,7 +38,7 @@ from groundwire.vectorstores.stored_fields import restored_payload, stored_field
 
 _SCHEMES = ("chroma+http", "chroma+https")
 _PORT = 8000
-_TIMEOUT_S = 30
+_DELETED_MEANWHILE = "Error finding id"
 _BUSY = 429
 _SERVER_ERROR = 500
 _request_limit_s: ContextVar[float | None] = ContextVar("request_limit_s", default=None)
@@ -53,25 +52,7 @@ OPTIONS: Final[Mapping[str, Parse]] = {
 """Options of the URL and what they may be; docs/reference/vector-stores.md describes each."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
-    """Where the server is and what is asked of it; `prefix` stands before the names of all collections."""
-
-    url: ServerUrl
-    api_key: str | None = None
-
-    @property
-    def prefix(self) -> str:
-        """Return what the names of this installation's collections begin with."""
-        return str(self.url.options.get("prefix", ""))
-
-    @property
-    def timeout_s(self) -> int:
-        """Return the seconds that one request may take."""
-        return int(self.url.options.get("timeout_s", _TIMEOUT_S))
-
-
-def parse_options(url: str, api_key: str | None) -> ServerOptions:
+def parse_options(url: str, api_key: str | None) -> StoreServer:
     """Return the options of `chroma+http://HOST:PORT?tenant=&database=&prefix=&timeout_s=`.
 
     Raises:
@@ -84,10 +65,10 @@ def parse_options(url: str, api_key: str | None) -> ServerOptions:
         "timeout_s": whole_number(1, 3600),
     }
     parsed = parse_server_url(url, default_port=_PORT, encrypted_schemes=_SCHEMES[1:], options=options)
-    return ServerOptions(parsed, api_key)
+    return StoreServer(parsed, api_key)
 
 
-def open_server(options: ServerOptions) -> Any:
+def open_server(options: StoreServer) -> Any:
     """Return the library's client after it has talked to the server once."""
     import chromadb  # noqa: PLC0415 - only the engine asked for
     import httpx  # noqa: PLC0415 - comes with the library
@@ -137,9 +118,15 @@ def close_server(client: Any) -> None:
 
 
 def is_transient(error: Exception) -> bool:
-    """Tell whether a call may do better the next time: the connection failed, or the server has too much to do."""
-    import httpx  # noqa: PLC0415 - comes with the library
+    """Tell whether a call may do better the next time: the connection failed, or the server has too much to do.
 
+    So does a search that met a deletion: the server found a record in its graph and then no longer in its rows.
+    """
+    import httpx  # noqa: PLC0415 - comes with the library
+    from chromadb.errors import InternalError  # noqa: PLC0415 - only the engine asked for
+
+    if isinstance(error, InternalError):
+        return _DELETED_MEANWHILE in str(error)
     if isinstance(error, httpx.HTTPStatusError):
         return error.response.status_code == _BUSY or error.response.status_code >= _SERVER_ERROR
     return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.TimeoutException)
@@ -171,7 +158,7 @@ class ChromaServerVectorStore:
         StoreUnavailableError: the server does not answer, or refuses the key.
     """
 
-    def __init__(self, options: ServerOptions) -> None:
+    def __init__(self, options: StoreServer) -> None:
         if importlib.util.find_spec("chromadb") is None:
             raise MissingExtraError("chroma needs the package chromadb: groundwire[chroma]", extra="chroma")
         self._prefix = options.prefix

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from groundwire.vectorstores.servers import (
     Parse,
-    ServerUrl,
+    StoreServer,
     name_prefix,
     one_of,
     parse_server_url,
@@ -19,7 +19,6 @@ _GRPC_PORT: Final = 6334
 _MIN_EF: Final = 384
 """Candidates an index search keeps. Graphs differ from build to build: with 128 the recall@10 of 60,000 to 100,000
 points was 0.954 to 0.994, with 256 it was 0.986 to 0.999; a search takes 1 to 3 ms."""
-_TIMEOUT_S: Final = 30
 _OVERSAMPLING: Final = 2.0
 
 OPTIONS: Final[Mapping[str, Parse]] = {
@@ -40,21 +39,8 @@ OPTIONS: Final[Mapping[str, Parse]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class QdrantOptions:
-    """Where the server is and what is asked of it."""
-
-    url: ServerUrl
-    api_key: str | None = None
-
-    @property
-    def prefix(self) -> str:
-        """Return what the names of this installation's collections begin with."""
-        return str(self.url.options.get("prefix", ""))
-
-    @property
-    def timeout_s(self) -> int:
-        """Return the seconds that one call may take."""
-        return int(self.url.options.get("timeout_s", _TIMEOUT_S))
+class QdrantOptions(StoreServer):
+    """A Qdrant server."""
 
     def open_client(self) -> Any:
         """Return the library's client; it connects at its first call, over gRPC, and to nothing else."""
