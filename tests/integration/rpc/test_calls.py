@@ -174,11 +174,13 @@ async def test_the_context_knows_peer_and_tenant() -> None:
     assert seen.tenant == "default"
 
 
-async def test_a_call_is_one_log_line_without_content(stub: Any) -> None:
-    with structlog.testing.capture_logs() as logs:
-        await call(stub, "unary_unary", "fine", metadata=(("x-request-id", "trace-2"),))
-        with pytest.raises(DocumentNotFoundError):
-            await call(stub, "unary_stream", "missing")
+async def test_a_call_is_one_log_line_without_content() -> None:
+    async with connected(fake_ingest()) as (server, stub):
+        with structlog.testing.capture_logs() as logs:
+            await call(stub, "unary_unary", "fine", metadata=(("x-request-id", "trace-2"),))
+            with pytest.raises(DocumentNotFoundError):
+                await call(stub, "unary_stream", "missing")
+            await server.stop(5)  # a caller has its error before the line is written
 
     first, second = [line for line in logs if line["event"] == "call"]
     assert (first["method"], first["code"], first["request_id"]) == (f"/{LIBRARY}/GetDocument", "OK", "trace-2")

@@ -56,6 +56,8 @@ _REQUEST_ID_BYTES: Final = 16
 _PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
 # How long a client may take to make room for the status of a failed call.
 _STATUS_S: Final = 1.0
+# The clock of a caller began before ours: its cancellation at its deadline comes in shortly before our deadline.
+_TRANSIT_S: Final = 0.1
 
 _log = structlog.get_logger(__name__)
 
@@ -132,7 +134,9 @@ class CallPath:
             raise
         finally:
             if cancelled:  # by the library: the caller's deadline passed, or the caller left
-                code = "DEADLINE_EXCEEDED" if budget.remaining_s() == 0.0 else "CANCELLED"
+                remaining_s = budget.remaining_s()
+                has_passed = remaining_s is not None and remaining_s <= _TRANSIT_S
+                code = "DEADLINE_EXCEEDED" if has_passed else "CANCELLED"
             else:
                 status = call.context.code()
                 code = status.name if isinstance(status, grpc.StatusCode) else "OK"
