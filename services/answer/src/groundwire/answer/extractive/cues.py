@@ -3,9 +3,9 @@
 import re
 
 from groundwire.answer.extractive.question import Question, QuestionKind
+from groundwire.answer.facts import names_in
 from groundwire.answer.words import FUNCTION_WORDS, stem, words
 
-_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][^\W\d_]+")
 _NUMBER_WORDS = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|"
     r"thousand|million|billion|dozen|half|third|quarter)\b",
@@ -44,11 +44,6 @@ _ASIDE = re.compile(r"^\w+ly,? |, on the other hand,|, however,|\([^)]{1,40}\)|,
 _MARK = r"(?:\*\*|__|\*|_|\u201c|\u201d|\")"
 _TERM = re.compile(rf"(?<!\w){_MARK}(?P<term>[^*_\"\u201d]{{2,60}}){_MARK}(?!\w)")
 _OPENING_WORDS = 4
-
-
-def names_in(text: str) -> list[str]:
-    """Return the capitalised words that do not open a sentence, in order."""
-    return _NAME.findall(text)
 
 
 def kind_match(question: Question, text: str) -> float:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from groundwire.answer.evidence import Markup
-from groundwire.answer.extractive.cues import definition_match, is_announcement, kind_match, names_in
+from groundwire.answer.extractive.cues import definition_match, is_announcement, kind_match
 from groundwire.answer.extractive.excerpts import Excerpt
 from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.answer.extractive.weights import LABEL_WORDS, RANKING, SUPPORT
+from groundwire.answer.facts import conflicts, facts_of
 from groundwire.answer.words import NEGATION, content_stems, words
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.sentences import BlockKind
@@ -37,7 +38,6 @@ class Scored:
         return (-self.score, self.excerpt.passage.rank, self.excerpt.start, self.excerpt.end)
 
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _IDENTIFIER = re.compile(r"\b[^\W_]+_\w+\b")
 _FACT_KINDS = frozenset({QuestionKind.PERSON, QuestionKind.PLACE, QuestionKind.TIME, QuestionKind.QUANTITY})
 _CLOSING = "\"')]\u201d\u2019"
@@ -151,15 +151,15 @@ def support(question: Question, best: Scored, weights: Mapping[str, float]) -> f
     passage, text = best.excerpt.passage, best.excerpt.text
     around = f"{passage.title} {passage.chapter} {passage.section_heading} {best.excerpt.about} {passage.content}"
     here = frozenset(content_stems(around))
-    numbers, names = set(_NUMBER.findall(question.text)), set(content_stems(" ".join(names_in(question.text))))
+    lacking = conflicts(facts_of(question.text), facts_of(around))
     lacks_identifier = any(name.casefold() not in around.casefold() for name in _IDENTIFIER.findall(question.text))
     value = (
         SUPPORT.bias
         + SUPPORT.similarity * best.similarity
         + SUPPORT.relevance * passage.relevance
         + SUPPORT.coverage_around * covered(weights, here)
-        + SUPPORT.missing_number * bool(numbers - set(_NUMBER.findall(around)))
-        + SUPPORT.missing_name * (bool(names - here) or lacks_identifier)
+        + SUPPORT.missing_number * bool(lacking.numbers or lacking.dates)
+        + SUPPORT.missing_name * (bool(lacking.names) or lacks_identifier)
         + SUPPORT.missing_negation * bool(NEGATION.search(question.text) and not NEGATION.search(text))
         + SUPPORT.missing_kind * (question.kind in _FACT_KINDS and kind_match(question, text) < 0)
     )
