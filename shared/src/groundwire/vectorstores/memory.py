@@ -9,10 +9,17 @@ from numpy.typing import NDArray
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import CollectionNotFoundError, StoreMismatchError
+from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import Filter, Payload, matches
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
-from groundwire.vectorstores.points import check_points, check_query, checked_dimensions, checked_name
+from groundwire.vectorstores.points import (
+    check_points,
+    check_query,
+    check_same_dimensions,
+    checked_dimensions,
+    checked_name,
+    scored_points,
+)
 
 
 @dataclass(slots=True)
@@ -45,13 +52,8 @@ class MemoryVectorStore:
             if existing is None:
                 units = np.zeros((0, checked_dimensions(dimensions)), dtype=np.float32)
                 self._collections[collection] = _Points(dimensions, units)
-            elif existing.dimensions != dimensions:
-                raise StoreMismatchError(
-                    f"collection {collection} has {existing.dimensions} dimensions, not {dimensions}",
-                    setting="dimensions",
-                    expected=dimensions,
-                    got=existing.dimensions,
-                )
+            else:
+                check_same_dimensions(collection, existing.dimensions, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection; see the port."""
@@ -103,7 +105,7 @@ class MemoryVectorStore:
             cosines = _cosines(held.units[rows], vector)
             found = np.array([held.numbers[row] for row in rows], dtype=np.int64)
         best = np.lexsort((found, -cosines))[:limit]
-        return [ScoredPoint(int(found[i]), min(1.0, max(0.0, float(cosines[i])))) for i in best]
+        return scored_points((int(found[i]), float(cosines[i])) for i in best)
 
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""

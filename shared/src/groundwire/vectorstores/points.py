@@ -8,9 +8,14 @@ from itertools import islice
 import numpy as np
 
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import DimensionMismatchError, FieldViolation, InvalidRequestError
+from groundwire.kernel.errors import (
+    DimensionMismatchError,
+    FieldViolation,
+    InvalidRequestError,
+    StoreMismatchError,
+)
 from groundwire.kernel.filters import Payload
-from groundwire.kernel.vector_store import PointBatch
+from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 
 _ENGINE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]")
 _SPARE = 16
@@ -39,6 +44,17 @@ def checked_dimensions(dimensions: int) -> int:
     if not 1 <= dimensions <= 65_536:  # noqa: PLR2004 - the limit of Qdrant, the lowest of the engines
         raise InvalidRequestError.of("dimensions", "must be 1 to 65536")
     return dimensions
+
+
+def check_same_dimensions(collection: str, existing: int, dimensions: int) -> None:
+    """Return if a collection that exists has the vector length that it is asked for.
+
+    Raises:
+        StoreMismatchError: it has another one.
+    """
+    if existing != dimensions:
+        message = f"collection {collection} has {existing} dimensions, not {dimensions}"
+        raise StoreMismatchError(message, setting="dimensions", expected=dimensions, got=existing)
 
 
 def check_points(points: PointBatch, dimensions: int) -> None:
@@ -91,6 +107,11 @@ def slices(points: PointBatch, size: int) -> Iterator[PointBatch]:
     for start in range(0, len(points.numbers), size):
         piece = slice(start, start + size)
         yield PointBatch(points.numbers[piece], points.vectors[piece], points.payloads[piece])
+
+
+def scored_points(cosines: Iterable[tuple[int, float]]) -> list[ScoredPoint]:
+    """Return pairs of number and cosine as points with a similarity of 0 to 1, in the same order."""
+    return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in cosines]
 
 
 def as_ints(numbers: Iterable[int]) -> list[int]:

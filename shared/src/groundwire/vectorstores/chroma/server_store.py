@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.embedder import Vectors
-from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError, StoreMismatchError
+from groundwire.kernel.errors import CollectionNotFoundError, GroundwireError, MissingExtraError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.chroma.filters import compile_filter
@@ -24,7 +24,16 @@ from groundwire.vectorstores.chroma.records import (
     remove,
     replace,
 )
-from groundwire.vectorstores.points import as_ints, check_points, check_query, checked_dimensions, checked_name, slices
+from groundwire.vectorstores.points import (
+    as_ints,
+    check_points,
+    check_query,
+    check_same_dimensions,
+    checked_dimensions,
+    checked_name,
+    scored_points,
+    slices,
+)
 from groundwire.vectorstores.servers import (
     Parse,
     StoreServer,
@@ -176,13 +185,7 @@ class ChromaServerVectorStore:
         checked_dimensions(dimensions)
         with self._lock:
             got = self._found_dimensions(collection, budget) or self._make(collection, dimensions, budget)
-        if got != dimensions:
-            raise StoreMismatchError(
-                f"collection {collection} has {got} dimensions, not {dimensions}",
-                setting="dimensions",
-                expected=dimensions,
-                got=got,
-            )
+        check_same_dimensions(collection, got, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection, record by record first; see the port."""
@@ -227,7 +230,7 @@ class ChromaServerVectorStore:
             return []
         selection = {} if condition is True else {"where": condition}
         found = self._call(collection, lambda held: _search(held, vector, limit, selection, within), budget)
-        return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
+        return scored_points(found)
 
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""

@@ -18,7 +18,6 @@ from groundwire.kernel.errors import (
     CollectionNotFoundError,
     GroundwireError,
     MissingExtraError,
-    StoreMismatchError,
     StoreUnavailableError,
 )
 from groundwire.kernel.filters import Filter
@@ -32,8 +31,10 @@ from groundwire.vectorstores.points import (
     batches,
     check_points,
     check_query,
+    check_same_dimensions,
     checked_dimensions,
     checked_name,
+    scored_points,
     slices,
 )
 from groundwire.vectorstores.stored_fields import restored_payload, stored_fields
@@ -98,13 +99,8 @@ class ChromaVectorStore(EngineStore):
                 method = "create_incomplete" if collection in self._unverified else "create"
                 facts = self._engine.live(budget).write(budget, method, collection, dimensions)
                 self._learn({collection: facts})
-            elif existing != dimensions:
-                raise StoreMismatchError(
-                    f"collection {collection} has {existing} dimensions, not {dimensions}",
-                    setting="dimensions",
-                    expected=dimensions,
-                    got=existing,
-                )
+            else:
+                check_same_dimensions(collection, existing, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection, record by record first; see the port."""
@@ -173,7 +169,7 @@ class ChromaVectorStore(EngineStore):
         selection = None if condition is True else condition
         numbers = None if within is None else as_ints(within)
         found = self._read(budget, "search", collection, vector, limit, selection, numbers)
-        return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
+        return scored_points(found)
 
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""

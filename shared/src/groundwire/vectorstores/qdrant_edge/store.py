@@ -19,7 +19,6 @@ from groundwire.kernel.errors import (
     CollectionNotFoundError,
     GroundwireError,
     MissingExtraError,
-    StoreMismatchError,
     StoreUnavailableError,
 )
 from groundwire.kernel.filters import Filter
@@ -32,8 +31,10 @@ from groundwire.vectorstores.points import (
     batches,
     check_points,
     check_query,
+    check_same_dimensions,
     checked_dimensions,
     checked_name,
+    scored_points,
     slices,
 )
 from groundwire.vectorstores.qdrant_conditions import ConditionCompiler
@@ -131,13 +132,8 @@ class QdrantEdgeVectorStore(EngineStore):
                 is_complete = collection not in self._unverified
                 folder = self._folder / collection
                 self._collections[collection] = self._create(folder, dimensions, budget, is_complete=is_complete)
-            elif existing.dimensions != dimensions:
-                raise StoreMismatchError(
-                    f"collection {collection} has {existing.dimensions} dimensions, not {dimensions}",
-                    setting="dimensions",
-                    expected=dimensions,
-                    got=existing.dimensions,
-                )
+            else:
+                check_same_dimensions(collection, existing.dimensions, dimensions)
 
     def drop_collection(self, collection: str, budget: Budget) -> None:
         """Remove a collection, stopping a rebuild of it; see the port."""
@@ -219,7 +215,7 @@ class QdrantEdgeVectorStore(EngineStore):
         condition = None if compiled is True else compiled
         numbers = None if within is None else as_ints(within)
         found = self._read(served, budget, "search", vector, limit, condition, numbers)
-        return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
+        return scored_points(found)
 
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""

@@ -21,8 +21,10 @@ from groundwire.vectorstores.points import (
     best,
     check_points,
     check_query,
+    check_same_dimensions,
     checked_dimensions,
     checked_name,
+    scored_points,
     slices,
 )
 from groundwire.vectorstores.qdrant_conditions import Condition, ConditionCompiler
@@ -141,13 +143,7 @@ class QdrantServerVectorStore:
         with self._lock:
             info = self._info(collection, budget) or self._make(collection, dimensions, budget)
             got = checked_dimensions_of(collection, info)
-            if got != dimensions:
-                raise StoreMismatchError(
-                    f"collection {collection} has {got} dimensions, not {dimensions}",
-                    setting="dimensions",
-                    expected=dimensions,
-                    got=got,
-                )
+            check_same_dimensions(collection, got, dimensions)
             for field, schema in missing_indexes(info).items():
                 make_index = partial(self._client.create_payload_index, field_name=field, field_schema=schema)
                 self._call(collection, make_index, budget)
@@ -204,7 +200,7 @@ class QdrantServerVectorStore:
             consistency=self._consistency,
         )
         found = best(lambda count: self._ranked(collection, partial(request, limit=count), budget), limit)
-        return [ScoredPoint(number, min(1.0, max(0.0, cosine))) for number, cosine in found]
+        return scored_points(found)
 
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""
