@@ -21,7 +21,7 @@ BUF = Path(sysconfig.get_path("scripts")) / "buf"
 FOUND_BREAKING = 100
 
 
-def kept_contract(repository: Path) -> Path | None:
+def released_contract(repository: Path) -> Path | None:
     """Return the file of the last release, or None before the first one.
 
     Raises:
@@ -41,26 +41,26 @@ def last_release(repository: Path) -> str | None:
     return f"v{heading[1]}" if heading else None
 
 
-def keep_contract(repository: Path) -> Path:
+def write_contract(repository: Path) -> Path:
     """Write the contract as it is now as that of the version that is being released; return the file."""
     project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    before = kept_contract(repository)
-    kept = repository / "protos" / "released" / f"v{project['version']}.binpb"
-    kept.parent.mkdir(exist_ok=True)
-    command = [str(BUF), "build", "protos", "--exclude-source-info", "--output", str(kept)]
+    before = released_contract(repository)
+    released = repository / "protos" / "released" / f"v{project['version']}.binpb"
+    released.parent.mkdir(exist_ok=True)
+    command = [str(BUF), "build", "protos", "--exclude-source-info", "--output", str(released)]
     subprocess.run(command, cwd=repository, check=True)  # noqa: S603 - our own command
-    if before is not None and before != kept:
+    if before is not None and before != released:
         before.unlink()
-    return kept
+    return released
 
 
-def breaks(repository: Path, kept: Path) -> bool:
+def breaks(repository: Path, released: Path) -> bool:
     """Compare the protos of the working tree with those of a release; buf prints every finding.
 
     Raises:
         subprocess.CalledProcessError: buf could not compare.
     """
-    command = [str(BUF), "breaking", "protos", "--against", str(kept)]
+    command = [str(BUF), "breaking", "protos", "--against", str(released)]
     compared = subprocess.run(command, cwd=repository, check=False)  # noqa: S603 - our own command
     if compared.returncode not in {0, FOUND_BREAKING}:
         compared.check_returncode()
@@ -73,19 +73,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--release", action="store_true", help="keep the contract as that of the version released now")
     repository = Path.cwd()
     if parser.parse_args(arguments).release:
-        print(f"check_breaking: kept {keep_contract(repository).relative_to(repository)}, commit it with the release")
+        print(f"check_breaking: kept {write_contract(repository).relative_to(repository)}, commit it with the release")
         return 0
-    kept, release = kept_contract(repository), last_release(repository)
-    if kept is None and release is None:
+    released, release = released_contract(repository), last_release(repository)
+    if released is None and release is None:
         print("check_breaking: no release to compare the contract with, skipped")
         return 0
-    if kept is None or release not in {None, kept.stem}:
+    if released is None or release not in {None, released.stem}:
         print(f"check_breaking: the contract of {release} was not kept, run `make release-contract`", file=sys.stderr)
         return 1
-    if breaks(repository, kept):
-        print(f"check_breaking: clients of {kept.stem} would break", file=sys.stderr)
+    if breaks(repository, released):
+        print(f"check_breaking: clients of {released.stem} would break", file=sys.stderr)
         return 1
-    print(f"check_breaking: clients of {kept.stem} go on working")
+    print(f"check_breaking: clients of {released.stem} go on working")
     return 0
 
 

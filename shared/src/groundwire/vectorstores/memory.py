@@ -171,8 +171,8 @@ def _take(held: _Points, number: int) -> None:
 
 def _selected_rows(held: _Points, where: Filter | None, within: Sequence[int] | None) -> NDArray[np.intp]:
     rows = range(len(held.numbers)) if within is None else {held.rows[n] for n in within if n in held.rows}
-    kept = [row for row in rows if where is None or matches(where, held.payloads[row])]
-    return np.array(kept, dtype=np.intp)
+    selected = [row for row in rows if where is None or matches(where, held.payloads[row])]
+    return np.array(selected, dtype=np.intp)
 
 
 def _cosines(units: Vectors, vector: Vectors) -> NDArray[np.float64]:

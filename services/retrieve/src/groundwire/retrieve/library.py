@@ -176,29 +176,29 @@ class Library:
         """
         document = self.document(tenant, collection, reference)
         document_id = document.document_id
-        wanted = generation or document.generation
-        if wanted == document.generation:
+        number = generation or document.generation
+        if number == document.generation:
             total = document.total_chars
         else:
-            parts = self.texts.parts(tenant, collection, document_id, wanted, PART_CHARS)
+            parts = self.texts.parts(tenant, collection, document_id, number, PART_CHARS)
             total = sum(len(part.text) for part in parts)
         stop = total if end is None else end
         if stop > total:
             raise InvalidRequestError.of("end", f"the text has {total} characters")
         if start > stop:
             raise InvalidRequestError.of("start", f"must not be above {stop}")
-        for part in self.texts.parts(tenant, collection, document_id, wanted, PART_CHARS):
+        for part in self.texts.parts(tenant, collection, document_id, number, PART_CHARS):
             first, last = max(start, part.start), min(stop, part.start + len(part.text))
             if first < last:
                 text = part.text[first - part.start : last - part.start]
                 start_byte = part.start_byte + len(part.text[: first - part.start].encode("utf-8"))
                 span = Span(first, last, start_byte, start_byte + len(text.encode("utf-8")))
-                yield TextSlice(text, span, wanted, total)
+                yield TextSlice(text, span, number, total)
             if part.start + len(part.text) >= stop:
                 return
 
     def read_spans(
-        self, tenant: str, collection: str, wanted: Iterable[SpanQuery]
+        self, tenant: str, collection: str, queries: Iterable[SpanQuery]
     ) -> Iterator[SpanText | GroundwireError]:
         """Iterate over what stands at each span, in the order given, or why nothing does; reads it when it is its turn.
 
@@ -208,7 +208,7 @@ class Library:
         self.collections.get(tenant, collection)
         known: dict[DocumentReference, Document] = {}
         texts = self.texts.spans(tenant, collection)
-        for query in wanted:
+        for query in queries:
             try:
                 if query.reference not in known:
                     known[query.reference] = self.documents.find(tenant, collection, query.reference)

@@ -104,8 +104,8 @@ def select_terms(
         for (count, word), total in zip(found, totals, strict=True)
         if count <= max_share * chunk_count and total <= MAX_MATCHES
     ]
-    kept = rare if len(rare) >= few else [word for _, word in found[:few]]
-    return tuple(kept[:max_terms])
+    chosen = rare if len(rare) >= few else [word for _, word in found[:few]]
+    return tuple(chosen[:max_terms])
 
 
 def dense_weight_for(default: float, parsed: QueryTerms, frequencies: Mapping[str, int], chunk_count: int) -> float:

@@ -53,10 +53,10 @@ class Latencies:
 
     def quantile_s(self, share: float) -> float:
         """Return the duration that `share` in (0, 1] of all do not exceed, in seconds; 0.0 without durations."""
-        wanted, seen = math.ceil(share * self.count), 0
+        rank, seen = math.ceil(share * self.count), 0
         for number in sorted(self._classes):
             seen += self._classes[number]
-            if seen >= wanted:
+            if seen >= rank:
                 return min(math.exp(number * _STEP), self.maximum_s)
         return 0.0
 

@@ -235,8 +235,8 @@ class ChromaServerVectorStore:
     def fetch(self, collection: str, numbers: Sequence[int], budget: Budget) -> PointBatch:
         """Return those of the points that exist, by number; see the port."""
         dimensions = self._handle(collection, budget)[1]
-        wanted = sorted(set(as_ints(numbers)))
-        found, vectors, stored = self._call(collection, lambda held: records(held, wanted), budget)
+        ascending = sorted(set(as_ints(numbers)))
+        found, vectors, stored = self._call(collection, lambda held: records(held, ascending), budget)
         payloads = [restored_payload(fields) for fields in stored]
         return PointBatch(found, vectors.reshape(-1, dimensions), payloads)
 

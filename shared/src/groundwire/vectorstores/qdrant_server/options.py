@@ -86,8 +86,8 @@ class QdrantOptions(StoreServer):
         """Return how many replicas a read asks; None is one."""
         from qdrant_client import models  # noqa: PLC0415 - only the engine asked for
 
-        wanted = self.url.options.get("consistency")
-        return None if wanted is None else models.ReadConsistencyType(wanted)
+        consistency = self.url.options.get("consistency")
+        return None if consistency is None else models.ReadConsistencyType(consistency)
 
     @property
     def _is_quantized(self) -> bool:

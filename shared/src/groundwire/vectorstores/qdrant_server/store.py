@@ -80,9 +80,9 @@ def missing_indexes(info: Any) -> dict[str, Any]:
 
     text, integer = models.PayloadSchemaType.KEYWORD, models.PayloadSchemaType.INTEGER
     texts = {FieldKind.TEXT, FieldKind.TEXT_LIST}
-    wanted = {field: text if kind in texts else integer for field, kind in BUILT_IN_FIELDS.items()}
-    wanted[TERMS_FIELD] = text
-    return {field: schema for field, schema in wanted.items() if field not in (info.payload_schema or {})}
+    schemas = {field: text if kind in texts else integer for field, kind in BUILT_IN_FIELDS.items()}
+    schemas[TERMS_FIELD] = text
+    return {field: schema for field, schema in schemas.items() if field not in (info.payload_schema or {})}
 
 
 def vendor_filter(condition: Condition) -> Any:
