@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from groundwire.api.common.v1.document_pb2 import DocumentReference
+from groundwire.cli.quotations import read_quotations
+from groundwire.client import GroundwireClient
 from tests.e2e.server import ServerProcess, groundwire
 
 SEARCH_KEYS = {
@@ -164,6 +168,70 @@ def test_a_streamed_answer_is_the_same_text(address: str) -> None:
     streamed = groundwire("ask", QUESTION, "-c", "notes", "--stream", address=address)
     unary = groundwire("ask", QUESTION, "-c", "notes", address=address)
     assert streamed.stdout.split("\n\n")[0] == unary.stdout.split("\n\n")[0]
+
+
+@pytest.fixture(scope="module")
+def tides(address: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A collection whose answer quotes two sentences of one paragraph and one of another, and its question."""
+    source = tmp_path_factory.mktemp("tides") / "tides.md"
+    source.write_text(
+        "# Tides\n\nNot of the sea.\n\nIt is old. The moon causes the tides of the sea. Sailors know it. "
+        "The sun causes weaker tides of the sea.\n\nStorms cause the highest tides of the sea.\n\nThe end.\n"
+    )
+    assert groundwire("ingest", str(source), "-c", "tides", address=address).returncode == 0
+    return "What causes the tides of the sea?"
+
+
+def test_show_marks_each_quote_in_its_paragraph(address: str, tides: str) -> None:
+    citations = json.loads(groundwire("ask", tides, "-c", "tides", "--json", address=address).stdout)["citations"]
+    done = groundwire("ask", tides, "-c", "tides", "--show", address=address)
+    assert done.returncode == 0, done.stderr
+    (start, *_), shown = re.findall(r"⟦.*?⟧", done.stdout), done.stdout.partition("\n\n")[2]
+    assert start
+    assert sorted(re.findall(r"⟦(.*?)⟧", shown)) == sorted(each["quote"] for each in citations)
+    for citation in citations:
+        assert f"[{citation['marker']}] tides.md › Tides · characters {citation['start']}–{citation['end']} " in shown
+    # The paragraph around the quote, and nothing of the next one.
+    assert re.search(r"^It is old\. ⟦The moon causes the tides of the sea\.⟧ Sailors know it\.", shown, re.MULTILINE)
+    assert "Not of the sea" not in shown
+    assert "The end" not in shown
+    refused = groundwire("ask", tides, "-c", "tides", "--show", "--json", address=address)
+    assert refused.returncode == 2
+
+
+def test_an_answer_is_written_as_a_page_with_its_sources(address: str, tides: str, tmp_path: Path) -> None:
+    page = tmp_path / "out.html"
+    done = groundwire("ask", tides, "-c", "tides", "--html", str(page), "--json", address=address)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    source = page.read_text(encoding="utf-8")
+    marks = dict(re.findall(r'<mark id="quote-(\d+)">(.*?)</mark>', source))
+    assert marks == {str(each["marker"]): each["quote"] for each in answer["citations"]}
+    content = re.findall(r'<p class="answer">(.*?)</p>', source, flags=re.DOTALL)[0]
+    assert re.sub(r"<[^>]*>", "", content) == answer["answer"]
+    assert re.findall(r'<a href="#quote-(\d+)">\[\1\]</a>', content) == sorted(marks)
+    assert re.search(r"<blockquote>It is old\. <mark[^>]*>The moon .*</mark> Sailors know it\.", source)
+    assert f"<h1>{tides}</h1>" in source
+    assert "prefers-color-scheme: dark" in source
+    assert "@media print" in source
+    nowhere = groundwire("ask", tides, "-c", "tides", "--html", str(tmp_path / "no" / "page.html"), address=address)
+    assert nowhere.returncode == 2
+    assert "cannot be written" in nowhere.stderr
+
+
+def test_a_source_that_is_deleted_is_shown_by_its_quote(address: str) -> None:
+    text = "Red owls hunt at dawn. They sleep at noon."
+    with GroundwireClient(address) as client:
+        client.create_collection(collection="owls")
+        document = client.ingest_document(collection="owls", source_uri="owls.txt", text=text).result.document
+        answer = client.ask(question="When do red owls hunt?", collection="owls").answer
+        assert answer.citations
+        (before,) = read_quotations(client, answer.citations[:1])
+        client.delete_document(collection="owls", reference=DocumentReference(document_id=document.document_id))
+        (after,) = read_quotations(client, answer.citations[:1])
+    quote = answer.citations[0].quote
+    assert "".join(part for part, _ in before.parts) == text
+    assert after.parts == ((quote, 1),)
 
 
 def test_rows_of_an_answer_have_a_line_each(address: str, tmp_path: Path) -> None:

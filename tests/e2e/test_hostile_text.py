@@ -12,6 +12,8 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
 
 import click
 import pytest
@@ -85,6 +87,7 @@ def stored(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> d
     answer = groundwire("ask", "What causes the tides of the sea?", "-c", NAME, "--json", address=server.address)
     (folder.parent / "answer.json").write_text(answer.stdout, encoding="utf-8")
     words["answer"] = str(folder.parent / "answer.json")
+    words["page"] = str(folder.parent / "answer.html")
     (folder.parent / "faq.json").write_text(json.dumps({"type": "faq", ATTACK: ATTACK}), encoding="utf-8")
     words["faq"] = str(folder.parent / "faq.json")
     return words
@@ -105,6 +108,9 @@ RUNS: dict[str, list[list[str]]] = {
     "ask": [
         ["What causes the tides of the sea?", "-c", NAME],
         ["What causes the tides of the sea?", "-c", NAME, "--stream"],
+        ["What causes the tides of the sea?", "-c", NAME, "--show"],
+        ["What causes the tides of the sea?", "-c", NAME, "--html", "{page}"],
+        ["What causes the tides of the sea?", "-c", NAME, "--html", "{folder}/" + ATTACK.replace("/", "")],
         ["And why?", "-c", NAME, "--session", "{session}"],
         ["Why?", "-c", NAME, "--session", ATTACK],
     ],
@@ -214,13 +220,14 @@ def on_a_terminal(server: ServerProcess, *arguments: str) -> str:
     [
         ("search", "tides", "-c", NAME, "--explain"),
         ("ask", "What causes the tides of the sea?", "-c", NAME),
+        ("ask", "What causes the tides of the sea?", "-c", NAME, "--show"),
         ("docs", "text", "{document}", "-c", NAME),
         ("docs", "list", "-c", NAME),
         ("chunks", "get", "{chunk}", "-c", NAME),
         ("docs", "get", ATTACK, "-c", NAME),
         ("logs",),
     ],
-    ids=lambda arguments: "-".join(arguments[:2])[:20],
+    ids=lambda arguments: "-".join((*arguments[:2], arguments[-1]))[:60],
 )
 def test_a_terminal_gets_no_sequence_but_our_colours(
     server: ServerProcess, stored: dict[str, str], arguments: tuple[str, ...]
@@ -229,6 +236,67 @@ def test_a_terminal_gets_no_sequence_but_our_colours(
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert {each for each in plain if not each.isprintable()} <= {"\n"}, plain
     assert SHOWN in plain.replace("\n", "")
+
+
+def test_a_shown_quote_is_coloured_on_a_terminal(server: ServerProcess, stored: dict[str, str]) -> None:
+    question = "What causes the tides of the sea?"
+    shown = on_a_terminal(server, "ask", question, "-c", NAME, "--show")
+    marked = re.search(r"\x1b\[33m\x1b\[1m(The moon causes the tides .*?)\x1b\[0m", shown, flags=re.DOTALL)
+    assert marked
+    assert SHOWN in marked[1].replace("\n", "")
+    assert "⟦" not in shown
+
+
+OWN_ELEMENTS = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "a", "section"}
+OWN_ELEMENTS |= {"blockquote", "mark"}
+
+
+class _Page(HTMLParser):
+    """The elements of a page with their attributes, and its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_a_page_holds_nothing_that_a_browser_obeys(server: ServerProcess, tmp_path: Path) -> None:
+    markup = "</p></style><script>alert(1)</script><img src=x onerror=alert(1)>"
+    with GroundwireClient(server.address) as client:
+        client.create_collection(collection="markup")
+        client.ingest_document(
+            collection="markup",
+            source_uri=f"https://evil.example/?{markup}",
+            text=f"# Tides {markup}\n\nThe moon causes the <i>tides</i> of the sea. {markup} {ATTACK} [7].\n",
+            fields=document_pb2.DocumentFields(title=markup),
+        )
+    pages = []
+    for question in ("What causes the tides of the sea?", f"Who won {markup}?"):
+        file = tmp_path / "out.html"
+        done = groundwire("ask", question, "-c", "markup", "--html", str(file), address=server.address)
+        assert done.returncode == 0, done.stderr
+        source = file.read_text(encoding="utf-8")
+        assert {each for each in source if not each.isprintable()} == {"\n"}
+        page = _Page()
+        page.feed(source)
+        pages.append(page)
+        assert {tag for tag, _ in page.elements} <= OWN_ELEMENTS
+        assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+        assert "default-src 'none'" in str(page.elements)
+    answered, refused = pages
+    links = {attributes["href"] or "" for tag, attributes in answered.elements if tag == "a"}
+    assert any(link.startswith("#quote-") for link in links)
+    assert any(link.startswith("https://evil.example/?</p>") for link in links)
+    assert all(link.startswith(("#quote-", "https://")) for link in links)
+    assert f"The moon causes the <i>tides</i> of the sea. {markup}" in answered.text
+    assert SHOWN in answered.text
+    assert f"Who won {markup}?" in refused.text
 
 
 def test_the_bars_of_an_ingest_are_no_way_in(server: ServerProcess, stored: dict[str, str]) -> None:

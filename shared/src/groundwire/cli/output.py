@@ -83,6 +83,16 @@ def print_text(text: str, *, wrap: bool = True, end: str = "\n") -> None:
     _write([(many_lines(text), "")], err=False, end=end, wrap=wrap)
 
 
+def print_marked(parts: Sequence[tuple[str, bool]]) -> None:
+    """Print the parts of a text of many lines, some of which are marked: in colour, or as `⟦…⟧` where there is none."""
+    is_coloured = is_terminal() and _has_colours()
+    shown = [
+        (many_lines(text) if is_coloured or not marked else f"⟦{many_lines(text)}⟧", "bold yellow" if marked else "")
+        for text, marked in parts
+    ]
+    _write(shown, err=False, end="\n")
+
+
 def print_exactly(parts: Iterable[str]) -> None:
     """Print a stored text: to a file or program byte for byte, with its own line ends; on a terminal escaped."""
     if is_terminal():
@@ -215,9 +225,14 @@ def _write(parts: Sequence[Styled], *, err: bool, end: str, wrap: bool = True) -
     _echo("".join(styled) + end, err=err)
 
 
+def _has_colours() -> bool:
+    """Tell whether terminal and person want colours."""
+    return "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
 def _coloured(text: str, style: str) -> str:
-    """Return the text with the codes of a style such as `bold red`; without for terminals and people who want none."""
-    if not (text and style) or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+    """Return the text with the codes of a style such as `bold red`, if there are to be any."""
+    if not (text and style and _has_colours()):
         return text
     words = style.split()
     colour = next((word for word in words if word not in {"bold", "dim"}), None)

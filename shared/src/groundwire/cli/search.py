@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,11 +13,13 @@ from groundwire.api.answer.v1 import answer_service_pb2 as answer_service_pb
 from groundwire.api.common.v1 import retrieval_options_pb2, search_mode_pb2, span_pb2
 from groundwire.api.common.v1.chunk_pb2 import ChunkReference
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
+from groundwire.cli.answer_page import write_page
 from groundwire.cli.connection import connect
 from groundwire.cli.explanation import show_explanation
 from groundwire.cli.messages import answer_json, applied_json, message_json, passage_json, search_json, shown_name
 from groundwire.cli.options import collection_option, filter_option, read_json, server_options
-from groundwire.cli.output import excerpt, page_place, print_json, print_line, print_text
+from groundwire.cli.output import excerpt, page_place, print_json, print_line, print_marked, print_text
+from groundwire.cli.quotations import Quotation, quoted_place, read_quotations
 from groundwire.client import GroundwireClient
 from groundwire.client.values import enum_value, filter_message
 from groundwire.kernel.errors import DataLossError, InvalidRequestError
@@ -222,6 +224,13 @@ def _show_passages(passages: Sequence[pb.ExpandedPassage]) -> None:
 @collection_option
 @click.option("--session", help="Session to continue; `new` starts one and prints its id.")
 @click.option("--stream", is_flag=True, help="Show the answer as it is made.")
+@click.option("--show", is_flag=True, help="Show each quote in its paragraph, highlighted.")
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the answer with its sources to this file, as a page for browsers.",
+)
 @retrieval_options
 @server_options
 def ask(
@@ -229,6 +238,8 @@ def ask(
     collection: str,
     session: str | None,
     stream: bool,
+    show: bool,
+    page: Path | None,
     top_k: int | None,
     filter_json: str | None,
     mode: str | None,
@@ -237,6 +248,8 @@ def ask(
     as_json: bool,
 ) -> None:
     """Answer a question from a collection, every sentence with a citation that has been checked."""
+    if show and as_json:
+        raise click.UsageError("--show is for people and --json for programs; give one of them")
     # The id is made here, so that a retry of the call is the same question and the output can name it.
     request = answer_service_pb.AskRequest(
         question=text,
@@ -249,6 +262,10 @@ def ask(
             session = client.create_session(collection=collection).session.session_id
         request.session_id = session or ""
         answer = _streamed(client, request, quiet=as_json) if stream else client.ask.send(request).answer
+        quotations = read_quotations(client, answer.citations) if show or page else []
+    if page is not None:
+        write_page(page, text, answer, quotations)
+        print_line(f"wrote {page}", err=True)
     if as_json:
         print_json(answer_json(answer, request.message_id))
         return
@@ -256,14 +273,27 @@ def ask(
         print_text(answer.content)
     if answer.citations:
         print_line()
-    for citation in answer.citations:
-        place = " › ".join(part for part in (citation.source_uri, citation.section_heading or citation.chapter) if part)
-        span = f"characters {citation.span.start:,}–{citation.span.end:,}"
-        pages = page_place(citation.page_numbers)
-        print_line((f"  [{citation.marker}] {place}{pages} · {span} · generation {citation.generation}", "dim"))
+    if show:
+        _show_quotations(quotations)
+    else:
+        _show_places(answer.citations)
     if answer.session_id:
         print_line()
         print_line((f"session {answer.session_id}", "dim"))
+
+
+def _show_places(citations: Iterable[citation_pb2.Citation]) -> None:
+    for citation in citations:
+        print_line((f"  [{citation.marker}] {quoted_place(citation)}", "dim"))
+
+
+def _show_quotations(quotations: Sequence[Quotation]) -> None:
+    """Print each paragraph below the places of its quotes."""
+    for number, quotation in enumerate(quotations):
+        if number:
+            print_line()
+        _show_places(quotation.citations)
+        print_marked([(text, marker > 0) for text, marker in quotation.parts])
 
 
 def _streamed(client: GroundwireClient, request: answer_service_pb.AskRequest, *, quiet: bool) -> answer_pb2.Answer:
