@@ -17,7 +17,7 @@ from groundwire.embedders.factory import open_embedder
 from groundwire.ingest import bootstrap as ingest_bootstrap
 from groundwire.ingest.collections import NewCollection
 from groundwire.ingest.ingesting import DuplicatePolicy, IngestRequest
-from groundwire.ingest.ports import Original
+from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import CollectionLimits, CollectionSettings, ProfileName, SearchMode

@@ -19,9 +19,8 @@ from groundwire.embedders.hashing import HashingEmbedder
 from groundwire.ingest.bootstrap import IngestService, build
 from groundwire.ingest.housekeeping_jobs import OUTBOX, REPEATED_CHUNKS
 from groundwire.ingest.parsing.parse_document import parse_document
-from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
+from groundwire.ingest.parsing.parsed_document import Original, ParsedDocument, ParseRules
 from groundwire.ingest.parsing.source_text import ReadingLimits
-from groundwire.ingest.ports import Original
 from groundwire.ingest.settings import IngestSettings
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock, SystemClock

@@ -14,7 +14,7 @@ from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog.generations import IndexMovedError, PendingGeneration
 from groundwire.ingest.ingesting import DuplicatePolicy, IngestRequest, Progress, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks, Slots
-from groundwire.ingest.ports import Original
+from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.writing import MAX_INDEX_MOVES
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import (

@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 
 from groundwire.embedders.hashing import HashingEmbedder
-from groundwire.ingest.adapters import parser_pool, parser_process
-from groundwire.ingest.adapters.parser_pool import QUICK_BYTES, ParserPool
-from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
+from groundwire.ingest.parsing import parser_pool, parser_process
 from groundwire.ingest.parsing.parse_document import parse_document
-from groundwire.ingest.parsing.parsed_document import ParseRules, rules_from_message, rules_to_message
+from groundwire.ingest.parsing.parsed_document import Original, ParseRules, rules_from_message, rules_to_message
+from groundwire.ingest.parsing.parser_pool import QUICK_BYTES, ParserPool
+from groundwire.ingest.parsing.parser_process import ParserLimits, ParserProcess
 from groundwire.ingest.parsing.source_text import ReadingLimits
-from groundwire.ingest.ports import Original
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import PROFILES, ProfileName
 from groundwire.kernel.document import DocumentFormat
@@ -281,7 +280,7 @@ def test_the_process_ends_with_its_parent(tmp_path: Path) -> None:
         "import sys, time\n"
         f"sys.path[:] = {sys.path!r}\n"
         "from groundwire.embedders.hashing import HashingEmbedder\n"
-        "from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess\n"
+        "from groundwire.ingest.parsing.parser_process import ParserLimits, ParserProcess\n"
         "parser = ParserProcess(HashingEmbedder(8).tokenizer.definition, ParserLimits())\n"
         "parser.start()\n"
         "print(parser.process_id, flush=True)\n"
@@ -309,7 +308,7 @@ def _is_running(process_id: int) -> bool:
 def test_the_process_loads_neither_models_nor_the_transport() -> None:
     script = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
-        "import groundwire.ingest.adapters.parser_worker\n"
+        "import groundwire.ingest.parsing.parser_worker\n"
         "print(sorted({name.split('.')[0] for name in sys.modules}))\n"
     )
     loaded = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True, check=True).stdout

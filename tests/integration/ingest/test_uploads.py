@@ -18,7 +18,7 @@ from groundwire.api.common.v1 import document_pb2
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.api.retrieve.v1 import library_service_pb2 as library_pb
-from groundwire.ingest.adapters import parser_process
+from groundwire.ingest.parsing import parser_process
 from groundwire.ingest.servicer.upload_stream import UploadClaims
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import EmptyDocumentError

@@ -24,8 +24,6 @@ from groundwire.catalog.soft_deletes import SoftDeletes
 from groundwire.catalog.texts import Sources
 from groundwire.catalog.uploads import Uploads
 from groundwire.catalog.vectors import VectorCache
-from groundwire.ingest.adapters.parser_pool import ParserPool
-from groundwire.ingest.adapters.parser_process import ParserLimits
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.ingest.collections import CollectionUpkeep
 from groundwire.ingest.deletions import DeletionCompleter
@@ -37,6 +35,8 @@ from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.housekeeping_jobs import OUTBOX, REPEATED_CHUNKS, Upkeep, WordRenewal
 from groundwire.ingest.index_builds import IndexBuilder
 from groundwire.ingest.keyed_locks import MAX_WAITING, KeyedLocks, Slots
+from groundwire.ingest.parsing.parser_pool import ParserPool
+from groundwire.ingest.parsing.parser_process import ParserLimits
 from groundwire.ingest.parsing.source_text import ReadingLimits
 from groundwire.ingest.point_check import AnswerCheck, PointCheck
 from groundwire.ingest.preparing import DocumentPreparer

@@ -22,8 +22,8 @@ from groundwire.ingest.chunking.ready_chunks import (
 from groundwire.ingest.exactly_once import MakeReceipt
 from groundwire.ingest.ingesting import IngestOutcome, IngestRequest, IngestResult, Progress, Report, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks
+from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.parsing.source_text import SourceWarning
-from groundwire.ingest.ports import Original
 from groundwire.ingest.preparing import DocumentPreparer, Preparation, drafted
 from groundwire.ingest.writing import GenerationWriter
 from groundwire.kernel.budget import Budget

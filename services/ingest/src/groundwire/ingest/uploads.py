@@ -12,7 +12,7 @@ from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, cast
 
 from groundwire.catalog.uploads import StoredUpload, Uploads
-from groundwire.ingest.ports import Original
+from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.kernel.errors import (
     ConflictError,
     DataLossError,

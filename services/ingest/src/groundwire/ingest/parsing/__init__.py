@@ -1,1 +1,1 @@
-"""Documents taken apart: format recognition, one reader for each format, and what goes between the processes."""
+"""Documents taken apart: the processes that do it, format recognition, one reader for each format."""

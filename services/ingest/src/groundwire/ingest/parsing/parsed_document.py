@@ -1,19 +1,22 @@
-"""What the parser makes of a document, and the messages in which it comes from the parser process to the serving one.
+"""What a parser takes and gives, and the messages in which it travels between the serving process and the parser's.
 
 Messages are JSON values, packed numbers of chunks, and the text. Not pickle: the parser reads files nobody has
 checked, so nothing it says may be able to run code here. The numbers of chunks are packed because reading them as JSON
 would hold the interpreter lock for too long.
 """
 
+import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.ingest.parsing.text_encoding import utf_8_text
 from groundwire.kernel import document_errors
+from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import MAX_CHUNK_CHARS, Chunk
 from groundwire.kernel.collection import ChunkerKind, ChunkingPolicy, ChunkUnit
 from groundwire.kernel.document import DocumentFields, DocumentFormat
@@ -28,6 +31,33 @@ _REFUSALS: dict[str, type[InvalidRequestError]] = {
     for error in vars(document_errors).values()
     if isinstance(error, type) and issubclass(error, InvalidRequestError)
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """The bytes of a document: in memory, or in a file of ours when `path` is set."""
+
+    size_bytes: int
+    content: bytes = b""
+    path: Path | None = None
+
+    def read(self) -> bytes:
+        """Return all bytes."""
+        return self.path.read_bytes() if self.path else self.content
+
+    def head(self, size_bytes: int) -> bytes:
+        """Return the first bytes, at most `size_bytes`."""
+        if self.path is None:
+            return self.content[:size_bytes]
+        with self.path.open("rb") as file:
+            return file.read(size_bytes)
+
+    def sha256(self) -> str:
+        """Return the SHA-256 of all bytes in lower-case hex."""
+        if self.path is None:
+            return hashlib.sha256(self.content).hexdigest()
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +90,24 @@ class ParsedDocument:
     properties: DocumentFields = field(default_factory=DocumentFields)
     warnings: Mapping[SourceWarning, int] = field(default_factory=dict)
     encoding: str = ""
+
+
+class Parser(Protocol):
+    """Takes documents apart without holding up the process."""
+
+    def parse(self, original: Original, rules: ParseRules, budget: Budget) -> ParsedDocument:
+        """Return text, structure and chunks of a document; blocking, safe to call from many threads.
+
+        Raises:
+            EmptyDocumentError: no text.
+            BinaryDocumentError: not text.
+            DocumentEncodingError: not valid in its encoding, or that cannot be told.
+            InvalidRequestError: the document takes more time or memory than it may, or crashes the parser.
+            UnavailableError: no parser can be started, or it hangs.
+            CallCancelledError: `budget` was cancelled.
+            DeadlineError: `budget` is used up.
+        """
+        ...
 
 
 def stored_content(text: str, span: Span, *, upper: bool) -> str:

@@ -12,8 +12,8 @@ from groundwire.ingest.changes import ChunkChange, DocumentChange, MetadataChang
 from groundwire.ingest.chunking.rules import ChunkingOverrides
 from groundwire.ingest.documents import IngestPlan, PlannedChange
 from groundwire.ingest.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult, Progress
+from groundwire.ingest.parsing.parsed_document import Original
 from groundwire.ingest.parsing.source_text import SourceWarning, check_size
-from groundwire.ingest.ports import Original
 from groundwire.ingest.wire.checks import known, numbers_of
 from groundwire.ingest.wire.collections import parse_chunking
 from groundwire.ingest.wire.fields import parse_fields, parse_metadata, parse_tags

@@ -9,6 +9,7 @@ import structlog
 
 from groundwire.ingest.parsing.parsed_document import (
     Message,
+    Original,
     ParsedDocument,
     ParseRules,
     parsed_from_message,
@@ -16,7 +17,6 @@ from groundwire.ingest.parsing.parsed_document import (
     rules_to_message,
 )
 from groundwire.ingest.parsing.source_text import ReadingLimits
-from groundwire.ingest.ports import Original
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import DocumentLimitError, DocumentMalformedError
 from groundwire.kernel.embedder import TokenizerDefinition
@@ -24,7 +24,7 @@ from groundwire.kernel.errors import FieldViolation, MissingExtraError, Unavaila
 from groundwire.processes.channel import Channel, json_parts, read_json
 from groundwire.processes.child import ChildProcess
 
-_MODULE = "groundwire.ingest.adapters.parser_worker"
+_MODULE = "groundwire.ingest.parsing.parser_worker"
 _NICENESS = 5
 _POLL_S = 0.05
 """So often a waiting call looks whether its budget is over or the document has used up its time."""

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from groundwire.ingest.adapters.parser_process import ParserLimits, ParserProcess
-from groundwire.ingest.parsing.parsed_document import ParsedDocument, ParseRules
-from groundwire.ingest.ports import Original
+from groundwire.ingest.parsing.parsed_document import Original, ParsedDocument, ParseRules
+from groundwire.ingest.parsing.parser_process import ParserLimits, ParserProcess
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.document_errors import DocumentLimitError
 from groundwire.kernel.embedder import TokenizerDefinition

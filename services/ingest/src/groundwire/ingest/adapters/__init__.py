@@ -1,1 +1,0 @@
-"""The parser process and the libraries that only it uses."""
