@@ -13,9 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests that take minutes, kill processes or need other languages have targets of their own.
 TESTS := not slow and not faults and not clients
 # Half as many workers again as there are processors: a test waits a third of its time. A file stays with one worker:
-# its tests share what it has started. tests/conftest.py says in which order.
+# its tests share what it has started. tests/conftest.py says in which order. A worker that a test holds in the code of
+# a library, where no time limit reaches it, prints where it stands and ends.
 WORKERS := $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) * 3 // 2 or 1)')
-SPREAD  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SPREAD  := -n $(WORKERS) --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=600
 # They load and convert models with torch.
 MODELS := \
 	tests/unit/embedders/test_bert.py tests/unit/embedders/test_conversion.py tests/unit/embedders/test_engines_agree.py \

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,12 +18,18 @@ _LONGEST_FIRST = ("limits", "unit/vectorstores", "unit/embedders", "e2e", "confo
 """Folders of tests; the others are short."""
 
 
-def pytest_configure() -> None:
-    """Let Ctrl-C reach what the tests start, and put their folders into memory.
+_lost_workers: list[str] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Ctrl-C reach what the tests start, put their folders into memory, and end a run that loses a worker.
 
     A job in the background of a shell ignores Ctrl-C, and hands that down. Each catalog is synced when it is opened,
-    written and closed, and a test waits for the disk as long as it computes.
+    written and closed, and a test waits for the disk as long as it computes. pytest-xdist replaces a worker that died,
+    and waits for ever for the new one where the others had been told that no tests are left.
     """
+    if getattr(config.option, "maxworkerrestart", "0") is None:
+        config.option.maxworkerrestart = "0"
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > _SPACE:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
@@ -54,6 +61,27 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     shared_by_workers = Path(item.config.getoption("basetemp")).parent
     with _turn(shared_by_workers / "turns.lock", is_alone=item.get_closest_marker("alone") is not None):
         return (yield)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Remember a worker of pytest-xdist that died: with the signal that killed it, or its exit code."""
+    if error:
+        code = node.gateway._io.wait()
+        cause = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+        _lost_workers.append(f"worker {node.gateway.id} ended with {cause}: tests are missing")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for line in _lost_workers:
+        terminalreporter.write_line(line, red=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a run fail whose worker died, also where it died between two tests or after the last."""
+    if _lost_workers and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
 def _rank(path: Path) -> int:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
 
 TESTS = """
@@ -51,13 +53,81 @@ def test_may_meet_anybody(number):
 """
 
 
-def test_only_tests_that_measure_time_run_alone(tmp_path: Path) -> None:
-    shutil.copy(CONFTEST, tmp_path)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    alone\n", encoding="utf-8")
-    for number in range(2):
-        (tmp_path / f"test_{number}.py").write_text(TESTS, encoding="utf-8")
+# The last of one worker, when the other has nothing left to do.
+LAST = """
+import os
+import time
+from pathlib import Path
+
+
+def test_first():
+    pass
+
+
+def test_last():
+    if {is_victim}:
+        ends_at = time.monotonic() + 60
+        while not Path("others.done").exists():
+            assert time.monotonic() < ends_at
+            time.sleep(0.01)
+        {deed}
+    else:
+        Path("others.done").touch()
+"""
+
+DIES_LATE = """
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def whose_end_ends_the_worker():
+    yield
+    os._exit(3)
+
+
+def test_it():
+    pass
+"""
+
+
+def run(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    shutil.copy(CONFTEST, folder)
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    alone\n", encoding="utf-8")
     # Other plugins take longer to import than all the rest.
     variables = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=variables)
+    return subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, check=False, env=variables)
+
+
+def test_only_tests_that_measure_time_run_alone(tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"test_{number}.py").write_text(TESTS, encoding="utf-8")
+    done = run(tmp_path)
     assert (done.returncode, "52 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("deed", "traces"),
+    [
+        ("os.kill(os.getpid(), 9)", ["gw0 ended with SIGKILL", "crashed while running 'test_0.py::test_last'"]),
+        ("time.sleep(600)", ["gw0 ended with exit code 1", "in test_last"]),
+    ],
+    ids=["killed", "hung"],
+)
+def test_a_run_that_loses_a_worker_ends_and_says_how(tmp_path: Path, deed: str, traces: list[str]) -> None:
+    for number in range(3):
+        text = LAST.format(is_victim=number == 0, deed=deed)
+        (tmp_path / f"test_{number}.py").write_text(text, encoding="utf-8")
+    hung_s = 1 if "sleep" in deed else 0
+    done = run(tmp_path, "-o", f"faulthandler_timeout={hung_s}", "-o", "faulthandler_exit_on_timeout=true")
+    assert done.returncode != 0
+    for trace in traces:
+        assert trace in done.stdout + done.stderr
+
+
+def test_a_run_whose_worker_dies_after_its_tests_fails(tmp_path: Path) -> None:
+    (tmp_path / "test_0.py").write_text(DIES_LATE, encoding="utf-8")
+    done = run(tmp_path)
+    assert ("1 passed" in done.stdout, done.returncode != 0) == (True, True), done.stdout + done.stderr
