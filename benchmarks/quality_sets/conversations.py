@@ -19,8 +19,9 @@ from benchmarks.quality_sets.ranked import documents_of, ndcg
 from benchmarks.quality_sets.stack import AGAINST_EACH, MODES, Stack, data_folder, need, opened
 from benchmarks.quality_sets.statistics import Scores, report
 from groundwire.answer.conversation import search_text
-from groundwire.answer.sessions import WINDOW_MESSAGES, Message, Role
+from groundwire.answer.sessions import Message
 from groundwire.kernel.collection import PROFILES, CollectionLimits, ProfileName, SearchMode
+from groundwire.kernel.session import WINDOW_MESSAGES, Role
 
 _DEPTH = 10
 _TOP_K = 20

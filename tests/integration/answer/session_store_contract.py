@@ -8,17 +8,7 @@ from datetime import timedelta
 import pytest
 
 from groundwire.answer.messages import parse_position, to_position
-from groundwire.answer.sessions import (
-    Message,
-    NewSession,
-    Receipt,
-    Role,
-    Session,
-    SessionFilter,
-    SessionState,
-    SessionStore,
-    start_session,
-)
+from groundwire.answer.sessions import Message, NewSession, Receipt, Session, SessionFilter, SessionStore, start_session
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -28,6 +18,7 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from groundwire.kernel.identifiers import RequestKey
+from groundwire.kernel.session import Role, SessionState
 from tests.integration.answer.rig import SettableClock
 
 TENANT = "default"

@@ -9,9 +9,10 @@ from groundwire.answer.settings import AnswerSettings, SessionStoreName
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import session_pb2
 from groundwire.catalog.inspection import BookkeepingInspection
-from groundwire.catalog.sessions import MessageRole, NewMessage, Sessions
+from groundwire.catalog.sessions import NewMessage, Sessions
 from groundwire.kernel.errors import AlreadyExistsError
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.session import Role
 from tests.integration.answer.conftest import MakeRig
 from tests.integration.answer.rig import Rig
 
@@ -107,10 +108,10 @@ async def test_an_answer_made_while_its_document_is_deleted_is_not_kept(make_rig
     answer = await rig.ask("What do grey wolves eat?", session_id=await rig.session())
     rig.library.documents.delete(DEFAULT_TENANT, "docs", wolves.document_id)
     sessions = Sessions(rig.library.database, rig.clock)
-    question = NewMessage("q", MessageRole.USER, "What do grey wolves eat?", rig.clock.now())
+    question = NewMessage("q", Role.USER, "What do grey wolves eat?", rig.clock.now())
     reply = NewMessage(
         "a",
-        MessageRole.ASSISTANT,
+        Role.ASSISTANT,
         answer.content,
         rig.clock.now(),
         "q",

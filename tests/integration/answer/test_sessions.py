@@ -267,6 +267,7 @@ async def test_a_follow_up_looks_for_the_earlier_subject(rig: Rig) -> None:
     assert alone.search_text == "Tell me more about it"
 
 
+@pytest.mark.requirement("S4-35")
 async def test_a_change_of_topic_is_reported(rig: Rig) -> None:
     session_id = await rig.session()
     assert not (await rig.ask(_QUESTION, session_id=session_id)).topic_shift

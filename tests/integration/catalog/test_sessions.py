@@ -7,13 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from groundwire.catalog.sessions import MessageRole, MessageState, NewMessage, Session, SessionState
+from groundwire.catalog.sessions import MessageState, NewMessage, Session
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     SessionExpiredError,
     SessionHeadMovedError,
     SessionNotFoundError,
 )
+from groundwire.kernel.session import Role, SessionState
 from tests.integration.catalog.drafts import NOON, TENANT, Catalog, receipt
 
 ID = "11111111-1111-4111-8111-111111111111"
@@ -27,8 +28,8 @@ def session(catalog: Catalog) -> Session:
 
 def _exchange(catalog: Catalog, number: int) -> list[NewMessage]:
     now = catalog.clock.now()
-    question = NewMessage(f"q{number}", MessageRole.USER, f"question {number}", now)
-    answer = NewMessage(f"a{number}", MessageRole.ASSISTANT, f"answer {number}", now, f"q{number}", answer=b"snapshot")
+    question = NewMessage(f"q{number}", Role.USER, f"question {number}", now)
+    answer = NewMessage(f"a{number}", Role.ASSISTANT, f"answer {number}", now, f"q{number}", answer=b"snapshot")
     return [question, answer]
 
 
@@ -54,8 +55,8 @@ def test_messages_keep_role_time_and_answer(catalog: Catalog, session: Session) 
     catalog.clock.advance(minutes=1)
     after = _ask(catalog, 1)
     question, answer = catalog.sessions.messages(TENANT, ID)
-    assert (question.role, question.content, question.message_id) == (MessageRole.USER, "question 1", "q1")
-    assert (answer.role, answer.answer, answer.related_message_id) == (MessageRole.ASSISTANT, b"snapshot", "q1")
+    assert (question.role, question.content, question.message_id) == (Role.USER, "question 1", "q1")
+    assert (answer.role, answer.answer, answer.related_message_id) == (Role.ASSISTANT, b"snapshot", "q1")
     assert (question.sequence, answer.sequence, answer.state) == (1, 2, MessageState.COMPLETE)
     assert (after.state, after.head, after.message_count) == (SessionState.ACTIVE, "a1", 2)
     assert after.last_activity_time == NOON + timedelta(minutes=1)
@@ -196,7 +197,7 @@ def test_parallel_turns_are_neither_lost_nor_swapped(catalog: Catalog, session: 
     assert len(held) == 10
     assert [message.sequence for message in held] == list(range(11, 21))
     assert [(q.role, a.related_message_id) for q, a in zip(held[::2], held[1::2], strict=True)] == [
-        (MessageRole.USER, q.message_id) for q in held[::2]
+        (Role.USER, q.message_id) for q in held[::2]
     ]
 
 

@@ -6,11 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from groundwire.catalog.sessions import MessageRole, NewMessage
+from groundwire.catalog.sessions import NewMessage
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError, NotFoundError
 from groundwire.kernel.filters import Exists
+from groundwire.kernel.session import Role
 from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, matching, receipt
 
 STRANGER = "stranger"
@@ -28,8 +29,8 @@ class Belongings:
 
     def __post_init__(self) -> None:
         self.catalog.sessions.create(TENANT, "s-1", "docs", idle_timeout=timedelta(hours=1))
-        question = NewMessage("q", MessageRole.USER, "question", NOON)
-        answer = NewMessage("a", MessageRole.ASSISTANT, "answer", NOON, "q")
+        question = NewMessage("q", Role.USER, "question", NOON)
+        answer = NewMessage("a", Role.ASSISTANT, "answer", NOON, "q")
         self.catalog.sessions.append(TENANT, "s-1", "", [question, answer])
 
 

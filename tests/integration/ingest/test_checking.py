@@ -13,7 +13,7 @@ import pytest
 
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft
-from groundwire.catalog.sessions import MessageRole, NewMessage, Sessions
+from groundwire.catalog.sessions import NewMessage, Sessions
 from groundwire.ingest.ingesting import Progress
 from groundwire.ingest.store_check import CheckEvent, StoreReport
 from groundwire.kernel.budget import Budget
@@ -23,6 +23,7 @@ from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CallCancelledError, CollectionNotFoundError
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import DEFAULT_TENANT
+from groundwire.kernel.session import Role
 from groundwire.kernel.store_findings import FindingKind, StoreFinding
 from groundwire.kernel.vector_store import PointBatch, ScoredPoint
 from groundwire.vectorstores.memory import MemoryVectorStore
@@ -126,8 +127,8 @@ def add_session(sessions: Sessions, exchanges: int) -> None:
     now = datetime.now(UTC)
     session = sessions.create(DEFAULT_TENANT, "s", "tides", idle_timeout=timedelta(minutes=30))
     for number in range(exchanges):
-        question = NewMessage(f"q{number}", MessageRole.USER, "question", now)
-        answer = NewMessage(f"a{number}", MessageRole.ASSISTANT, "answer", now, f"q{number}")
+        question = NewMessage(f"q{number}", Role.USER, "question", now)
+        answer = NewMessage(f"a{number}", Role.ASSISTANT, "answer", now, f"q{number}")
         session = sessions.append(DEFAULT_TENANT, "s", session.head, [question, answer])
 
 

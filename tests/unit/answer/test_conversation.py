@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from groundwire.answer.conversation import is_topic_shift, leans_on_context, search_text
-from groundwire.answer.sessions import Message, Role
+from groundwire.answer.sessions import Message
+from groundwire.kernel.session import Role
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,18 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from groundwire.answer.sessions import (
-    MAX_TRANSITIONS,
-    Message,
-    NewSession,
-    Role,
-    Session,
-    SessionState,
-    aged,
-    moved,
-    start_session,
-    with_exchange,
-)
+from groundwire.answer.sessions import Message, NewSession, Session, aged, moved, start_session, with_exchange
+from groundwire.kernel.session import MAX_TRANSITIONS, Role, SessionState
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 

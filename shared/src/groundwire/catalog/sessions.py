@@ -33,18 +33,7 @@ from groundwire.kernel.errors import (
     SessionHeadMovedError,
     SessionNotFoundError,
 )
-
-_MOST_TRANSITIONS = 50
-
-
-class SessionState(StrEnum):
-    """States of a session; PRUNING is passed through, never stored as the current one."""
-
-    CREATED = "CREATED"
-    ACTIVE = "ACTIVE"
-    PRUNING = "PRUNING"
-    EXPIRED = "EXPIRED"
-    ENDED = "ENDED"
+from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
 
 
 class MessageState(StrEnum):
@@ -52,22 +41,6 @@ class MessageState(StrEnum):
 
     COMPLETE = "COMPLETE"
     REDACTED = "REDACTED"
-
-
-class MessageRole(StrEnum):
-    """Who says a message."""
-
-    USER = "user"
-    ASSISTANT = "assistant"
-
-
-@dataclass(frozen=True, slots=True)
-class SessionTransition:
-    """A change of state; `before` is None for the first."""
-
-    before: SessionState | None
-    after: SessionState
-    time: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +61,7 @@ class Session:
     message_count: int
     create_time: datetime
     last_activity_time: datetime
-    transitions: tuple[SessionTransition, ...]
+    transitions: tuple[Transition, ...]
     active_steady: int
     user_id: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -120,7 +93,7 @@ class NewMessage:
     """
 
     message_id: str
-    role: MessageRole
+    role: Role
     content: str
     time: datetime
     related_message_id: str = ""
@@ -186,7 +159,7 @@ def new_session(
 def moved(session: Session, state: SessionState, now: datetime) -> Session:
     """Return the session in another state, with the transition noted."""
     before = session.state if session.transitions else None
-    transitions = (*session.transitions, SessionTransition(before, state, now))[-_MOST_TRANSITIONS:]
+    transitions = (*session.transitions, Transition(before, state, now))[-MAX_TRANSITIONS:]
     return replace(session, state=state, transitions=transitions)
 
 
@@ -224,7 +197,7 @@ def to_session(row: RowMapping, steady_ms: int) -> Session:
         create_time=from_epoch_ms(row["create_time"]),
         last_activity_time=from_epoch_ms(row["last_activity"]),
         transitions=tuple(
-            SessionTransition(before and SessionState(before), SessionState(after), from_epoch_ms(time))
+            Transition(before and SessionState(before), SessionState(after), from_epoch_ms(time))
             for before, after, time in row["transitions"]
         ),
         active_steady=row["active_steady"],
@@ -249,7 +222,7 @@ def to_message(row: RowMapping) -> SessionMessage:
     """Make a message of its row."""
     return SessionMessage(
         message_id=row["message_id"],
-        role=MessageRole(row["role"]),
+        role=Role(row["role"]),
         content=row["content"],
         time=from_epoch_ms(row["time"]),
         related_message_id=row["related_message_id"],
@@ -322,8 +295,6 @@ def _holding(tenant: str, document_ids: Sequence[str]) -> Select[tuple[int]]:
     return statement.where(_held.tenant == tenant, among(_held.document_id, document_ids))
 
 
-WINDOW = 10
-"""Most messages of a window; the oldest pair leaves it before new ones come (requirements S4-30, S4-31, T42)."""
 CLOSED_RETENTION = timedelta(hours=24)
 """How long an expired or ended session can still be read."""
 _DELETED_AT_A_TIME = 100
@@ -393,10 +364,10 @@ class Sessions:
         with self._database.read() as connection:
             _, key = self._require(connection, tenant, session_id)
             newest = select(messages).where(messages.c.session_key == key).order_by(messages.c.sequence.desc())
-            rows = connection.execute(newest.limit(WINDOW)).mappings()
+            rows = connection.execute(newest.limit(WINDOW_MESSAGES)).mappings()
             window = [to_message(row) for row in rows][::-1]
         # Whole pairs alone: an answer whose question has left the window says nothing to a model.
-        return window[1:] if window and window[0].role is MessageRole.ASSISTANT else window
+        return window[1:] if window and window[0].role is Role.ASSISTANT else window
 
     def history(self, tenant: str, session_id: str, after: int, limit: int) -> list[SessionMessage]:
         """Return up to `limit` messages of a session behind the one with the sequence `after`, oldest first.
@@ -469,7 +440,7 @@ class Sessions:
 
         def work(connection: Connection) -> Session:
             session, key = self._require(connection, tenant, session_id)
-            if session.state in {SessionState.EXPIRED, SessionState.ENDED}:
+            if session.state in CLOSED_STATES:
                 reason = f"the session is {session.state.value.lower()}"
                 raise SessionExpiredError(reason, session_id=session.session_id)
             if session.head != expected_head:
@@ -481,7 +452,7 @@ class Sessions:
                 session = moved(session, SessionState.ACTIVE, now)
             # Messages that leave the window stay: their ids must not be used again, and whoever asks again gets their
             # answers.
-            if min(session.message_count, WINDOW) + len(new) > WINDOW:
+            if min(session.message_count, WINDOW_MESSAGES) + len(new) > WINDOW_MESSAGES:
                 session = moved(moved(session, SessionState.PRUNING, now), SessionState.ACTIVE, now)
             first = session.message_count + 1
             session = session.extended(new, now, self._steady_ms())

@@ -27,7 +27,7 @@ from groundwire.answer.answers import (
 from groundwire.answer.conversation import is_topic_shift, search_text
 from groundwire.answer.evidence import keep_supported
 from groundwire.answer.ports import Generator, Library, Retrieval, Retriever, Search
-from groundwire.answer.sessions import Exchange, Message, Role, Session, SessionStore
+from groundwire.answer.sessions import Exchange, Message, Session, SessionStore
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
     AlreadyExistsError,
@@ -35,6 +35,7 @@ from groundwire.kernel.errors import (
     SessionExpiredError,
     SessionHeadMovedError,
 )
+from groundwire.kernel.session import Role
 
 _APPEND_ATTEMPTS = 3
 

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from groundwire.answer.sessions import Message, Role
+from groundwire.answer.sessions import Message
 from groundwire.answer.words import FUNCTION_WORDS, content_stems, stem, words
+from groundwire.kernel.session import Role
 
 _REFERENCE = re.compile(
     r"^\W*(?:(?:and|but|so|ok|okay|then|what about|how about|tell me more(?: about)?|more(?: about| on)?|why|how|when"

@@ -21,15 +21,7 @@ from groundwire.answer.answers import (
     Timings,
 )
 from groundwire.answer.ask import AskedQuestion
-from groundwire.answer.sessions import (
-    Message,
-    NewSession,
-    Role,
-    Session,
-    SessionFilter,
-    SessionState,
-    Transition,
-)
+from groundwire.answer.sessions import Message, NewSession, Session, SessionFilter
 from groundwire.answer.verification import ClaimedCitation, Verification
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
@@ -37,6 +29,7 @@ from groundwire.api.common.v1 import role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_uuid
+from groundwire.kernel.session import Role, SessionState, Transition
 from groundwire.kernel.spans import Span
 from groundwire.rpc.messages import to_span
 from groundwire.rpc.value_messages import parse_duration, parse_timestamp, to_duration, to_timestamp

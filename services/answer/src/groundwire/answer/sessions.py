@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -15,38 +14,13 @@ from groundwire.answer.ports import Library
 from groundwire.kernel.clock import whole_milliseconds
 from groundwire.kernel.exactly_once import answered_once_async
 from groundwire.kernel.identifiers import RequestKey
+from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
 
 T = TypeVar("T")
 
 _STOP_LIMIT_S = 5.0
 
 _log = structlog.get_logger(__name__)
-
-WINDOW_MESSAGES = 10
-"""Most messages of a window (requirement S4-30)."""
-MAX_TRANSITIONS = 50
-"""Most state changes that are remembered; older ones are forgotten."""
-
-
-class SessionState(StrEnum):
-    """States of a session."""
-
-    CREATED = "CREATED"
-    ACTIVE = "ACTIVE"
-    PRUNING = "PRUNING"
-    EXPIRED = "EXPIRED"
-    ENDED = "ENDED"
-
-
-CLOSED_STATES = frozenset({SessionState.EXPIRED, SessionState.ENDED})
-"""States in which a session takes no more questions."""
-
-
-class Role(StrEnum):
-    """Who said a message."""
-
-    USER = "user"
-    ASSISTANT = "assistant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +56,6 @@ class Message:
             return replace(self, content="", answer=None, redacted=True)
         search = replace(self.answer.search.without_hits, explain_plan=None)
         return replace(self, answer=replace(self.answer, search=search))
-
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """A change of state; `before` is None for the first."""
-
-    before: SessionState | None
-    after: SessionState
-    time: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,7 @@ from datetime import datetime
 from typing import ParamSpec, TypeVar
 
 from groundwire.answer.messages import parse_answer, to_answer
-from groundwire.answer.sessions import (
-    Exchange,
-    Message,
-    Placed,
-    Receipt,
-    Role,
-    Session,
-    SessionFilter,
-    SessionState,
-    Transition,
-)
+from groundwire.answer.sessions import Exchange, Message, Placed, Receipt, Session, SessionFilter
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.catalog import idempotency
 from groundwire.catalog import sessions as session_rows
@@ -73,7 +63,7 @@ class CatalogSessions:
             limit,
             collection=wanted.collection,
             user_id=wanted.user_id,
-            state=None if wanted.state is None else session_rows.SessionState(wanted.state.value),
+            state=wanted.state,
             labels=wanted.labels,
         )
         return [_to_session(row, ()) for row in rows]
@@ -139,25 +129,20 @@ def _to_session(row: session_rows.Session, messages: Sequence[session_rows.NewMe
         idle_timeout=row.idle_timeout,
         create_time=row.create_time,
         last_activity=row.last_activity_time,
-        state=SessionState(row.state.value),
+        state=row.state,
         head=row.head,
         message_count=row.message_count,
         messages=tuple(_to_message(message) for message in messages),
-        transitions=tuple(_to_transition(transition) for transition in row.transitions),
+        transitions=row.transitions,
         user_id=row.user_id,
         labels=row.labels,
     )
 
 
-def _to_transition(row: session_rows.SessionTransition) -> Transition:
-    before = None if row.before is None else SessionState(row.before.value)
-    return Transition(before, SessionState(row.after.value), row.time)
-
-
 def _to_message(row: session_rows.NewMessage) -> Message:
     message = Message(
         row.message_id,
-        Role(row.role.value),
+        row.role,
         row.content,
         row.time,
         row.related_message_id,
@@ -173,7 +158,7 @@ def _to_message(row: session_rows.NewMessage) -> Message:
 def _to_row(message: Message) -> session_rows.NewMessage:
     row = session_rows.NewMessage(
         message_id=message.message_id,
-        role=session_rows.MessageRole(message.role.value),
+        role=message.role,
         content=message.content,
         time=message.time,
         related_message_id=message.related_message_id,

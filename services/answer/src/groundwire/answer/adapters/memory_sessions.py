@@ -7,14 +7,12 @@ from datetime import datetime, timedelta
 from groundwire.answer.adapters.catalog_sessions import CatalogSessions
 from groundwire.answer.ports import Library
 from groundwire.answer.sessions import (
-    WINDOW_MESSAGES,
     Exchange,
     Message,
     Placed,
     Receipt,
     Session,
     SessionFilter,
-    SessionState,
     SessionStore,
     T,
     aged,
@@ -33,6 +31,7 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from groundwire.kernel.identifiers import RequestKey
+from groundwire.kernel.session import WINDOW_MESSAGES, SessionState
 
 KEPT = timedelta(hours=24)
 """How long a closed session can still be read, and an answer is given again; the catalog keeps them as long."""
