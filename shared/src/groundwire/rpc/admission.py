@@ -10,7 +10,7 @@ from typing import Any, Final
 from groundwire.kernel.errors import DrainingError, OverloadedError, StreamIdleError
 from groundwire.rpc import request_context
 from groundwire.rpc.calls import Call
-from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, STREAM_IDLE_S, Work
+from groundwire.rpc.methods import CALL_LIMITS, FIRST_MESSAGE_S, Work
 
 # A client needs one for each connection; so nobody takes them all over one.
 _WATCHES_PER_CONNECTION: Final = 8
@@ -39,12 +39,10 @@ class Admission:
         limits: Mapping[Work, int] = CALL_LIMITS,
         *,
         first_message_s: float = FIRST_MESSAGE_S,
-        idle_s: float = STREAM_IDLE_S,
     ) -> None:
         self._pools = {work: _Pool(limit) for work, limit in limits.items()}
         self._first_message_s = first_message_s
-        self._idle_s = idle_s
-        self._waiting: dict[asyncio.Timeout, None] = {}  # in order of arrival
+        self._waiting: dict[Call, None] = {}  # in order of arrival
         self._running: set[asyncio.Task[Any]] = set()
         self._draining = False
         self.is_cutting = False
@@ -64,7 +62,7 @@ class Admission:
         """Refuse every new call from now on, and those that have not sent a message yet."""
         self._draining = True
         for waiting in self._waiting:
-            waiting.reschedule(0)
+            waiting.end()
 
     async def idle(self) -> None:
         """Return once no call is being worked on."""
@@ -114,21 +112,21 @@ class Admission:
 
     async def _first_message(self, call: Call) -> None:
         remaining_s = request_context.current().budget.remaining_s()
-        limit_s = self._first_message_s if remaining_s is None else min(self._first_message_s, remaining_s)
         if len(self._waiting) >= _MAX_WAITING:
             longest = next(iter(self._waiting))
             del self._waiting[longest]
-            longest.reschedule(0)
-        limit = asyncio.timeout(limit_s)
+            longest.end()
+        self._waiting[call] = None
+        call.limit(self._first_message_s if remaining_s is None else min(self._first_message_s, remaining_s))
         try:
-            async with limit:
-                self._waiting[limit] = None
-                await call.receive()
-        except TimeoutError:
+            await call.receive()
+        except asyncio.CancelledError:
+            if not call.was_ended_by_limit():
+                raise
             await self._refuse_while_draining(call)
             raise StreamIdleError("the call came without a message", limit_s=self._first_message_s) from None
         finally:
-            self._waiting.pop(limit, None)
+            self._waiting.pop(call, None)
 
     def _count(self, call: Call) -> None:
         """Count the call until the library is done with it, which is when the client has its response."""
@@ -143,23 +141,18 @@ class Admission:
             message = f"the connection watches {_WATCHES_PER_CONNECTION} times already"
             raise OverloadedError(message, limit=_WATCHES_PER_CONNECTION, work=call.work)
         pool.active += 1
-        pool.by_connection[connection] += 1
+        if connection:
+            pool.by_connection[connection] += 1
         if not call.is_infrastructure:
             self._running.add(task)
             self._idle.clear()
 
-        def leave(_context: Any) -> None:
+        def leave() -> None:
             pool.active -= 1
-            pool.by_connection -= Counter([connection])  # drops those without any
+            if connection:
+                pool.by_connection -= Counter([connection])  # drops those without any
             self._running.discard(task)
             if not self._running:
                 self._idle.set()
 
-        call.context.add_done_callback(leave)
-
-    def expire_untaken(self, call: Call) -> None:
-        """Give up on a client that does not take the response of a call that is done."""
-        task = asyncio.current_task()
-        if task is not None and call.work in self._pools:
-            expiry = asyncio.get_running_loop().call_later(self._idle_s, task.cancel)
-            call.context.add_done_callback(lambda _context: expiry.cancel())
+        call.free_place = leave

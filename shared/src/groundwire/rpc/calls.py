@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import grpc
 import structlog
@@ -58,17 +58,20 @@ _PUSHBACK_KEY: Final = "grpc-retry-pushback-ms"
 _STATUS_S: Final = 1.0
 # The clock of a caller began before ours: its cancellation at its deadline comes in shortly before our deadline.
 _TRANSIT_S: Final = 0.1
+_NEVER: Final = float("inf")
 
 _log = structlog.get_logger(__name__)
 
 
-class CallPath:
+class CallPath(grpc.GenericRpcHandler):
     """Stands where the generated `add_…_to_server` expects a server, and takes every call of it along one path.
 
     Request id, time limit and peer are bound, the first message is waited for, a place among the calls of its kind is
     taken, the handler runs within the time limit, errors become statuses, and one line goes to the log. An interceptor
     of the library would do the same in a tenth of a millisecond more for each call: it looks for the handler anew each
     time, in coroutines.
+
+    To the library it is the one handler of all services, because it would ask several in turn for each call.
     """
 
     def __init__(
@@ -79,17 +82,30 @@ class CallPath:
         *,
         idle_s: float = STREAM_IDLE_S,
     ) -> None:
-        self._server = server
         self._admission = admission
         self._deadlines = deadlines
         self._idle_s = idle_s
+        self._services: list[grpc.GenericRpcHandler] = []
+        self._methods: dict[str, MethodHandler] = {}
+        server.add_generic_rpc_handlers([self])
 
     def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
-        """Add handlers to the server, with the path around them."""
-        self._server.add_generic_rpc_handlers([_Wrapped(handler, self._wrap) for handler in handlers])
+        """Take the handlers of a service."""
+        self._services += handlers
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
         """Do nothing: these are the handlers again, for servers that find them by their full name."""
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> MethodHandler:
+        """Return the handler of a method with the path around it, or None for a method of no service."""
+        method = handler_call_details.method
+        if (known := self._methods.get(method)) is not None:
+            return known
+        for each in self._services:
+            if (handler := each.service(handler_call_details)) is not None:
+                wrapped = self._methods[method] = self._wrap(method, handler)
+                return wrapped
+        return None
 
     def _wrap(self, method: str, handler: Any) -> MethodHandler:
         """Return a handler that takes a stream of bytes and runs the path, which reads the requests."""
@@ -104,15 +120,18 @@ class CallPath:
         replaced: MethodHandler = handler._replace(
             request_streaming=True,
             request_deserializer=None,
+            response_serializer=None,
             **({f"{inbound}_{outbound}": None} | {f"stream_{outbound}": handle}),
         )
         return replaced
 
     async def _handle(self, call: "Call", behaviour: Handler, limit_s: float | None) -> Any:
         """Bind the context of the call, respond, and log method, code, time, request id and peer; never its content."""
+        context: Any = call.context
+        context.add_done_callback(call.leave)
         request_id: Any = ""
         user_agent = ""
-        for key, value in call.context.invocation_metadata() or ():
+        for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID_KEY:
                 request_id = value
             elif key == _USER_AGENT_KEY:
@@ -120,10 +139,12 @@ class CallPath:
         if not _REQUEST_ID.fullmatch(request_id):
             request_id = secrets.token_hex(_REQUEST_ID_BYTES)
         # The caller's deadline, but never more than the server's limit for the method.
-        caller_s: float | None = call.context.time_remaining()
-        budget = Budget(min((seconds for seconds in (caller_s, limit_s) if seconds is not None), default=None))
+        caller_s: float | None = context.time_remaining()
+        if limit_s is None or (caller_s is not None and caller_s < limit_s):
+            limit_s = caller_s
+        budget = Budget(limit_s)
         bind(RequestContext(request_id=request_id, budget=budget, user_agent=user_agent))
-        call.context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
+        context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
 
         started = time.perf_counter()
         cancelled = False
@@ -138,7 +159,7 @@ class CallPath:
                 has_passed = remaining_s is not None and remaining_s <= _TRANSIT_S
                 code = "DEADLINE_EXCEEDED" if has_passed else "CANCELLED"
             else:
-                status = call.context.code()
+                status = context.code()
                 code = status.name if isinstance(status, grpc.StatusCode) else "OK"
             log = _log.debug if call.is_infrastructure else _log.info
             elapsed_ms = round((time.perf_counter() - started) * 1000, 2)
@@ -151,40 +172,28 @@ class CallPath:
         Anything else is a defect: it is logged with its traceback and an error id, and the caller gets the id only.
         """
         try:
-            await self._admission.enter(call)
             try:
-                return await _within(budget, call, behaviour)
+                await self._admission.enter(call)
+                call.limit(budget.remaining_s())
+                response = await behaviour(call.request, call)
+                return None if response is None else call.serialized(response)
             except asyncio.CancelledError:
+                budget.cancel()  # work in threads stops within one batch
+                if call.was_ended_by_limit():
+                    raise DeadlineError("the time limit of the call has passed") from None
                 if not self._admission.is_cutting:
                     raise
                 raise DrainingError("the server stopped before the call was done") from None
+            except BaseException:
+                budget.cancel()
+                raise
             finally:
-                self._admission.expire_untaken(call)
+                # From here on the client has to take the response. The library waits for that without limit.
+                call.limit(self._idle_s if call.has_place else None)
         except grpc.aio.AbortError:
             raise  # the status was sent
         except Exception as error:  # noqa: BLE001 - as_groundwire_error logs what is not ours
             await _abort(call.context, as_groundwire_error(error, call.method))
-
-
-async def _within(budget: Budget, call: "Call", behaviour: Handler) -> Any:
-    """Run the handler until the budget ends.
-
-    Whatever ends the call early cancels the budget, so that work in threads stops within one batch.
-    """
-    try:
-        async with asyncio.timeout(budget.remaining_s()) as limit:
-            response = await behaviour(call.request, _Context(call))
-            if response is not None:
-                _check_size(response)
-            return response
-    except TimeoutError as error:
-        budget.cancel()
-        if not limit.expired():
-            raise
-        raise DeadlineError("the time limit of the call has passed") from error
-    except BaseException:
-        budget.cancel()
-        raise
 
 
 def as_groundwire_error(error: Exception, method: str) -> GroundwireError:
@@ -217,27 +226,103 @@ async def _abort(context: Any, error: GroundwireError) -> None:
 # Messages and handlers
 
 
+class ReadyResponse(NamedTuple):
+    """A response that has been serialized before, which a method of a servicer may return instead of the message."""
+
+    raw: bytes
+    parse: Callable[[bytes], Any]
+
+
 class Call:
     """One call on the server: `method` is `/package.Service/Method`, `context` the library's, `work` its kind.
 
     `request` is the message of a unary call, or the asynchronous iterator of a stream's, once `receive` was called.
+    To the servicer it is the context: what it does not have itself, the library's has.
     """
 
-    __slots__ = ("_first", "_handler", "_idle_s", "context", "method", "request", "work")
+    __slots__ = (
+        "_ends_at",
+        "_first",
+        "_handler",
+        "_idle_s",
+        "_loop",
+        "_task",
+        "_timer",
+        "_was_ended",
+        "context",
+        "free_place",
+        "method",
+        "request",
+        "work",
+    )
 
     def __init__(self, method: str, work: Work, context: Any, handler: Any, idle_s: float) -> None:
         self.method = method
         self.work = work
         self.context = context
         self.request: Any = None
+        self.free_place: Callable[[], None] | None = None
+        """What to call when the client has the response, of a call that was counted."""
         self._handler = handler
         self._idle_s = idle_s
         self._first: Any = grpc.aio.EOF
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[Any] | None = asyncio.current_task()
+        self._timer: asyncio.TimerHandle | None = None
+        self._ends_at = _NEVER
+        self._was_ended = False
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the library's context has."""
+        return getattr(self.context, name)
+
+    @property
+    def has_place(self) -> bool:
+        """Return whether the call is counted among those of its kind."""
+        return self.free_place is not None
 
     @property
     def is_infrastructure(self) -> bool:
         """Return whether this is a health check or reflection, which go on while the server drains."""
         return self.work in INFRASTRUCTURE
+
+    def limit(self, seconds: float | None) -> None:
+        """End the call so many seconds from now unless the next limit is set before; None: let it run.
+
+        A call has one limit after the other: for its first message, for its work, for the client to take the response.
+        They share a timer, which is only replaced when it would ring too late.
+        """
+        self._ends_at = _NEVER if seconds is None else self._loop.time() + seconds
+        if self._timer is not None and self._timer.when() > self._ends_at:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None and self._ends_at != _NEVER:
+            self._timer = self._loop.call_at(self._ends_at, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._ends_at <= self._loop.time():
+            self.end()
+        elif self._ends_at != _NEVER:
+            self._timer = self._loop.call_at(self._ends_at, self._ring)
+
+    def end(self) -> None:
+        """Cancel the call as its limit does."""
+        self._was_ended = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def was_ended_by_limit(self) -> bool:
+        """Tell whether the cancellation that has just come was that of `end` alone; then the call may go on."""
+        was_ended, self._was_ended = self._was_ended, False
+        return was_ended and self._task is not None and self._task.uncancel() == 0
+
+    def leave(self, _context: Any) -> None:
+        """Take note that the library is done with the call, which is when the client has its response."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.free_place is not None:
+            self.free_place()
 
     async def receive(self) -> None:
         """Wait for the first message, as long as it takes.
@@ -284,14 +369,27 @@ class Call:
             CallCancelledError: the client is gone.
             ResponseTooLargeError: the message is larger than clients take.
         """
-        _check_size(message)
+        raw = self.serialized(message)
         try:
             async with asyncio.timeout(self._idle_s) as limit:
-                await self.context.write(message)
+                await self.context.write(raw)
         except TimeoutError as error:
             _raise_idle(limit, error, "took no message", self._idle_s)
         except grpc.aio.InternalError as error:  # what the library says when the connection broke just now
             raise CallCancelledError("the client is gone") from error
+
+    def serialized(self, message: Any) -> bytes:
+        """Return a message as it is sent; refuse what the client's library would refuse without saying why.
+
+        Raises:
+            ResponseTooLargeError: the message is larger than clients take.
+        """
+        raw: bytes = message.raw if isinstance(message, ReadyResponse) else self._handler.response_serializer(message)
+        if len(raw) > MAX_RESPONSE_BYTES:
+            description = f"would be answered with {len(raw)} bytes; clients take {MAX_RESPONSE_BYTES}, ask for less"
+            violation = FieldViolation("request", description)
+            raise ResponseTooLargeError([violation], size_bytes=len(raw), limit_bytes=MAX_RESPONSE_BYTES)
+        return raw
 
     def _parsed(self, raw: bytes) -> Any:
         try:
@@ -300,57 +398,10 @@ class Call:
             raise InvalidRequestError.of("request", "is not a message of the type that this method takes") from error
 
 
-def _check_size(message: Any) -> None:
-    """Refuse what the client's library would refuse without saying why.
-
-    Raises:
-        ResponseTooLargeError: the message is larger than clients take.
-    """
-    size = message.ByteSize()
-    if size > MAX_RESPONSE_BYTES:
-        description = f"would be answered with {size} bytes; clients take {MAX_RESPONSE_BYTES}, ask for less"
-        violation = FieldViolation("request", description)
-        raise ResponseTooLargeError([violation], size_bytes=size, limit_bytes=MAX_RESPONSE_BYTES)
-
-
 def _raise_idle(limit: asyncio.Timeout, error: TimeoutError, what: str, idle_s: float) -> NoReturn:
     if not limit.expired():
         raise error
     raise StreamIdleError(f"the client {what} for {idle_s:g} s", limit_s=idle_s) from None
-
-
-class _Wrapped(grpc.GenericRpcHandler):
-    """Finds the handlers of another one and wraps each once."""
-
-    def __init__(self, inner: grpc.GenericRpcHandler, wrap: Callable[[str, Any], MethodHandler]) -> None:
-        self._inner = inner
-        self._wrap = wrap
-        self._wrapped: dict[str, MethodHandler] = {}
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> MethodHandler:
-        """Return the wrapped handler of a method, or None for a method that the other does not know."""
-        method = handler_call_details.method
-        wrapped = self._wrapped.get(method)
-        if wrapped is None:
-            handler = self._inner.service(handler_call_details)
-            if handler is None:
-                return None
-            wrapped = self._wrapped[method] = self._wrap(method, handler)
-        return wrapped
-
-
-class _Context:
-    """The library's context for a servicer, except that a write has a time limit."""
-
-    __slots__ = ("_context", "write")
-
-    def __init__(self, call: Call) -> None:
-        self._context = call.context
-        self.write = call.write
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the library's context has."""
-        return getattr(self._context, name)
 
 
 def as_coroutine(method: str, behaviour: Callable[[Any, Any], Any]) -> Handler:

@@ -11,7 +11,7 @@ import grpc
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import DeadlineError, GroundwireError
 from groundwire.rpc import request_context
-from groundwire.rpc.calls import Handler, as_coroutine, as_groundwire_error
+from groundwire.rpc.calls import Handler, ReadyResponse, as_coroutine, as_groundwire_error
 from groundwire.rpc.channels import passed_on_timeout_s
 from groundwire.rpc.error_status import error_of
 from groundwire.rpc.request_context import REQUEST_ID_KEY
@@ -90,7 +90,8 @@ class _InProcessCall:
         request_context.bind(replace(self._caller, request_id=request_id, budget=budget))
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._handler(self._request, self._context)
+                response = await self._handler(self._request, self._context)
+                return response.parse(response.raw) if isinstance(response, ReadyResponse) else response
         except (asyncio.CancelledError, GroundwireError):
             budget.cancel()
             raise

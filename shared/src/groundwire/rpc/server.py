@@ -98,9 +98,7 @@ class GrpcServer:
     def __init__(self, options: ServerOptions, services: Sequence[Service]) -> None:
         self._options = options
         self.health = HealthBoard(service.name for service in services)
-        self.admission = Admission(
-            options.call_limits, first_message_s=options.first_message_s, idle_s=options.stream_idle_s
-        )
+        self.admission = Admission(options.call_limits, first_message_s=options.first_message_s)
         self.lag = LagGauge()
         # No cap of the library's: it would refuse health checks as well, and without details.
         self._server = grpc.aio.server(options=options.channel_arguments())
