@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from groundwire.answer.messages import parse_position, to_position
-from groundwire.answer.sessions import Message, NewSession, Receipt, Session, SessionFilter, SessionStore, start_session
+from groundwire.answer.sessions import Message, NewSession, Session, SessionFilter, SessionStore, start_session
 from groundwire.kernel.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -17,6 +17,7 @@ from groundwire.kernel.errors import (
     SessionHeadMovedError,
     SessionNotFoundError,
 )
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.session import Role, SessionState
 from tests.integration.answer.rig import SettableClock

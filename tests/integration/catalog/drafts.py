@@ -2,10 +2,11 @@
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from groundwire.catalog.collections import Collections
 from groundwire.catalog.database import Database
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import GenerationDraft, PendingGeneration, Recovery
-from groundwire.catalog.idempotency import Ledger, Receipt
+from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.inspection import Integrity
 from groundwire.catalog.lexical_check import LexicalCheck
 from groundwire.catalog.outbox import Outbox
@@ -27,7 +28,9 @@ from groundwire.kernel.chunk import Chunk, embedding_text
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
 from groundwire.kernel.embedder import EmbeddingIdentity
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Filter
+from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.spans import OffsetMap
 from tests.catalogs import open_database
 from tests.manual_clock import ManualClock
@@ -185,8 +188,12 @@ def vector_key(text: str, number: int = 0) -> str:
     return sha256(embedding_text(("Chapter 1", f"Heading {number}"), text))
 
 
-def receipt(request_id: str = "r-1", digest: str = "d", response: bytes = b"answer", method: str = "Ingest") -> Receipt:
-    return Receipt(request_id, method, digest, response)
+def request_key(request_id: str = "r-1", digest: str = "d", method: str = "Ingest") -> RequestKey:
+    return RequestKey(request_id, method, digest)
+
+
+def receipt(encode: Callable[[Any], bytes] = lambda _: b"answer", digest: str = "d") -> Receipt[Any]:
+    return Receipt(request_key(digest=digest), encode)
 
 
 WORDS = "tide moon harbour granite yeast comet lantern orchard compass glacier meadow anvil élan naïve 東京".split()  # noqa: SIM905 - easier to read

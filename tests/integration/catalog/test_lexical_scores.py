@@ -291,7 +291,7 @@ def test_a_failure_before_the_commit_leaves_the_index_as_it_was(
     def fail(*_: object) -> None:
         raise RuntimeError("in the middle")
 
-    monkeypatch.setattr("groundwire.catalog.documents.record_change", fail)
+    monkeypatch.setattr("groundwire.catalog.audit.Audit.record", fail)
     with pytest.raises(RuntimeError, match="in the middle"):
         catalog.documents.publish(pending)
     monkeypatch.undo()

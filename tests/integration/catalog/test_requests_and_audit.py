@@ -11,32 +11,32 @@ from groundwire.catalog.inspection import BookkeepingInspection
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import ConflictError, DocumentNotFoundError, RequestIdReusedError
-from tests.integration.catalog.drafts import TENANT, Catalog, make_draft, receipt
+from tests.integration.catalog.drafts import TENANT, Catalog, make_draft, receipt, request_key
 
 
 def test_an_answer_is_remembered_with_its_effect(catalog: Catalog, docs: Collection) -> None:
     pending = catalog.documents.begin(TENANT, docs, make_draft("one"))
-    document = catalog.documents.publish(pending, lambda made: receipt(response=made.document_id.encode()))
-    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == document.document_id.encode()
-    assert catalog.ledger.find(TENANT, "r-2", "Ingest", "d") is None
+    document = catalog.documents.publish(pending, receipt(lambda made: made.document_id.encode()))
+    assert catalog.ledger.find(TENANT, request_key()) == document.document_id.encode()
+    assert catalog.ledger.find(TENANT, request_key("r-2")) is None
 
 
 @pytest.mark.parametrize(("method", "digest"), [("Ingest", "other"), ("Delete", "d")])
 def test_a_request_id_with_another_body_or_method_is_refused(catalog: Catalog, method: str, digest: str) -> None:
-    catalog.ledger.record(TENANT, receipt())
+    catalog.ledger.record(TENANT, request_key(), b"answer")
     with pytest.raises(RequestIdReusedError):
-        catalog.ledger.find(TENANT, "r-1", method, digest)
+        catalog.ledger.find(TENANT, request_key(method=method, digest=digest))
     with pytest.raises(RequestIdReusedError):
-        catalog.ledger.record(TENANT, receipt(method=method, digest=digest))
+        catalog.ledger.record(TENANT, request_key(method=method, digest=digest), b"answer")
 
 
 def test_the_first_recorded_answer_counts(catalog: Catalog) -> None:
-    assert catalog.ledger.record(TENANT, receipt(response=b"first")) == b"first"
-    assert catalog.ledger.record(TENANT, receipt(response=b"second")) == b"first"
+    assert catalog.ledger.record(TENANT, request_key(), b"first") == b"first"
+    assert catalog.ledger.record(TENANT, request_key(), b"second") == b"first"
 
 
 def test_an_effect_rolls_back_when_its_request_was_completed(catalog: Catalog, docs: Collection) -> None:
-    catalog.ledger.record(TENANT, receipt())
+    catalog.ledger.record(TENANT, request_key(), b"answer")
     pending = catalog.documents.begin(TENANT, docs, make_draft("tide"))
     with pytest.raises(ConflictError):
         catalog.documents.publish(pending, receipt())
@@ -67,7 +67,7 @@ def test_concurrent_repetitions_have_one_effect(catalog: Catalog, docs: Collecti
         pending = catalog.documents.begin(TENANT, docs, make_draft("tide", source=f"{number % 2}.md"))
         together.wait()
         try:
-            return catalog.documents.publish(pending, lambda made: receipt(response=made.document_id.encode()))
+            return catalog.documents.publish(pending, receipt(lambda made: made.document_id.encode()))
         except ConflictError:
             catalog.documents.abandon(pending)
             return None
@@ -76,19 +76,19 @@ def test_concurrent_repetitions_have_one_effect(catalog: Catalog, docs: Collecti
         made = [document for document in threads.map(attempt, range(8)) if document is not None]
     assert len(made) == 1
     assert catalog.documents.page(TENANT, "docs", None, 10) == made
-    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == made[0].document_id.encode()
+    assert catalog.ledger.find(TENANT, request_key()) == made[0].document_id.encode()
     assert catalog.integrity.problems() == []
     assert catalog.recovery.leftovers() == []
 
 
 def test_answers_are_forgotten_after_a_day(catalog: Catalog, docs: Collection) -> None:
-    catalog.ledger.record(TENANT, receipt(response=b"old"))
+    catalog.ledger.record(TENANT, request_key(), b"old")
     catalog.clock.advance(hours=23, minutes=59)
-    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == b"old"
+    assert catalog.ledger.find(TENANT, request_key()) == b"old"
     assert catalog.ledger.sweep() == 0
     catalog.clock.advance(minutes=2)
-    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") is None
-    assert catalog.ledger.record(TENANT, receipt(digest="other", response=b"new")) == b"new"
+    assert catalog.ledger.find(TENANT, request_key()) is None
+    assert catalog.ledger.record(TENANT, request_key(digest="other"), b"new") == b"new"
     catalog.clock.advance(hours=25)
     assert catalog.ledger.sweep() == 1
 
@@ -105,10 +105,10 @@ def test_every_change_can_leave_a_receipt(catalog: Catalog, docs: Collection, ki
             TENANT,
             "docs",
             document.document_id,
-            lambda deleted: receipt(response=str(deleted.deletion.chunks).encode()),
+            receipt(lambda deleted: str(deleted.deletion.chunks).encode()),
         )
     expected = b"1" if kind == "delete document" else b"answer"
-    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == expected
+    assert catalog.ledger.find(TENANT, request_key()) == expected
 
 
 def test_every_change_is_traced_in_a_chain(catalog: Catalog, docs: Collection) -> None:
@@ -141,7 +141,7 @@ def test_a_change_that_fails_leaves_no_trace(catalog: Catalog, docs: Collection)
     with pytest.raises(DocumentNotFoundError):
         catalog.documents.delete(TENANT, "docs", "unknown", receipt())
     assert catalog.audit.rows(TENANT, 0, 100) == before
-    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") is None
+    assert catalog.ledger.find(TENANT, request_key()) is None
 
 
 def test_tasks_are_overdue_by_the_time_that_passed_and_not_by_the_clock(catalog: Catalog, docs: Collection) -> None:

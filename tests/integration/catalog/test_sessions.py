@@ -15,7 +15,7 @@ from groundwire.kernel.errors import (
     SessionNotFoundError,
 )
 from groundwire.kernel.session import Role, SessionState
-from tests.integration.catalog.drafts import NOON, TENANT, Catalog, receipt
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, receipt, request_key
 
 ID = "11111111-1111-4111-8111-111111111111"
 IDLE = timedelta(minutes=30)
@@ -44,7 +44,7 @@ def test_a_session_comes_back_as_it_was_created(catalog: Catalog) -> None:
     assert catalog.sessions.get(TENANT, ID) == made
     assert (made.state, made.head, made.message_count) == (SessionState.CREATED, "", 0)
     assert (made.create_time, made.last_activity_time, made.expire_time) == (NOON, NOON, NOON + IDLE)
-    assert catalog.ledger.find(TENANT, "r-1", "Ingest", "d") == b"answer"
+    assert catalog.ledger.find(TENANT, request_key()) == b"answer"
     with pytest.raises(AlreadyExistsError):
         catalog.sessions.create(TENANT, ID, "docs", idle_timeout=IDLE)
 

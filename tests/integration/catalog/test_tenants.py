@@ -12,7 +12,7 @@ from groundwire.kernel.document import Document, DocumentFields
 from groundwire.kernel.errors import CollectionNotFoundError, NotFoundError
 from groundwire.kernel.filters import Exists
 from groundwire.kernel.session import Role
-from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, matching, receipt
+from tests.integration.catalog.drafts import NOON, TENANT, Catalog, make_collection, make_draft, matching, request_key
 
 STRANGER = "stranger"
 
@@ -38,7 +38,7 @@ class Belongings:
 def mine(catalog: Catalog, docs: Collection) -> Belongings:
     fields = DocumentFields(tags=("x",), metadata={"n": 1})
     document, pending = catalog.put(docs, make_draft("tide", fields=fields))
-    catalog.ledger.record(TENANT, receipt())
+    catalog.ledger.record(TENANT, request_key(), b"answer")
     return Belongings(catalog, docs, document, pending.numbers[0], pending.chunk_ids[0])
 
 
@@ -72,7 +72,7 @@ EMPTY: dict[str, Callable[[Belongings, str], object]] = {
     "find chunks": lambda my, who: my.catalog.chunks.find(who, [my.number, my.chunk_id]),
     "live chunks": lambda my, who: my.catalog.chunks.live(who, "docs", [my.number]),
     "audit": lambda my, who: [row for row in my.catalog.audit.rows(who, 0, 10) if row.tenant != who],
-    "ledger": lambda my, who: my.catalog.ledger.find(who, "r-1", "Ingest", "d"),
+    "ledger": lambda my, who: my.catalog.ledger.find(who, request_key()),
     "sessions": lambda my, who: my.catalog.sessions.page(who, None, 10),
 }
 EMPTY_OR_REFUSED: dict[str, Callable[[Belongings, str], object]] = {
@@ -131,12 +131,12 @@ def test_two_tenants_may_use_the_same_ids(catalog: Catalog, docs: Collection) ->
     theirs = catalog.collections.create(make_collection(tenant=STRANGER))
     for collection, text in ((docs, "mine"), (theirs, "theirs")):
         catalog.put(collection, make_draft(text, document_id="doc-1"))
-        catalog.ledger.record(collection.tenant, receipt(response=text.encode()))
+        catalog.ledger.record(collection.tenant, request_key(), text.encode())
     for tenant, text in ((TENANT, "mine"), (STRANGER, "theirs")):
         (found,) = catalog.chunks.find(tenant, ["doc-1#chunk_000"])
         assert found.chunk.content == text
         assert catalog.chunks.find(tenant, [found.chunk_number]) == [found]
-        assert catalog.ledger.find(tenant, "r-1", "Ingest", "d") == text.encode()
+        assert catalog.ledger.find(tenant, request_key()) == text.encode()
 
 
 def test_a_generation_is_published_only_by_its_tenant(catalog: Catalog, docs: Collection) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from groundwire.catalog.database import Database
-from groundwire.catalog.idempotency import Receipted, settle
+from groundwire.catalog.idempotency import document_told_of, settle
 from groundwire.catalog.schema import audit
 from groundwire.catalog.sqlite import encode_json
-from groundwire.kernel.clock import Clock, epoch_ms
+from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
+from groundwire.kernel.exactly_once import Receipt
 
 _HASHED = ("previous_hash", "tenant", "time", "action", "resource", "outcome", "request_id", "position")
 
@@ -37,46 +38,45 @@ class AuditRow:
     steady_time: int
 
 
-def record_change(
-    connection: Connection,
-    database: Database,
-    clock: Clock,
-    tenant: str,
-    action: str,
-    resource: str,
-    receipt: Receipted[Any] = None,
-    result: Any = None,
-    resource_id: str = "",
-) -> None:
-    """Record a change in the transaction that makes it: the answer by its request id, and a row of the audit.
-
-    `resource_id` names the document or session that the answer tells of, if any; see `settle`.
-
-    Raises:
-        ConflictError, RequestIdReusedError: as `settle` does; the change rolls back.
-    """
-    request_id = settle(connection, database.steady, tenant, receipt, result, resource_id)
-    # Each row holds the hash of the one before: to change or remove one, all that follow would have to be written anew.
-    last = select(audit.c.hash).where(audit.c.tenant == tenant).order_by(audit.c.id.desc()).limit(1)
-    values: dict[str, Any] = {
-        "tenant": tenant,
-        "time": epoch_ms(clock.now()),
-        "action": action,
-        "resource": resource,
-        "outcome": "OK",
-        "request_id": request_id,
-        "position": database.position(connection),
-        "previous_hash": connection.execute(last).scalar() or "",
-    }
-    row = values | {"hash": _digest(values), "steady_time": database.steady.now_ms()}
-    connection.execute(insert(audit).values(row))
-
-
 class Audit:
-    """Reads the record of one tenant at a time."""
+    """Records changes and reads the record of one tenant at a time."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
+        self._clock = clock or SystemClock()
+
+    def record(
+        self,
+        connection: Connection,
+        tenant: str,
+        action: str,
+        resource: str,
+        receipt: Receipt[Any] | None = None,
+        result: Any = None,
+    ) -> None:
+        """Record a change in the transaction that makes it: its result by the request id, and a row of the audit.
+
+        What is remembered of a result that tells of a document goes with the document.
+
+        Raises:
+            ConflictError, RequestIdReusedError: as `settle` does; the change rolls back.
+        """
+        steady, told_of = self._database.steady, document_told_of(result)
+        request_id = settle(connection, steady, tenant, receipt, result, told_of)
+        # Each row holds the hash of the one before: to change or remove one, all that follow must be written anew.
+        last = select(audit.c.hash).where(audit.c.tenant == tenant).order_by(audit.c.id.desc()).limit(1)
+        values: dict[str, Any] = {
+            "tenant": tenant,
+            "time": epoch_ms(self._clock.now()),
+            "action": action,
+            "resource": resource,
+            "outcome": "OK",
+            "request_id": request_id,
+            "position": self._database.position(connection),
+            "previous_hash": connection.execute(last).scalar() or "",
+        }
+        row = values | {"hash": _digest(values), "steady_time": steady.now_ms()}
+        connection.execute(insert(audit).values(row))
 
     def rows(self, tenant: str, after_id: int, limit: int) -> list[AuditRow]:
         """Return up to `limit` rows with ids above `after_id`, oldest first."""

@@ -6,9 +6,8 @@ from typing import Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, exists, select, update
 
-from groundwire.catalog.audit import record_change
+from groundwire.catalog.audit import Audit
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.idempotency import Receipted
 from groundwire.catalog.lexical_index import add_chunks, numbered, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.rows import (
@@ -28,6 +27,7 @@ from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.document import Document, DocumentFields, file_name
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentChangedError
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.stored_chunk import StoredChunk
 
 T = TypeVar("T")
@@ -47,6 +47,7 @@ class DocumentChanges:
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
         self._clock = clock or SystemClock()
+        self._audit = Audit(database, self._clock)
 
     def document(
         self,
@@ -54,7 +55,7 @@ class DocumentChanges:
         collection: str,
         document_id: str,
         change: Callable[[DocumentFields], DocumentFields],
-        receipt: Receipted[Document] = None,
+        receipt: Receipt[Document] | None = None,
         *,
         etag: str = "",
     ) -> Changed[Document]:
@@ -74,17 +75,7 @@ class DocumentChanges:
             refuse_other_etag(connection, row, etag)
             tasks = change_fields(connection, row, change, epoch_ms(self._clock.now()))
             document = visible_document(connection, tenant, collection, document_id)
-            record_change(
-                connection,
-                self._database,
-                self._clock,
-                tenant,
-                "update_document",
-                document_id,
-                receipt,
-                document,
-                document_id,
-            )
+            self._audit.record(connection, tenant, "update_document", document_id, receipt, document)
             return Changed(document, tuple(tasks))
 
         return self._database.write(work)
@@ -95,7 +86,7 @@ class DocumentChanges:
         collection: str,
         chunk_id: str,
         change: Callable[[Chunk], Chunk],
-        receipt: Receipted[StoredChunk] = None,
+        receipt: Receipt[StoredChunk] | None = None,
         *,
         etag: str = "",
     ) -> Changed[StoredChunk]:
@@ -110,18 +101,7 @@ class DocumentChanges:
 
         def work(connection: Connection) -> Changed[StoredChunk]:
             changed = change_chunk(connection, tenant, collection, chunk_id, change, etag)
-            document_id = changed.result.document.document_id
-            record_change(
-                connection,
-                self._database,
-                self._clock,
-                tenant,
-                "update_chunk",
-                chunk_id,
-                receipt,
-                changed.result,
-                document_id,
-            )
+            self._audit.record(connection, tenant, "update_chunk", chunk_id, receipt, changed.result)
             return changed
 
         return self._database.write(work)

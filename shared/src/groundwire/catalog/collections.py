@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from groundwire.catalog.audit import record_change
+from groundwire.catalog.audit import Audit
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.deletions import Deleted, delete_collection, record_deletion
-from groundwire.catalog.idempotency import Receipted, settle
+from groundwire.catalog.deletions import Deleted, delete_collection, insert_deletion
+from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import (
     IS_VISIBLE,
     collection_key,
@@ -26,6 +26,7 @@ from groundwire.catalog.schema import chunks, collections, documents
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection, CollectionSettings
 from groundwire.kernel.errors import AlreadyExistsError, CollectionNotFoundError, ConflictError, PreconditionError
+from groundwire.kernel.exactly_once import Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,9 @@ class Collections:
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
         self._clock = clock or SystemClock()
+        self._audit = Audit(database, self._clock)
 
-    def create(self, collection: Collection, receipt: Receipted[Collection] = None) -> Collection:
+    def create(self, collection: Collection, receipt: Receipt[Collection] | None = None) -> Collection:
         """Store a collection; one of the same name and settings is returned as it is.
 
         Raises:
@@ -65,8 +67,7 @@ class Collections:
                 return found
             connection.execute(insert(collections).values(collection_values(collection)))
             stored = require_collection(connection, collection.tenant, collection.name)
-            tenant, name = stored.tenant, stored.name
-            record_change(connection, self._database, self._clock, tenant, "create_collection", name, receipt, stored)
+            self._audit.record(connection, stored.tenant, "create_collection", stored.name, receipt, stored)
             return stored
 
         return self._database.write(work)
@@ -114,7 +115,7 @@ class Collections:
         tenant: str,
         name: str,
         change: Callable[[Collection], CollectionSettings],
-        receipt: Receipted[Collection] = None,
+        receipt: Receipt[Collection] | None = None,
         *,
         etag: str = "",
     ) -> Collection:
@@ -135,13 +136,19 @@ class Collections:
                 # Views and vocabularies remember a collection with its settings until its position moves.
                 advance_position(connection, key, keeps_history=True)
             stored = require_collection(connection, tenant, name)
-            record_change(connection, self._database, self._clock, tenant, "update_collection", name, receipt, stored)
+            self._audit.record(connection, tenant, "update_collection", name, receipt, stored)
             return stored
 
         return self._database.write(work)
 
     def delete(
-        self, tenant: str, name: str, receipt: Receipted[Deleted] = None, *, only_empty: bool = False, etag: str = ""
+        self,
+        tenant: str,
+        name: str,
+        receipt: Receipt[Deleted] | None = None,
+        *,
+        only_empty: bool = False,
+        etag: str = "",
     ) -> Deleted:
         """Remove a collection; its engine collection is queued to be dropped.
 
@@ -163,7 +170,8 @@ class Collections:
                     also = f"{count} with those that can be restored; force deletes them too"
                     raise PreconditionError(f"collection {name!r} has documents, {also}", resource=name)
             deleted = delete_collection(connection, found, now)
-            record_deletion(connection, self._database, self._clock, "delete_collection", name, receipt, deleted)
+            insert_deletion(connection, deleted, self._database.steady.now_ms())
+            self._audit.record(connection, tenant, "delete_collection", name, receipt, deleted)
             return deleted
 
         return self._database.write(work)

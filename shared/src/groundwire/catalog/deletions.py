@@ -26,10 +26,9 @@ from sqlalchemy import (
     update,
 )
 
-from groundwire.catalog.audit import record_change
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.generations import drop_empty_document
-from groundwire.catalog.idempotency import Receipted, oldest_kept, redact_answers
+from groundwire.catalog.idempotency import oldest_kept, redact_answers
 from groundwire.catalog.lexical_index import remove_chunks
 from groundwire.catalog.lexical_search import count_among
 from groundwire.catalog.outbox import OutboxKind, queue_deleted_points, queue_dropped_collection
@@ -63,7 +62,7 @@ from groundwire.catalog.sessions import count_quoting_messages, redact_messages
 from groundwire.catalog.sqlite import among, encode_json, upsert
 from groundwire.catalog.vectors import forget_embeddings, unneeded_embeddings
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.clock import Clock, epoch_ms, from_epoch_ms
+from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import DocumentFields
 
@@ -333,19 +332,8 @@ class Deletions:
         return self._database.write(work)
 
 
-def record_deletion(
-    connection: Connection,
-    database: Database,
-    clock: Clock,
-    action: str,
-    resource: str,
-    receipt: Receipted[Deleted],
-    deleted: Deleted,
-) -> None:
-    """Record a deletion in its transaction: its receipt, which is to be completed, and what `record_change` does.
-
-    The answer names no resource: a receipt holds no text, and outlives the document.
-    """
+def insert_deletion(connection: Connection, deleted: Deleted, steady_ms: int) -> None:
+    """Keep the receipt of a deletion, which is to be completed, in the transaction that deletes."""
     deletion, traces = deleted.deletion, deleted.traces
     values = {
         "deletion_id": deletion.deletion_id,
@@ -361,10 +349,9 @@ def record_deletion(
         "traces": zlib.compress(json.dumps(asdict(traces)).encode(), 1),
         "last_task": max(deleted.tasks, default=0),
         "hide_time": epoch_ms(deletion.hide_time),
-        "hidden_steady": database.steady.now_ms(),
+        "hidden_steady": steady_ms,
     }
     connection.execute(insert(deletions).values(values))
-    record_change(connection, database, clock, traces.tenant, action, resource, receipt, deleted)
 
 
 def _engine_and_readiness() -> tuple[ColumnElement[str], ColumnElement[bool]]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, delete, exists, func, or_, select, tuple_, update
 
-from groundwire.catalog.audit import record_change
+from groundwire.catalog.audit import Audit
 from groundwire.catalog.database import Database
-from groundwire.catalog.deletions import Deleted, delete_document, record_deletion
+from groundwire.catalog.deletions import Deleted, delete_document, insert_deletion
 from groundwire.catalog.filters import chunks_matching, has_chunk_matching
 from groundwire.catalog.generations import (
     CHUNKS_PER_TRANSACTION,
@@ -26,7 +26,6 @@ from groundwire.catalog.generations import (
     refuse_taken_source,
     take_back_generation,
 )
-from groundwire.catalog.idempotency import Receipted
 from groundwire.catalog.operations import count_done
 from groundwire.catalog.rows import (
     IS_HIDDEN,
@@ -49,6 +48,7 @@ from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentReference
 from groundwire.kernel.errors import DocumentNotFoundError, InvalidRequestError
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Filter
 from groundwire.kernel.identifiers import new_document_id, prefixed_chunk_id
 
@@ -82,6 +82,7 @@ class Documents:
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
         self._clock = clock or SystemClock()
+        self._audit = Audit(database, self._clock)
         self._under_way: Counter[int] = Counter()
 
     @property
@@ -314,7 +315,7 @@ class Documents:
             del self._under_way[key]
 
     def publish(
-        self, pending: PendingGeneration, receipt: Receipted[Document] = None, vectors: NewVectors | None = None
+        self, pending: PendingGeneration, receipt: Receipt[Document] | None = None, vectors: NewVectors | None = None
     ) -> Document:
         """Make a generation the live one, in one transaction with its traces; call it when the engine has all points.
 
@@ -333,10 +334,7 @@ class Documents:
             publish_generation(connection, pending, self._now(), self._database.steady.now_ms())
             given = {"tenant": pending.tenant, "value": pending.document_id}
             document = to_document(connection.execute(_BY_ID_ALONE, given).one())
-            tenant, named = pending.tenant, document.document_id
-            record_change(
-                connection, self._database, self._clock, tenant, "publish_document", named, receipt, document, named
-            )
+            self._audit.record(connection, pending.tenant, "publish_document", document.document_id, receipt, document)
             return document
 
         published = self._database.write(work)
@@ -355,7 +353,7 @@ class Documents:
         tenant: str,
         collection: str,
         document_id: str,
-        receipt: Receipted[Deleted] = None,
+        receipt: Receipt[Deleted] | None = None,
         *,
         etag: str = "",
         where: Filter | None = None,
@@ -387,7 +385,8 @@ class Documents:
                 if not connection.execute(select(exists().where(chunks_matching(keys, where)))).scalar_one():
                     raise changed(document_id)
             deleted = delete_document(connection, tenant, collection, document_id, etag, self._now())
-            record_deletion(connection, self._database, self._clock, "delete_document", document_id, receipt, deleted)
+            insert_deletion(connection, deleted, self._database.steady.now_ms())
+            self._audit.record(connection, tenant, "delete_document", document_id, receipt, deleted)
             if operation_id:
                 count_done(connection, tenant, operation_id)
             return deleted

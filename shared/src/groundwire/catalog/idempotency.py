@@ -1,40 +1,25 @@
 """Answers of finished calls by request id, so that a repeated call has one effect and one answer."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection, delete, select, update
 
 from groundwire.catalog.database import Database, SteadyTime
 from groundwire.catalog.schema import operations, requests
 from groundwire.catalog.sqlite import among, upsert
+from groundwire.kernel.document import Document
 from groundwire.kernel.errors import (
     ConflictError,
     DocumentNotFoundError,
     RequestIdReusedError,
     SessionNotFoundError,
 )
+from groundwire.kernel.exactly_once import Receipt
+from groundwire.kernel.identifiers import RequestKey
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What is remembered of a call with a request id, so that a repetition gets the same answer.
-
-    `body_digest` identifies the body of the request, `response` is the serialised answer.
-    """
-
-    request_id: str
-    method: str
-    body_digest: str
-    response: bytes
-
-
-Receipted: TypeAlias = Receipt | Callable[[T], Receipt] | None
-"""A receipt, or how to make it from the result, or none for a call without request id."""
 
 ANSWER_RETENTION = timedelta(hours=24)
 """How long a repetition gets the same answer, while the catalog is served."""
@@ -46,7 +31,7 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def find(self, tenant: str, request_id: str, method: str, body_digest: str) -> bytes | None:
+    def find(self, tenant: str, key: RequestKey) -> bytes | None:
         """Return the remembered answer, None when the id is new or older than a day.
 
         Raises:
@@ -54,9 +39,9 @@ class Ledger:
             NotFoundError: the answer told of a document or session that was deleted for good since then.
         """
         with self._database.read() as connection:
-            return _find(connection, self._database.steady, tenant, request_id, method, body_digest)
+            return _find(connection, self._database.steady, tenant, key)
 
-    def record(self, tenant: str, receipt: Receipt, resource_id: str = "") -> bytes:
+    def record(self, tenant: str, key: RequestKey, response: bytes, resource_id: str = "") -> bytes:
         """Remember the answer of a call that wrote nothing else; return the answer that counts, the first one.
 
         `resource_id` names the document or session that the answer tells of, if any.
@@ -66,12 +51,10 @@ class Ledger:
         """
 
         def work(connection: Connection) -> bytes:
-            earlier = _find(
-                connection, self._database.steady, tenant, receipt.request_id, receipt.method, receipt.body_digest
-            )
+            earlier = _find(connection, self._database.steady, tenant, key)
             if earlier is None:
-                _store(connection, self._database.steady, tenant, receipt, resource_id)
-            return receipt.response if earlier is None else earlier
+                _store(connection, self._database.steady, tenant, key, response, resource_id)
+            return response if earlier is None else earlier
 
         return self._database.write(work)
 
@@ -87,23 +70,34 @@ class Ledger:
 
 
 def settle(
-    connection: Connection, steady: SteadyTime, tenant: str, receipt: Receipted[T], result: T, resource_id: str = ""
+    connection: Connection,
+    steady: SteadyTime,
+    tenant: str,
+    receipt: Receipt[T] | None,
+    result: T,
+    resource_id: str = "",
 ) -> str:
     """Remember the answer in the transaction of the effect; return the request id, empty without receipt.
 
-    An answer that tells of a document or session names it, so that its texts go with it.
+    `resource_id` names the document or session that the answer tells of, if any, so that its texts go with it.
 
     Raises:
         ConflictError: the same call finished meanwhile; its answer is in the ledger, this effect rolls back.
         RequestIdReusedError: the id was used for another method or body.
     """
-    made = receipt(result) if callable(receipt) else receipt
-    if made is None:
+    if receipt is None:
         return ""
-    if _find(connection, steady, tenant, made.request_id, made.method, made.body_digest) is not None:
-        raise ConflictError("the same request was completed meanwhile", request_id=made.request_id)
-    _store(connection, steady, tenant, made, resource_id)
-    return made.request_id
+    # Looked up once more: the first look was before the work, and the same call may have been faster.
+    if _find(connection, steady, tenant, receipt.key) is not None:
+        raise ConflictError("the same request was completed meanwhile", request_id=receipt.key.request_id)
+    _store(connection, steady, tenant, receipt.key, receipt.encode(result), resource_id)
+    return receipt.key.request_id
+
+
+def document_told_of(result: object) -> str:
+    """Return the id of the document that an answer made of this result tells of, empty when it tells of none."""
+    document = getattr(result, "document", result)
+    return document.document_id if isinstance(document, Document) else ""
 
 
 def redact_answers(connection: Connection, tenant: str, ids: Sequence[str]) -> None:
@@ -122,33 +116,33 @@ def oldest_kept(steady: SteadyTime) -> int:
     return steady.now_ms() - ANSWER_RETENTION // timedelta(milliseconds=1)
 
 
-def _find(
-    connection: Connection, steady: SteadyTime, tenant: str, request_id: str, method: str, body_digest: str
-) -> bytes | None:
+def _find(connection: Connection, steady: SteadyTime, tenant: str, key: RequestKey) -> bytes | None:
     statement = select(requests).where(
         requests.c.tenant == tenant,
-        requests.c.request_id == request_id,
+        requests.c.request_id == key.request_id,
         requests.c.create_time >= oldest_kept(steady),
     )
     row = connection.execute(statement).first()
     if row is None:
         return None
-    if (row.method, row.body_digest) != (method, body_digest):
-        raise RequestIdReusedError("the request id was used before with another body", request_id=request_id)
+    if (row.method, row.body_digest) != (key.method, key.body_digest):
+        raise RequestIdReusedError("the request id was used before with another body", request_id=key.request_id)
     if not row.response:
         # Emptied, because what it tells of was deleted for good.
         raise (SessionNotFoundError if row.method.endswith("Session") else DocumentNotFoundError)(row.resource_id)
     return bytes(row.response)
 
 
-def _store(connection: Connection, steady: SteadyTime, tenant: str, receipt: Receipt, resource_id: str = "") -> None:
+def _store(
+    connection: Connection, steady: SteadyTime, tenant: str, key: RequestKey, response: bytes, resource_id: str
+) -> None:
     values = {
-        "method": receipt.method,
-        "body_digest": receipt.body_digest,
-        "response": receipt.response,
+        "method": key.method,
+        "body_digest": key.body_digest,
+        "response": response,
         "resource_id": resource_id,
         "create_time": steady.now_ms(),
     }
-    statement = upsert(requests).values(tenant=tenant, request_id=receipt.request_id, **values)
+    statement = upsert(requests).values(tenant=tenant, request_id=key.request_id, **values)
     # An answer older than a day is still there until the sweeper comes by: its id may be used again.
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant", "request_id"], set_=values))

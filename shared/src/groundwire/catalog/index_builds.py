@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, LargeBinary, delete, insert, select, type_coerce, update
 
-from groundwire.catalog.audit import record_change
+from groundwire.catalog.audit import Audit
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.outbox import queue_dropped_collection, queue_dropped_engine
 from groundwire.catalog.rows import (
@@ -72,6 +72,7 @@ class IndexBuilds:
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
         self._clock = clock or SystemClock()
+        self._audit = Audit(database, clock)
 
     def begin(self, collection: Collection, identity: EmbeddingIdentity) -> Collection:
         """Return the collection as it will be, with an engine name of its own; remembered until it is ended."""
@@ -153,7 +154,7 @@ class IndexBuilds:
             # Readers of the past would compare with vectors of the old model.
             advance_position(connection, key, keeps_history=is_same_model)
             action = "reindex" if is_same_model else "reembed"
-            record_change(connection, self._database, self._clock, serving.tenant, action, serving.name)
+            self._audit.record(connection, serving.tenant, action, serving.name)
             return True
 
         return self._database.write(work, alone=True)  # catching up reads the points through other connections

@@ -7,11 +7,12 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
 
 from groundwire.catalog.database import Database
-from groundwire.catalog.idempotency import Receipted, settle
+from groundwire.catalog.idempotency import settle
 from groundwire.catalog.rows import IS_HIDDEN, IS_VISIBLE
 from groundwire.catalog.schema import documents, operations
 from groundwire.kernel.clock import Clock, epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import OperationNotFoundError, PreconditionError
+from groundwire.kernel.exactly_once import Receipt
 
 OPERATION_RETENTION = timedelta(days=7)
 """How long an operation can be read after its end, while the catalog is served."""
@@ -60,7 +61,7 @@ class Operations:
         method: str,
         collection: str,
         request: bytes,
-        receipt: Receipted[Operation] = None,
+        receipt: Receipt[Operation] | None = None,
     ) -> Operation:
         """Store a new operation, and forget those that ended long ago.
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from groundwire.catalog.database import Database
-from groundwire.catalog.idempotency import Receipted, redact_answers, settle
+from groundwire.catalog.idempotency import redact_answers, settle
 from groundwire.catalog.schema import documents, message_documents, messages, sessions, tombstones
 from groundwire.catalog.sqlite import among, entries_of
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms, from_epoch_ms
@@ -33,6 +33,7 @@ from groundwire.kernel.errors import (
     SessionHeadMovedError,
     SessionNotFoundError,
 )
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
 
 
@@ -317,7 +318,7 @@ class Sessions:
         idle_timeout: timedelta,
         user_id: str = "",
         labels: Mapping[str, str] | None = None,
-        receipt: Receipted[Session] = None,
+        receipt: Receipt[Session] | None = None,
     ) -> Session:
         """Start a session.
 
@@ -420,7 +421,7 @@ class Sessions:
         session_id: str,
         expected_head: str,
         new: Sequence[NewMessage],
-        receipt: Receipted[Session] = None,
+        receipt: Receipt[Session] | None = None,
     ) -> Session:
         """Add messages behind the head; the oldest pairs leave the window first, so that it never holds more than ten.
 
@@ -493,7 +494,7 @@ class Sessions:
         with self._database.read() as connection:
             return gone_documents(connection, tenant, document_ids)
 
-    def end(self, tenant: str, session_id: str, receipt: Receipted[Session] = None) -> Session:
+    def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; ending it again changes nothing.
 
         Raises:
@@ -510,7 +511,7 @@ class Sessions:
 
         return self._database.write(work)
 
-    def delete(self, tenant: str, session_id: str, receipt: Receipted[int] = None) -> int:
+    def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete a session with all its messages, for good; return how many messages there were.
 
         Raises:
@@ -526,7 +527,7 @@ class Sessions:
 
         return self._database.write(work)
 
-    def delete_of_user(self, tenant: str, user_id: str, receipt: Receipted[int] = None) -> int:
+    def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete all sessions of a user with all their messages, for good, some at a time; return how many."""
         mine = sessions.c.tenant == tenant, sessions.c.user_id == user_id
         total, is_last = 0, False

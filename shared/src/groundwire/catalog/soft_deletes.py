@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, delete, false, or_, select, update
 
-from groundwire.catalog.audit import record_change
+from groundwire.catalog.audit import Audit
 from groundwire.catalog.changes import rename_chapter, rewrite_payloads
 from groundwire.catalog.database import Database, advance_position
-from groundwire.catalog.deletions import Deleted, record_deletion, trace_document
+from groundwire.catalog.deletions import Deleted, insert_deletion, trace_document
 from groundwire.catalog.generations import IndexMovedError
-from groundwire.catalog.idempotency import Receipted
 from groundwire.catalog.lexical_index import add_chunks, remove_chunks
 from groundwire.catalog.outbox import queue_matched_points
 from groundwire.catalog.rows import (
@@ -35,6 +34,7 @@ from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import AlreadyExistsError, DocumentNotFoundError
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.stored_chunk import StoredChunk
 
 _a = document_aliases.c
@@ -55,9 +55,10 @@ class SoftDeletes:
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
         self._clock = clock or SystemClock()
+        self._audit = Audit(database, self._clock)
 
     def hide(
-        self, tenant: str, collection: str, document_id: str, receipt: Receipted[Deleted] = None, *, etag: str = ""
+        self, tenant: str, collection: str, document_id: str, receipt: Receipt[Deleted] | None = None, *, etag: str = ""
     ) -> Deleted:
         """Take a document from readers, the full-text index and, through the outbox, the engine; keep its rows.
 
@@ -89,7 +90,8 @@ class SoftDeletes:
             connection.execute(update(documents).where(documents.c.document_key == row["document_key"]).values(values))
             tasks = queue_matched_points(connection, tenant, row["engine_name"], traces.numbers)
             deleted = Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
-            record_deletion(connection, self._database, self._clock, "hide_document", document_id, receipt, deleted)
+            insert_deletion(connection, deleted, self._database.steady.now_ms())
+            self._audit.record(connection, tenant, "hide_document", document_id, receipt, deleted)
             return deleted
 
         return self._database.write(work)
@@ -99,7 +101,7 @@ class SoftDeletes:
         tenant: str,
         collection: str,
         source_uri: str,
-        receipt: Receipted[Deleted] = None,
+        receipt: Receipt[Deleted] | None = None,
         *,
         permanent: bool,
         etag: str = "",
@@ -146,9 +148,8 @@ class SoftDeletes:
             traces = trace_document(connection, row, nothing, permanent=permanent)
             traces = replace(traces, document_ids=[], document_keys=[])
             deleted = Deleted.now(traces, tasks, now, texts=0, embeddings=0, messages=0)
-            record_deletion(
-                connection, self._database, self._clock, "drop_source", row["document_id"], receipt, deleted
-            )
+            insert_deletion(connection, deleted, self._database.steady.now_ms())
+            self._audit.record(connection, tenant, "drop_source", row["document_id"], receipt, deleted)
             return deleted
 
         return self._database.write(work)
@@ -186,7 +187,7 @@ class SoftDeletes:
             statement = SELECT_CHUNKS.where(_of_hidden(row), IS_INDEXED, chunks.c.sequence_num > after_sequence)
             return list(to_stored_chunks(connection.execute(statement.order_by(chunks.c.sequence_num).limit(limit))))
 
-    def bring_back(self, returning: Return, receipt: Receipted[Document] = None) -> Document:
+    def bring_back(self, returning: Return, receipt: Receipt[Document] | None = None) -> Document:
         """Let readers see the document again, exactly as it was; call it when the engine has all its points.
 
         Raises:
@@ -219,10 +220,7 @@ class SoftDeletes:
             connection.execute(update(documents).where(documents.c.document_key == key).values(values))
             connection.execute(delete(outbox).where(outbox.c.id.in_(returning.tasks)))
             document = visible_document(connection, tenant, name, returning.document_id)
-            named = document.document_id
-            record_change(
-                connection, self._database, self._clock, tenant, "restore_document", named, receipt, document, named
-            )
+            self._audit.record(connection, tenant, "restore_document", document.document_id, receipt, document)
             return document
 
         return self._database.write(work)

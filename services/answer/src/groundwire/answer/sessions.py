@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
 from groundwire.answer.answers import Answer
 from groundwire.answer.ports import Library
 from groundwire.kernel.clock import whole_milliseconds
-from groundwire.kernel.exactly_once import answered_once_async
+from groundwire.kernel.exactly_once import Receipt, answered_once_async
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.session import CLOSED_STATES, MAX_TRANSITIONS, WINDOW_MESSAGES, Role, SessionState, Transition
 
@@ -196,14 +196,6 @@ def aged(session: Session, idle: timedelta) -> Session:
     if session.is_closed or idle < session.idle_timeout:
         return session
     return moved(session, SessionState.EXPIRED, session.expire_time)
-
-
-@dataclass(frozen=True)
-class Receipt(Generic[T]):
-    """What to remember of a call, in the transaction of its effect, so that a repetition gets the same answer."""
-
-    key: RequestKey
-    encode: Callable[[T], bytes]
 
 
 class SessionStore(Protocol):

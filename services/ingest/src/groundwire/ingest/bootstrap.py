@@ -30,7 +30,6 @@ from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.ingest.documents import DocumentIngest
 from groundwire.ingest.embedding import ChunkEmbedder
 from groundwire.ingest.engine_upkeep import EngineTasks, IndexRecovery, RepeatedChunks, StaleIndexes
-from groundwire.ingest.exactly_once import ExactlyOnce
 from groundwire.ingest.housekeeping import Housekeeping
 from groundwire.ingest.housekeeping_jobs import OUTBOX, REPEATED_CHUNKS, Upkeep, WordRenewal
 from groundwire.ingest.index_builds import IndexBuilder
@@ -42,7 +41,7 @@ from groundwire.ingest.point_check import AnswerCheck, PointCheck
 from groundwire.ingest.preparing import DocumentPreparer
 from groundwire.ingest.purging import DocumentPurge
 from groundwire.ingest.servicer.batches import BatchIngest
-from groundwire.ingest.servicer.calls import CallParts, Pools, WriteTokens
+from groundwire.ingest.servicer.calls import CallParts, ExactlyOnce, Pools, WriteTokens
 from groundwire.ingest.servicer.chunk_stream import ChunkStream
 from groundwire.ingest.servicer.collection_calls import CollectionServicer
 from groundwire.ingest.servicer.ingest_calls import IngestServicer

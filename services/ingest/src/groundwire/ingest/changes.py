@@ -8,14 +8,13 @@ import numpy as np
 
 from groundwire.catalog.changes import DocumentChanges
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.deletions import Deletion
+from groundwire.catalog.deletions import Deleted, Deletion
 from groundwire.catalog.documents import Documents
 from groundwire.catalog.generations import IndexMovedError
 from groundwire.catalog.soft_deletes import Return, SoftDeletes
 from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.ingest.embedding import ChunkEmbedder
 from groundwire.ingest.engine_upkeep import EngineTasks
-from groundwire.ingest.exactly_once import MakeReceipt
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.preparing import refuse_other_model
 from groundwire.ingest.writing import MAX_INDEX_MOVES
@@ -23,6 +22,7 @@ from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.document import MAX_METADATA_BYTES, Document, DocumentFields, DocumentReference
 from groundwire.kernel.errors import DataLossError, InvalidRequestError
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.filters import Value
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.kernel.vector_store import PointBatch, VectorStore
@@ -121,7 +121,7 @@ class DocumentUpkeep:
         change: DocumentChange,
         etag: str,
         budget: Budget,
-        receipt: MakeReceipt[Document] = None,
+        receipt: Receipt[Document] | None = None,
     ) -> Document:
         """Change what was said about a document, on all its chunks; every search sees it whole, before or after.
 
@@ -148,7 +148,7 @@ class DocumentUpkeep:
         change: ChunkChange,
         etag: str,
         budget: Budget,
-        receipt: MakeReceipt[StoredChunk] = None,
+        receipt: Receipt[StoredChunk] | None = None,
     ) -> StoredChunk:
         """Change tags and metadata of a chunk, which last as long as the generation of the chunk.
 
@@ -169,7 +169,7 @@ class DocumentUpkeep:
         collection: str,
         reference: DocumentReference,
         budget: Budget,
-        receipt: MakeReceipt[Deletion] = None,
+        receipt: Receipt[Deletion] | None = None,
         *,
         purge: bool = False,
         etag: str = "",
@@ -186,18 +186,18 @@ class DocumentUpkeep:
             InvalidRequestError: several deleted documents have the source, and none is live.
         """
         self.collections.get(tenant, collection)
-        make_receipt = None if receipt is None else lambda deleted: receipt(deleted.deletion)
+        of_deleted: Receipt[Deleted] | None = receipt and receipt.made_from(lambda deleted: deleted.deletion)
         deleted = None
         if reference.source_uri:
             deleted = self.soft_deletes.drop_source(
-                tenant, collection, reference.source_uri, make_receipt, permanent=purge, etag=etag
+                tenant, collection, reference.source_uri, of_deleted, permanent=purge, etag=etag
             )
         if deleted is None and purge:
             document_id = self.documents.id_with_deleted(tenant, collection, reference)
-            deleted = self.documents.delete(tenant, collection, document_id, make_receipt, etag=etag)
+            deleted = self.documents.delete(tenant, collection, document_id, of_deleted, etag=etag)
         elif deleted is None:
             document_id = self.documents.find(tenant, collection, reference).document_id
-            deleted = self.soft_deletes.hide(tenant, collection, document_id, make_receipt, etag=etag)
+            deleted = self.soft_deletes.hide(tenant, collection, document_id, of_deleted, etag=etag)
         self.after_write()
         return self.completer.complete(deleted, budget)
 
@@ -207,7 +207,7 @@ class DocumentUpkeep:
         collection: str,
         reference: DocumentReference,
         budget: Budget,
-        receipt: MakeReceipt[Document] = None,
+        receipt: Receipt[Document] | None = None,
         *,
         etag: str = "",
     ) -> Document:

@@ -6,14 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from groundwire.catalog.collections import Collections
-from groundwire.catalog.deletions import Deletion
+from groundwire.catalog.deletions import Deleted, Deletion
 from groundwire.ingest.deletions import DeletionCompleter
-from groundwire.ingest.exactly_once import MakeReceipt
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import Collection, CollectionSettings, ProfileName
 from groundwire.kernel.embedder import EmbeddingIdentity
 from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import engine_collection_name
 from groundwire.kernel.vector_store import VectorStore
 
@@ -61,7 +61,7 @@ class CollectionUpkeep:
     after_delete: Callable[[], None]
 
     def create(
-        self, new: NewCollection, budget: Budget, receipt: MakeReceipt[CollectionFigures] = None
+        self, new: NewCollection, budget: Budget, receipt: Receipt[CollectionFigures] | None = None
     ) -> CollectionFigures:
         """Create a collection from a profile; one of the same name and settings is returned as it is.
 
@@ -84,11 +84,14 @@ class CollectionUpkeep:
             before = self._figures(collection)  # of the collection that has the name already, if any
         except CollectionNotFoundError:
             before = CollectionFigures(collection, 0, 0, 0, self.vector_engine, self.max_document_bytes)
-        make_receipt = None if receipt is None else lambda stored: receipt(replace(before, collection=stored))
-        stored = self.collections.create(collection, make_receipt)
+
+        def figures_of(stored: Collection) -> CollectionFigures:
+            return replace(before, collection=stored)
+
+        stored = self.collections.create(collection, receipt and receipt.made_from(figures_of))
         # After the row: an engine collection without a row would never be dropped. Made again before each write.
         self.vectors.create_collection(stored.engine_name, stored.identity.dimensions, budget)
-        return replace(before, collection=stored)
+        return figures_of(stored)
 
     def get(self, tenant: str, name: str) -> CollectionFigures:
         """Return a collection.
@@ -113,7 +116,7 @@ class CollectionUpkeep:
         name: str,
         change: Callable[[Collection], CollectionSettings],
         etag: str,
-        receipt: MakeReceipt[CollectionFigures] = None,
+        receipt: Receipt[CollectionFigures] | None = None,
     ) -> CollectionFigures:
         """Change settings by `change`, which gets the collection as it is and runs alone; what is stored stays.
 
@@ -123,15 +126,19 @@ class CollectionUpkeep:
             InvalidRequestError: `change` refuses.
         """
         before = self.get(tenant, name)
-        make_receipt = None if receipt is None else lambda stored: receipt(replace(before, collection=stored))
-        return replace(before, collection=self.collections.update(tenant, name, change, make_receipt, etag=etag))
+
+        def figures_of(stored: Collection) -> CollectionFigures:
+            return replace(before, collection=stored)
+
+        of_stored: Receipt[Collection] | None = receipt and receipt.made_from(figures_of)
+        return figures_of(self.collections.update(tenant, name, change, of_stored, etag=etag))
 
     def delete(
         self,
         tenant: str,
         name: str,
         budget: Budget,
-        receipt: MakeReceipt[Deletion] = None,
+        receipt: Receipt[Deletion] | None = None,
         *,
         force: bool = False,
         etag: str = "",
@@ -143,8 +150,8 @@ class CollectionUpkeep:
             PreconditionError: it has documents, perhaps ones that were deleted softly, and `force` is not set.
             ConflictError: its etag is not the given one, if one is given.
         """
-        make_receipt = None if receipt is None else lambda deleted: receipt(deleted.deletion)
-        deleted = self.collections.delete(tenant, name, make_receipt, only_empty=not force, etag=etag)
+        of_deleted: Receipt[Deleted] | None = receipt and receipt.made_from(lambda deleted: deleted.deletion)
+        deleted = self.collections.delete(tenant, name, of_deleted, only_empty=not force, etag=etag)
         self.after_delete()
         return self.completer.complete(deleted, budget)
 

@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from groundwire.catalog.chunks import Chunks
@@ -19,7 +19,6 @@ from groundwire.ingest.chunking.ready_chunks import (
     rules_digest,
     unit_vectors,
 )
-from groundwire.ingest.exactly_once import MakeReceipt
 from groundwire.ingest.ingesting import IngestOutcome, IngestRequest, IngestResult, Progress, Report, Stage
 from groundwire.ingest.keyed_locks import KeyedLocks
 from groundwire.ingest.parsing.parsed_document import Original
@@ -31,6 +30,7 @@ from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat, file_name
 from groundwire.kernel.embedder import Tokenizer
+from groundwire.kernel.exactly_once import Receipt
 
 _CHUNKS_PER_READ = 1000
 
@@ -97,7 +97,7 @@ class DocumentIngest:
         original: Original,
         budget: Budget,
         report: Report,
-        receipt: MakeReceipt[IngestResult] = None,
+        receipt: Receipt[IngestResult] | None = None,
     ) -> IngestResult:
         """Ingest a document: nothing if it is unchanged, else a new generation of which only new texts are embedded.
 
@@ -118,16 +118,10 @@ class DocumentIngest:
             parsed = self.preparer.parse(under_way, budget)
             report(Progress(Stage.PARSING, 1, 1))
             report(Progress(Stage.CHUNKING, len(parsed.chunks), len(parsed.chunks)))
-            prepared = drafted(under_way, parsed)
-
-            def complete(result: IngestResult) -> IngestResult:
-                return replace(result, warnings=prepared.warnings)
-
-            make_receipt = None if receipt is None else lambda result: receipt(complete(result))
-            return complete(self._write(collection, prepared.draft, budget, report, make_receipt))
+            return self._write(collection, drafted(under_way, parsed), budget, report, receipt, parsed.warnings)
 
     def put_chunks(
-        self, request: IngestRequest, ready: ReadyDocument, budget: Budget, receipt: MakeReceipt[IngestResult] = None
+        self, request: IngestRequest, ready: ReadyDocument, budget: Budget, receipt: Receipt[IngestResult] | None = None
     ) -> IngestResult:
         """Store a document whose chunks, and perhaps vectors, the caller has made; all of it or nothing.
 
@@ -162,7 +156,7 @@ class DocumentIngest:
                 # They wait there for their chunks: vectors that no chunk has are kept for an hour.
                 hashes = [chunk.embedding_hash for chunk in draft.chunks]
                 self.cache.put(collection.identity.digest, hashes, unit_vectors(ready.chunks))
-            return self._write(collection, draft, budget, lambda _: None, receipt)
+            return self._write(collection, draft, budget, lambda _: None, receipt, {})
 
     def plan(self, request: IngestRequest, original: Original, budget: Budget) -> IngestPlan:
         """Go the same way as an ingest up to where that begins to write; embed nothing.
@@ -182,8 +176,9 @@ class DocumentIngest:
 
     def _plan_of_change(self, under_way: Preparation, budget: Budget) -> IngestPlan:
         existing, embedder = under_way.existing, self.writer.embedder
-        prepared = drafted(under_way, self.preparer.parse(under_way, budget))
-        new = self.writer.without_repeated(under_way.collection, prepared.draft.document_id, prepared.draft.chunks)
+        parsed = self.preparer.parse(under_way, budget)
+        draft = drafted(under_way, parsed)
+        new = self.writer.without_repeated(under_way.collection, draft.document_id, draft.chunks)
         new_texts = embedder.new_texts(under_way.collection, new)
         return IngestPlan(
             outcome=IngestOutcome.REPLACED if existing else IngestOutcome.CREATED,
@@ -193,7 +188,7 @@ class DocumentIngest:
             embedded_tokens=sum(new_texts.values()),
             undersized=sum(chunk.undersized for chunk in new),
             beyond_model=embedder.beyond_model(new),
-            warnings=prepared.warnings,
+            warnings=parsed.warnings,
         )
 
     @contextmanager
@@ -228,10 +223,11 @@ class DocumentIngest:
         draft: GenerationDraft,
         budget: Budget,
         report: Report,
-        receipt: MakeReceipt[IngestResult],
+        receipt: Receipt[IngestResult] | None,
+        warnings: Mapping[SourceWarning, int],
     ) -> IngestResult:
         try:
-            return self.writer.write(collection, draft, budget, report, receipt)
+            return self.writer.write(collection, draft, budget, report, receipt, warnings)
         finally:
             self.after_write(collection)
 

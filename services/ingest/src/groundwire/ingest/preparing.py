@@ -1,6 +1,5 @@
 """Work out what ingesting a document comes to, up to the point where something is written."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -11,7 +10,7 @@ from groundwire.catalog.texts import Sources
 from groundwire.ingest.ingesting import DuplicatePolicy, IngestOutcome, IngestRequest, IngestResult
 from groundwire.ingest.parsing.parsed_document import Original, ParsedDocument, Parser, ParseRules
 from groundwire.ingest.parsing.source_properties import filled_from_source, following_source
-from groundwire.ingest.parsing.source_text import SourceWarning, check_size
+from groundwire.ingest.parsing.source_text import check_size
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.collection import ChunkingPolicy, Collection, CollectionSettings
 from groundwire.kernel.document import Document, DocumentFields
@@ -41,14 +40,6 @@ class Preparation:
         if self.request.fields is None and self.existing is not None:
             return following_source(self.existing.fields, self.properties, properties)
         return filled_from_source(self.request.fields or DocumentFields(), properties)
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedDraft:
-    """A generation to be written, and how often the source gave reason to each warning."""
-
-    draft: GenerationDraft
-    warnings: Mapping[SourceWarning, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +201,10 @@ class DocumentPreparer:
         return self.sources.properties(request.tenant, existing.document_id, existing.generation)
 
 
-def drafted(under_way: Preparation, parsed: ParsedDocument) -> PreparedDraft:
+def drafted(under_way: Preparation, parsed: ParsedDocument) -> GenerationDraft:
     """Return the generation that is to be written."""
     existing = under_way.existing
-    draft = GenerationDraft(
+    return GenerationDraft(
         document_id=existing.document_id if existing else under_way.request.document_id,
         source_uri=under_way.request.source_uri,
         format=parsed.format,
@@ -228,7 +219,6 @@ def drafted(under_way: Preparation, parsed: ParsedDocument) -> PreparedDraft:
         encoding=parsed.encoding,
         source_version=under_way.request.source_version,
     )
-    return PreparedDraft(draft, parsed.warnings)
 
 
 def refuse_other_model(collection: Collection, identity: EmbeddingIdentity) -> None:

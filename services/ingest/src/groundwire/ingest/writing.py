@@ -1,6 +1,6 @@
 """Write a generation of a document so that readers see all of it or nothing (design D2)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -10,14 +10,15 @@ from groundwire.catalog.duplicate_chunks import DuplicateChunks
 from groundwire.catalog.generations import GenerationDraft, IndexMovedError, PendingGeneration
 from groundwire.catalog.index_builds import IndexBuilds
 from groundwire.ingest.embedding import ChunkEmbedder, EmbeddedChunks
-from groundwire.ingest.exactly_once import MakeReceipt
 from groundwire.ingest.ingesting import IngestOutcome, IngestResult, Progress, Report, Stage
 from groundwire.ingest.keyed_locks import Slots
+from groundwire.ingest.parsing.source_text import SourceWarning
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.collection import Collection, DuplicateChunkPolicy
 from groundwire.kernel.document import Document
 from groundwire.kernel.errors import CollectionNotFoundError, EmbeddingMismatchError, GroundwireError
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.vector_store import PointBatch, VectorStore
 
 _log = structlog.get_logger(__name__)
@@ -50,9 +51,10 @@ class GenerationWriter:
         draft: GenerationDraft,
         budget: Budget,
         report: Report,
-        receipt: MakeReceipt[IngestResult],
+        receipt: Receipt[IngestResult] | None,
+        warnings: Mapping[SourceWarning, int],
     ) -> IngestResult:
-        """Return the document as published.
+        """Return the document as published; `warnings` are of its source.
 
         Raises:
             DocumentChangedError: someone else changed the document meanwhile.
@@ -75,7 +77,7 @@ class GenerationWriter:
                     try:
                         self._upsert(pending, chunks, embedded, budget, report)
                         budget.check()
-                        return self._publish(pending, draft, embedded, new_texts, receipt)
+                        return self._publish(pending, draft, embedded, new_texts, receipt, warnings)
                     except (IndexMovedError, CollectionNotFoundError):
                         moves += 1
                         if moves == MAX_INDEX_MOVES:
@@ -134,7 +136,8 @@ class GenerationWriter:
         draft: GenerationDraft,
         embedded: EmbeddedChunks,
         new_texts: int,
-        receipt: MakeReceipt[IngestResult],
+        receipt: Receipt[IngestResult] | None,
+        warnings: Mapping[SourceWarning, int],
     ) -> IngestResult:
         def result_of(document: Document) -> IngestResult:
             return IngestResult(
@@ -145,10 +148,11 @@ class GenerationWriter:
                 undersized=sum(chunk.undersized for chunk in draft.chunks),
                 beyond_model=embedded.beyond_model,
                 skipped=sum(not (chunk.indexed or chunk.upper) for chunk in draft.chunks),
+                warnings=warnings,
             )
 
-        make_receipt = None if receipt is None else lambda document: receipt(result_of(document))
-        return result_of(self.documents.publish(pending, make_receipt, embedded.unstored))
+        made = self.documents.publish(pending, receipt and receipt.made_from(result_of), embedded.unstored)
+        return result_of(made)
 
     def _abandon(self, pending: PendingGeneration) -> None:
         try:

@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import ParamSpec, TypeVar
 
 from groundwire.answer.messages import parse_answer, to_answer
-from groundwire.answer.sessions import Exchange, Message, Placed, Receipt, Session, SessionFilter
+from groundwire.answer.sessions import Exchange, Message, Placed, Session, SessionFilter
 from groundwire.api.answer.v1 import answer_pb2
-from groundwire.catalog import idempotency
 from groundwire.catalog import sessions as session_rows
 from groundwire.catalog.database import Database
 from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.sessions import Sessions
 from groundwire.kernel.clock import Clock
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
@@ -32,7 +32,7 @@ class CatalogSessions:
 
     async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
         """Return an earlier answer; see `groundwire.answer.sessions.SessionStore`."""
-        return await self._run(self._ledger.find, tenant, key.request_id, key.method, key.body_digest)
+        return await self._run(self._ledger.find, tenant, key)
 
     async def create(self, tenant: str, session: Session, receipt: Receipt[Session] | None = None) -> Session:
         """Store a new session; see `groundwire.answer.sessions.SessionStore`."""
@@ -92,11 +92,11 @@ class CatalogSessions:
 
     async def delete(self, tenant: str, session_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete a session; see `groundwire.answer.sessions.SessionStore`."""
-        return await self._run(self._sessions.delete, tenant, session_id, _of_count(receipt))
+        return await self._run(self._sessions.delete, tenant, session_id, receipt)
 
     async def delete_of_user(self, tenant: str, user_id: str, receipt: Receipt[int] | None = None) -> int:
         """Delete sessions; see `groundwire.answer.sessions.SessionStore`."""
-        return await self._run(self._sessions.delete_of_user, tenant, user_id, _of_count(receipt))
+        return await self._run(self._sessions.delete_of_user, tenant, user_id, receipt)
 
     async def gone(self, tenant: str, document_ids: Sequence[str]) -> list[str]:
         """Return those of the documents that were deleted for good."""
@@ -109,17 +109,8 @@ class CatalogSessions:
         return _to_session(self._sessions.get(tenant, session_id), self._sessions.messages(tenant, session_id))
 
 
-def _of_rows(receipt: Receipt[Session] | None) -> idempotency.Receipted[session_rows.Session]:
-    return None if receipt is None else lambda row: _receipt(receipt, _to_session(row, ()))
-
-
-def _of_count(receipt: Receipt[int] | None) -> idempotency.Receipted[int]:
-    return None if receipt is None else lambda count: _receipt(receipt, count)
-
-
-def _receipt(receipt: Receipt[ResultT], result: ResultT) -> idempotency.Receipt:
-    key = receipt.key
-    return idempotency.Receipt(key.request_id, key.method, key.body_digest, receipt.encode(result))
+def _of_rows(receipt: Receipt[Session] | None) -> Receipt[session_rows.Session] | None:
+    return receipt and receipt.made_from(lambda row: _to_session(row, ()))
 
 
 def _to_session(row: session_rows.Session, messages: Sequence[session_rows.NewMessage]) -> Session:

@@ -10,7 +10,6 @@ from groundwire.answer.sessions import (
     Exchange,
     Message,
     Placed,
-    Receipt,
     Session,
     SessionFilter,
     SessionStore,
@@ -30,6 +29,7 @@ from groundwire.kernel.errors import (
     SessionHeadMovedError,
     SessionNotFoundError,
 )
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.session import WINDOW_MESSAGES, SessionState
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from groundwire.api.ingest.v1 import ingest_result_pb2
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.ingest.documents import DocumentIngest
-from groundwire.ingest.exactly_once import ExactlyOnce
-from groundwire.ingest.servicer.calls import CallParts
+from groundwire.ingest.servicer.calls import CallParts, ExactlyOnce
 from groundwire.ingest.wire.documents import parse_ingest_document, to_ingest_result
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import CallCancelledError, DeadlineError, InvalidRequestError

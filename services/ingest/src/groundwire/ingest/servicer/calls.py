@@ -13,9 +13,11 @@ from google.protobuf.message import Message
 from groundwire.catalog.collections import CollectionPositions
 from groundwire.catalog.consistency_tokens import ConsistencyTokens
 from groundwire.catalog.deletions import Deletions
-from groundwire.ingest.exactly_once import ExactlyOnce, MakeReceipt
+from groundwire.catalog.idempotency import Ledger, document_told_of
 from groundwire.ingest.wire.documents import to_deletion_receipt
 from groundwire.kernel.errors import CollectionNotFoundError
+from groundwire.kernel.exactly_once import Receipt, answered_once
+from groundwire.kernel.identifiers import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.request_context import request_key
 from groundwire.rpc.workers import Workers
@@ -59,7 +61,42 @@ class Pools:
             workers.close()
 
 
+T = TypeVar("T")
 MessageT = TypeVar("MessageT", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactlyOnce:
+    """Runs a call once for each request key and returns the same bytes for every repetition (design D3)."""
+
+    ledger: Ledger
+
+    def run(
+        self, tenant: str, key: RequestKey | None, work: Callable[[Receipt[T] | None], T], encode: Callable[[T], bytes]
+    ) -> bytes:
+        """Return the encoded result of `work`, or the answer of an earlier call with the same key.
+
+        An answer that `work` did not store with its effect is stored afterwards, which is right only if it changed
+        nothing.
+
+        Raises:
+            RequestIdReusedError: the id was used for another method or body.
+        """
+        if key is None:
+            return encode(work(None))
+
+        def work_and_store() -> bytes:
+            stored: list[bytes] = []
+
+            def encode_once(result: T) -> bytes:
+                stored.append(encode(result))
+                return stored[-1]
+
+            result = work(Receipt(key, encode_once))
+            # The bytes that were stored, not others: the result may be encoded otherwise by now.
+            return stored[-1] if stored else self.ledger.record(tenant, key, encode(result), document_told_of(result))
+
+        return answered_once(lambda: self.ledger.find(tenant, key), work_and_store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +144,6 @@ class Servicer(Protocol):
 ServicerT = TypeVar("ServicerT", bound=Servicer)
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
-T = TypeVar("T")
 Blocking: TypeAlias = Callable[[ServicerT, RequestT], ResponseT]
 Method: TypeAlias = Callable[[ServicerT, RequestT, Any], Coroutine[Any, Any, ResponseT]]
 
@@ -129,7 +165,7 @@ def document(call: Blocking[ServicerT, RequestT, ResponseT]) -> Method[ServicerT
 
 def exactly_once(
     kind: type[ResponseT], **field: Callable[[T], Message]
-) -> Callable[[Callable[[ServicerT, RequestT, MakeReceipt[T]], T]], Blocking[ServicerT, RequestT, ResponseT]]:
+) -> Callable[[Callable[[ServicerT, RequestT, Receipt[T] | None], T]], Blocking[ServicerT, RequestT, ResponseT]]:
     """Let a call with a `request_id` take effect once, and answer every repetition with the first response.
 
     The method parses the request and returns the result of a use case, to which it hands the receipt that it gets: the
@@ -139,7 +175,7 @@ def exactly_once(
     ((name, to_message),) = field.items()
 
     def decorate(
-        work: Callable[[ServicerT, RequestT, MakeReceipt[T]], T],
+        work: Callable[[ServicerT, RequestT, Receipt[T] | None], T],
     ) -> Blocking[ServicerT, RequestT, ResponseT]:
         @wraps(work)
         def call(self: ServicerT, request: RequestT) -> ResponseT:

@@ -7,7 +7,6 @@ from groundwire.api.ingest.v1 import collection_service_pb2 as pb
 from groundwire.api.ingest.v1 import collection_service_pb2_grpc as pb_grpc
 from groundwire.catalog.deletions import Deletion
 from groundwire.ingest.collections import CollectionFigures, CollectionUpkeep
-from groundwire.ingest.exactly_once import MakeReceipt
 from groundwire.ingest.servicer.calls import CallParts, change, exactly_once, read, with_current_receipt
 from groundwire.ingest.wire.collections import (
     SettingsReader,
@@ -16,6 +15,7 @@ from groundwire.ingest.wire.collections import (
     to_collection_message,
 )
 from groundwire.ingest.wire.documents import to_deletion_receipt
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
@@ -33,7 +33,7 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
     @change
     @exactly_once(pb.CreateCollectionResponse, collection=to_collection_message)
     def CreateCollection(
-        self, request: pb.CreateCollectionRequest, receipt: MakeReceipt[CollectionFigures]
+        self, request: pb.CreateCollectionRequest, receipt: Receipt[CollectionFigures] | None
     ) -> CollectionFigures:
         """Create a collection."""
         current = request_context.current()
@@ -59,7 +59,7 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
     @change
     @exactly_once(pb.UpdateCollectionResponse, collection=to_collection_message)
     def UpdateCollection(
-        self, request: pb.UpdateCollectionRequest, receipt: MakeReceipt[CollectionFigures]
+        self, request: pb.UpdateCollectionRequest, receipt: Receipt[CollectionFigures] | None
     ) -> CollectionFigures:
         """Change settings of a collection."""
         return self.collections.update(
@@ -73,7 +73,7 @@ class CollectionServicer(pb_grpc.CollectionServiceServicer):
     @change
     @with_current_receipt
     @exactly_once(pb.DeleteCollectionResponse, receipt=to_deletion_receipt)
-    def DeleteCollection(self, request: pb.DeleteCollectionRequest, receipt: MakeReceipt[Deletion]) -> Deletion:
+    def DeleteCollection(self, request: pb.DeleteCollectionRequest, receipt: Receipt[Deletion] | None) -> Deletion:
         """Delete a collection."""
         current, name = request_context.current(), parse_collection_name(request.collection)
         return self.collections.delete(

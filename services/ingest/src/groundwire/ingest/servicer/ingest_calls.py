@@ -13,7 +13,6 @@ from groundwire.api.ingest.v1 import ingest_service_pb2_grpc as pb_grpc
 from groundwire.catalog.deletions import Deletion
 from groundwire.ingest.changes import DocumentUpkeep
 from groundwire.ingest.documents import DocumentIngest
-from groundwire.ingest.exactly_once import MakeReceipt
 from groundwire.ingest.servicer.batches import BatchIngest, ingest_once
 from groundwire.ingest.servicer.calls import (
     CallParts,
@@ -34,6 +33,7 @@ from groundwire.ingest.wire.documents import (
     to_plan_response,
 )
 from groundwire.kernel.document import Document
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import parse_collection_name
 from groundwire.kernel.stored_chunk import StoredChunk
 from groundwire.rpc import request_context
@@ -98,7 +98,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     @with_write_token
     @with_current_receipt
     @exactly_once(pb.DeleteDocumentResponse, receipt=to_deletion_receipt)
-    def DeleteDocument(self, request: pb.DeleteDocumentRequest, receipt: MakeReceipt[Deletion]) -> Deletion:
+    def DeleteDocument(self, request: pb.DeleteDocumentRequest, receipt: Receipt[Deletion] | None) -> Deletion:
         """Delete a document."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
         return self.upkeep.delete(
@@ -114,7 +114,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     @change
     @with_write_token
     @exactly_once(pb.UpdateDocumentResponse, document=to_document_message)
-    def UpdateDocument(self, request: pb.UpdateDocumentRequest, receipt: MakeReceipt[Document]) -> Document:
+    def UpdateDocument(self, request: pb.UpdateDocumentRequest, receipt: Receipt[Document] | None) -> Document:
         """Change what was said about a document."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
         reference, changes = parse_reference(request.reference), parse_document_change(request)
@@ -125,7 +125,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     @change
     @with_write_token
     @exactly_once(pb.RestoreDocumentResponse, document=to_document_message)
-    def RestoreDocument(self, request: pb.RestoreDocumentRequest, receipt: MakeReceipt[Document]) -> Document:
+    def RestoreDocument(self, request: pb.RestoreDocumentRequest, receipt: Receipt[Document] | None) -> Document:
         """Bring back a document that was deleted softly."""
         current, collection = request_context.current(), parse_collection_name(request.collection)
         reference = parse_reference(request.reference)
@@ -134,7 +134,7 @@ class IngestServicer(pb_grpc.IngestServiceServicer):
     @change
     @with_write_token
     @exactly_once(pb.UpdateChunkResponse, chunk=to_chunk_message)
-    def UpdateChunk(self, request: pb.UpdateChunkRequest, receipt: MakeReceipt[StoredChunk]) -> StoredChunk:
+    def UpdateChunk(self, request: pb.UpdateChunkRequest, receipt: Receipt[StoredChunk] | None) -> StoredChunk:
         """Change tags and metadata of a chunk."""
         current, collection, chunk = request_context.current(), parse_collection_name(request.collection), request.chunk
         return self.upkeep.update_chunk(

@@ -17,11 +17,12 @@ from google.protobuf.message import Message
 
 from groundwire.api.ingest.v1 import ingest_service_pb2 as pb
 from groundwire.catalog import operations as stored
-from groundwire.ingest.exactly_once import ExactlyOnce, MakeReceipt
 from groundwire.ingest.ingesting import Progress, Report
+from groundwire.ingest.servicer.calls import ExactlyOnce
 from groundwire.ingest.wire.operations import operation_id_of, operation_name, to_operation
 from groundwire.kernel.budget import Budget
 from groundwire.kernel.errors import AlreadyExistsError, ExhaustedError, GroundwireError, InternalError
+from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.rpc import request_context
 from groundwire.rpc.error_status import to_status
@@ -121,7 +122,7 @@ class OperationRunner:
         tenant, operation_id = request_context.current().tenant, operation_id or str(uuid.uuid4())
         begun: list[stored.Operation] = []
 
-        def work(receipt: MakeReceipt[stored.Operation]) -> stored.Operation:
+        def work(receipt: Receipt[stored.Operation] | None) -> stored.Operation:
             # Before anything is prepared, which may mean writing many bytes.
             self._reserve(tenant)
             try:

@@ -188,7 +188,7 @@ class UploadStream:
         key = upload_key(header, upload_id, source_hash)
         if not source_hash:
             return None
-        earlier = self.parts.once.find(request.tenant, key)
+        earlier = self.parts.once.ledger.find(request.tenant, key)
         if earlier is not None or header.upload_id or header.run_async:
             return earlier
         unchanged = self.documents.preparer.unchanged(request)
