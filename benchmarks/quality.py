@@ -1,11 +1,11 @@
 """Quality of retrieval on real questions, with the whole stack in one process and no network.
 
-    python benchmarks/quality.py book|chunking|squad|conversations|answers [--data DIR] [--embedder URL]
+    python benchmarks/quality.py book|chunking|squad|conversations|answers|ground [--data DIR] [--embedder URL]
 
 Each set is described in its module below `benchmarks/quality_sets`; `--help` after the name of a set shows its options.
-Every table but that of answers has a row for each retriever alone and for both, and the differences. The data are
-looked for in GROUNDWIRE_TEST_DATA, else in `shared/data` beside the checkout. With `--data` the collections are kept
-there, so that a second run embeds nothing. Questions above the query limit are cut to it.
+Every table but those of answers and ground has a row for each retriever alone and for both, and the differences. The
+data are looked for in GROUNDWIRE_TEST_DATA, else in `shared/data` beside the checkout. With `--data` the collections
+are kept there, so that a second run embeds nothing. Questions above the query limit are cut to it.
 
 Intervals are 95 % percentile bootstrap over questions; differences are paired.
 """
@@ -16,9 +16,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.quality_sets import answers, book, chunking, conversations, squad
+from benchmarks.quality_sets import answers, book, chunking, conversations, ground, squad
 
-_SETS = {"book": book, "chunking": chunking, "squad": squad, "conversations": conversations, "answers": answers}
+_SETS = {
+    "book": book,
+    "chunking": chunking,
+    "squad": squad,
+    "conversations": conversations,
+    "answers": answers,
+    "ground": ground,
+}
 
 
 def main() -> None:

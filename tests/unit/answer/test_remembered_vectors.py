@@ -55,7 +55,7 @@ async def test_a_tenant_has_each_excerpt_embedded_once_and_finds_none_of_another
 async def test_what_is_remembered_is_the_vector_alone(workers: Workers) -> None:
     generator = ExtractiveGenerator(embedder=HashingEmbedder(16), workers=workers)
     await _asked(generator, "one")
-    remembered = generator._remembered._held
+    remembered = generator._vectors._remembered._held
     assert len(remembered) == 2
     assert all(vector.base is None for vector, _weight in remembered.values())
     assert not any("mice" in str(key) for key in remembered)

@@ -1,20 +1,17 @@
 """The Generator that quotes: the best excerpts of the passages, or nothing."""
 
-import hashlib
 from collections.abc import AsyncGenerator, Sequence
-
-import numpy as np
 
 from groundwire.answer.evidence import Passage, Source, Statement
 from groundwire.answer.extractive.excerpts import find_excerpts
 from groundwire.answer.extractive.question import read_question
 from groundwire.answer.extractive.scoring import Scored, rarities, score_excerpts, scored_text, shortlist, support
 from groundwire.answer.extractive.selection import corroborations, select_excerpts
-from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT, REMEMBERED_VECTORS
+from groundwire.answer.extractive.weights import MAX_CANDIDATES, MAX_EXCERPTS, MIN_SUPPORT
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.words import content_stems
-from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.kernel.budget import Budget
-from groundwire.kernel.embedder import Embedder, Vectors
+from groundwire.kernel.embedder import Embedder
 from groundwire.kernel.sentences import BlockKind
 from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
@@ -36,11 +33,10 @@ class ExtractiveGenerator:
         min_support: float | None = None,
         max_excerpts: int = MAX_EXCERPTS,
     ) -> None:
-        self._embedder = embedder
+        self._vectors = SentenceVectors(embedder)
         self._workers = workers
         self._min_support = MIN_SUPPORT if min_support is None else min_support
         self._max_excerpts = max_excerpts
-        self._remembered: BoundedCache[tuple[str, bytes], Vectors] = BoundedCache(REMEMBERED_VECTORS)
 
     async def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield one batch, or nothing when the support is weak; see `groundwire.answer.ports.Generator`."""
@@ -56,9 +52,9 @@ class ExtractiveGenerator:
         excerpts = shortlist(question, quotable, MAX_CANDIDATES)
         if not excerpts:
             return []
-        query_vector = self._embedder.embed_query(question_text, budget)
-        vectors = self._vectors([scored_text(each) for each in excerpts], budget)
-        scored = score_excerpts(question, excerpts, _normalized(query_vector), vectors)
+        query_vector = self._vectors.of_query(question_text, budget)
+        vectors = self._vectors.of([scored_text(each) for each in excerpts], budget)
+        scored = score_excerpts(question, excerpts, query_vector, vectors)
         weights = rarities(question, excerpts)
         if support(question, min(scored, key=Scored.order), weights) < self._min_support:
             return []
@@ -76,29 +72,6 @@ class ExtractiveGenerator:
             previous = excerpt.kind
         return statements
 
-    def _vectors(self, texts: Sequence[str], budget: Budget) -> Vectors:
-        """Return the vectors of texts, those from memory that were embedded for an earlier question of the tenant."""
-        tenant = request_context.current().tenant
-        # By tenant, so that the time of an answer does not tell what others store; by digest, so that no text stays.
-        keys = {text: (tenant, hashlib.sha256(text.encode()).digest()) for text in texts}
-        known = self._remembered.get_all(keys[text] for text in texts)
-        missing = list(dict.fromkeys(text for text, vector in zip(texts, known, strict=True) if vector is None))
-        made: dict[str, Vectors] = {}
-        if missing:
-            # Urgent: somebody waits for the answer, and the queue of an ingest may be minutes long.
-            rows = _normalized(self._embedder.embed_documents(missing, budget, urgent=True))
-            made = dict(zip(missing, rows, strict=True))
-            for text, row in made.items():
-                self._remembered.put(keys[text], row.copy())  # a view would hold the vectors of all its neighbours
-        return np.stack([made[text] if row is None else row for text, row in zip(texts, known, strict=True)])
-
 
 def _source(passage: Passage, start: int, end: int) -> Source:
     return Source(passage, passage.span_of(start, end), passage.content[start:end])
-
-
-def _normalized(vectors: Vectors) -> Vectors:
-    """Return the vectors with rows of length 1; rows of zeros stay."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    normalized: Vectors = (vectors / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32)
-    return normalized

@@ -87,6 +87,3 @@ MAX_CANDIDATES = 32
 
 64 choose no better (SQuAD v2.0, CLAP NQ, Northwind: equal within 0.015 in every figure).
 """
-
-REMEMBERED_VECTORS = 20_000
-"""Vectors of excerpts that are kept for further questions, about 30 MB at 384 dimensions."""

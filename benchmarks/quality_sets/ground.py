@@ -1,0 +1,132 @@
+"""`ground`: claims of Wikipedia beside the pages they cite (WiCE dev), told by their support from those not supported.
+
+Each claim is compared with the lines of its own pages, cut into passages, in this process. `overlap` is the baseline:
+the largest share of the claim's words that one sentence of the pages has. `AUC` sets the claims that are supported in
+full apart from the others, `chosen` on the half that the weights were fitted on, `held out` on the other. `ECE` is the
+expected calibration error of the support over ten bins of equal size, on the held out half, and `supported` how many
+are called so, of the supported, the partially supported, and the others.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.quality_sets.stack import data_folder, need
+from benchmarks.quality_sets.statistics import RESAMPLES, SEED
+from groundwire.answer.evidence import Markup, Passage
+from groundwire.answer.grounding.claims import split_claims
+from groundwire.answer.grounding.grounder import MIN_SUPPORT, GroundedClaim, Verdict, ground_claims
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.answer.words import words
+from groundwire.embedders.factory import open_embedder
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.spans import Span
+
+_PASSAGE_CHARS = 500
+Values = NDArray[np.float64]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what only this set takes."""
+    parser.add_argument("--every", type=int, default=1, help="take only every n-th claim")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure and print."""
+    need(path := data_folder() / "wice" / "claim_dev.jsonl")
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][:: options.every]
+    with tempfile.TemporaryDirectory(prefix="groundwire-ground-") as scratch:
+        embedder = open_embedder(options.embedder, cache_dir=options.data or Path(scratch))
+        vectors = SentenceVectors(embedder)
+        grounded = [support_of(row, vectors) for row in rows]
+        embedder.close()
+    print_report(rows, grounded)
+
+
+def support_of(row: Any, vectors: SentenceVectors) -> list[GroundedClaim]:
+    """Return the claims of one row, compared with its pages."""
+    claims = split_claims(row["claim"].strip())
+    passages = passages_of(row["evidence"])
+    return ground_claims(claims, [passages] * len(claims), vectors, Budget())
+
+
+def passages_of(lines: Sequence[str]) -> list[Passage]:
+    """Return the lines of a page as passages of about 500 code points."""
+    parts: list[str] = [""]
+    for line in lines:
+        if parts[-1] and len(parts[-1]) + len(line) > _PASSAGE_CHARS:
+            parts.append("")
+        parts[-1] += f"{line}\n"
+    passages, start, start_byte = [], 0, 0
+    title = lines[0].removeprefix("(meta data) TITLE:").strip()
+    for rank, part in enumerate(parts, start=1):
+        end, end_byte = start + len(part), start_byte + len(part.encode())
+        span = Span(start, end, start_byte, end_byte)
+        passages.append(
+            Passage(
+                rank=rank, chunk_id=str(rank), chunk_number=rank, document_id="page", generation=1, source_uri="page",
+                title=title, chapter="", section="", section_heading="", page_numbers=(), span=span, content=part,
+                relevance=1.0, markup=Markup.NONE,
+            )
+        )  # fmt: skip
+        start, start_byte = end, end_byte
+    return passages
+
+
+def print_report(rows: Sequence[Any], grounded: Sequence[Sequence[GroundedClaim]]) -> None:
+    """Print the table."""
+    is_supported = np.array([row["label"] == "supported" for row in rows])
+    support = np.array([min(each.support for each in claims) for claims in grounded])
+    overlap = np.array([_overlap(row["claim"], row["evidence"]) for row in rows])
+    held_out = np.arange(len(rows)) % 2 == 1
+    print(f"{'':<10}{'n':>5}{'AUC':>26}{'chosen':>26}{'held out':>26}")
+    for name, values in (("overlap", overlap), ("support", support)):
+        print(f"{name:<10}{len(rows):>5}" + "".join(f"{_auc(values[s], is_supported[s]):>26}" for s in (
+            np.full(len(rows), fill_value=True), ~held_out, held_out)))  # fmt: skip
+    picks = np.random.default_rng(SEED).integers(0, len(rows), (RESAMPLES // 10, len(rows)))
+    differences = [area(support[p], is_supported[p]) - area(overlap[p], is_supported[p]) for p in picks]
+    low, high = np.percentile(differences, (2.5, 97.5))
+    print(
+        f"support - overlap: {area(support, is_supported) - area(overlap, is_supported):+.3f} [{low:+.3f}, {high:+.3f}]"
+    )
+    print(f"ECE, held out: {_calibration_error(support[held_out], is_supported[held_out]):.3f}")
+    called = np.array([all(c.verdict in {Verdict.SUPPORTED, Verdict.DISPUTED} for c in each) for each in grounded])
+    labels = np.array([row["label"] for row in rows])
+    shares = (f"{label} {called[labels == label].mean():.3f}" for label in dict.fromkeys(sorted(labels)))
+    print(f"called supported (support from {MIN_SUPPORT}): {', '.join(shares)}")
+    sources = [s.source for claims in grounded for each in claims for s in each.sources]
+    exact = [
+        s.passage.content[s.span.start - s.passage.span.start : s.span.end - s.passage.span.start] for s in sources
+    ]
+    print(f"sources: {len(sources)}, exact: {sum(a == b.quote for a, b in zip(exact, sources, strict=True))}")
+
+
+def _overlap(claim: str, sentences: Sequence[str]) -> float:
+    own = set(words(claim))
+    return max(len(own & set(words(each))) / len(own) for each in sentences)
+
+
+def area(values: Values, truth: NDArray[np.bool_]) -> float:
+    """Return the area under the curve: how often a true one has the larger value, ties counted half."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - (count - 1) / 2)[place]
+    positive = int(truth.sum())
+    return float((rank[truth].sum() - positive * (positive + 1) / 2) / (positive * (len(truth) - positive)))
+
+
+def _auc(values: Values, truth: NDArray[np.bool_]) -> str:
+    picks = np.random.default_rng(SEED).integers(0, len(values), (RESAMPLES // 10, len(values)))
+    low, high = np.percentile([area(values[pick], truth[pick]) for pick in picks], (2.5, 97.5))
+    return f"{area(values, truth):.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _calibration_error(values: Values, truth: NDArray[np.bool_]) -> float:
+    order = np.argsort(values, kind="stable")
+    bins = np.array_split(order, 10)
+    return float(sum(abs(values[b].mean() - truth[b].mean()) * len(b) for b in bins) / len(values))

@@ -1,0 +1,79 @@
+"""A text cut into claims."""
+
+import pytest
+
+from groundwire.answer.grounding.claims import ClaimKind, split_claims
+
+_REPLY = """\
+# Timeouts
+
+Sure, happy to help! Here is what I found:
+
+The default timeout is **30 seconds** [1], and operators can raise it to 120 seconds [2, 3]. It is never unlimited.
+
+- Searches are retried 3 times; ingests are not retried.
+
+| Plan | Price |
+|------|-------|
+| Team | €5 |
+
+```sh
+groundwire serve --data x
+```
+
+I could not find anything about costs, but the licence is Apache 2.0. Do you want to know more?
+"""
+
+
+def test_sentences_list_items_rows_code_and_clauses_are_claims_at_exact_spans() -> None:
+    claims = split_claims(_REPLY)
+    shown = [(claim.kind, claim.text) for claim in claims]
+    assert shown == [
+        (ClaimKind.HEADING, "Timeouts"),
+        (ClaimKind.COURTESY, "Sure, happy to help!"),
+        (ClaimKind.TRANSITION, "Here is what I found:"),
+        (ClaimKind.STATEMENT, "The default timeout is 30 seconds"),
+        (ClaimKind.STATEMENT, "operators can raise it to 120 seconds."),
+        (ClaimKind.STATEMENT, "It is never unlimited."),
+        (ClaimKind.STATEMENT, "Searches are retried 3 times"),
+        (ClaimKind.STATEMENT, "ingests are not retried."),
+        (ClaimKind.STATEMENT, "Team | €5"),
+        (ClaimKind.STATEMENT, "groundwire serve --data x"),
+        (ClaimKind.ABSTENTION, "I could not find anything about costs"),
+        (ClaimKind.STATEMENT, "the licence is Apache 2.0."),
+        (ClaimKind.QUESTION, "Do you want to know more?"),
+    ]
+    encoded = _REPLY.encode()
+    assert [_REPLY[each.span.start : each.span.end] for each in claims] == [
+        encoded[each.span.start_byte : each.span.end_byte].decode() for each in claims
+    ]
+    assert _REPLY[claims[3].span.start : claims[3].span.end] == "The default timeout is **30 seconds** [1]"
+    assert claims[8].span.start_byte > claims[8].span.start - 1
+    assert [each.text for each in claims if each.antecedent] == ["It is never unlimited."]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Thank you for your question!", ClaimKind.COURTESY),
+        ("Let me know if you need anything else.", ClaimKind.COURTESY),
+        ("Sure, the limit is 500.", ClaimKind.STATEMENT),
+        ("Of course Kestrel sells boats in Norway.", ClaimKind.STATEMENT),
+        ("The documents do not mention a price.", ClaimKind.ABSTENTION),
+        ("No information about prices was found.", ClaimKind.ABSTENTION),
+        ("The free plan does not include backups.", ClaimKind.STATEMENT),
+        ("There is no evidence that the drug works.", ClaimKind.STATEMENT),
+        ("It does not provide encryption.", ClaimKind.STATEMENT),
+        ("In summary, it works.", ClaimKind.TRANSITION),
+        ("In summary, the server encrypts every backup before it leaves the machine.", ClaimKind.STATEMENT),
+        ("Yes.", ClaimKind.TRANSITION),
+        ("Is it 30 seconds?", ClaimKind.QUESTION),
+    ],
+)
+def test_only_what_asserts_something_needs_a_source(text: str, kind: ClaimKind) -> None:
+    assert [each.kind for each in split_claims(text)] == [kind]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "...", "***", "[1]", "|---|---|", "```\n```", "\u200b"])
+def test_a_text_without_words_has_no_claims(text: str) -> None:
+    assert split_claims(text) == []

@@ -1,0 +1,99 @@
+"""Claims bound to sources."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from groundwire.answer.evidence import Markup, Passage
+from groundwire.answer.grounding.claims import split_claims
+from groundwire.answer.grounding.grounder import GroundedClaim, Match, Verdict, ground_claims
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors
+from groundwire.embedders.hashing import HashingEmbedder
+from groundwire.kernel.budget import Budget
+from groundwire.kernel.errors import CallCancelledError
+from tests.unit.answer.builders import make_passage
+
+
+def _ground(text: str, *passages: Passage) -> list[GroundedClaim]:
+    claims = split_claims(text)
+    return ground_claims(claims, [passages] * len(claims), SentenceVectors(HashingEmbedder(64)), Budget())
+
+
+def test_what_stands_there_letter_for_letter_is_found_at_its_place() -> None:
+    passage = make_passage("Überall steht: The fox hunts at night. It sleeps by day.", start=40, start_byte=44)
+    (grounded,) = _ground("The fox hunts at night.", passage)
+    (bound,) = grounded.sources
+    assert (grounded.verdict, bound.match, bound.similarity) == (Verdict.SUPPORTED, Match.EXACT, 1.0)
+    assert bound.source.quote == "The fox hunts at night."
+    assert (bound.source.span.start, bound.source.span.start_byte) == (55, 60)
+
+
+def test_marks_line_breaks_and_case_do_not_matter_and_the_quote_is_the_stored_text() -> None:
+    passage = make_passage("Note that **the fox\nhunts** mice at [night](n.md), mostly.", markup=Markup.MARKDOWN)
+    (grounded,) = _ground("The fox hunts mice at night.", passage)
+    (bound,) = grounded.sources
+    assert (grounded.verdict, bound.match) == (Verdict.SUPPORTED, Match.NORMALIZED)
+    assert bound.source.quote == "the fox\nhunts** mice at [night"
+
+
+def test_a_claim_may_rest_on_several_sentences_of_a_document() -> None:
+    passage = make_passage("The fox hunts mice at night. Rain falls. The same fox raises four cubs in a den.")
+    (grounded,) = _ground("The fox hunts mice at night raising four cubs.", passage)
+    assert grounded.verdict is Verdict.SUPPORTED
+    assert [each.source.quote for each in grounded.sources] == [
+        "The fox hunts mice at night.",
+        "The same fox raises four cubs in a den.",
+    ]
+    assert {each.match for each in grounded.sources} == {Match.SEMANTIC}
+
+
+@pytest.mark.requirement("S1-101", "S1-106")
+def test_each_further_document_that_says_the_same_adds_a_source_and_support() -> None:
+    first = make_passage("The fox hunts mice at night.", rank=1)
+    second = make_passage("At night, the fox hunts mice.", rank=2)
+    (alone,) = _ground("The fox hunts mice at night.", first)
+    (both,) = _ground("The fox hunts mice at night.", first, second)
+    assert [each.source.passage.document_id for each in both.sources] == ["doc_1", "doc_2"]
+    assert 0.9 < alone.support < both.support <= 1.0
+
+
+def test_a_document_that_says_otherwise_is_named_with_what_it_says_the_newest_first() -> None:
+    old = make_passage("The search times out after 20 seconds.", rank=1, date_created=datetime(2020, 1, 1, tzinfo=UTC))
+    new = make_passage("The search times out after 60 seconds.", rank=2, date_created=datetime(2024, 1, 1, tzinfo=UTC))
+    newest = make_passage(
+        "The search never times out after 20 seconds.", rank=3, date_created=datetime(2025, 1, 1, tzinfo=UTC)
+    )
+    (grounded,) = _ground("The search times out after 20 seconds.", old, new, newest)
+    assert grounded.verdict is Verdict.DISPUTED
+    assert [each.source.passage.document_id for each in grounded.sources] == ["doc_1"]
+    assert [(each.source.passage.document_id, each.discrepancy.instead) for each in grounded.opposing] == [
+        ("doc_3", "never"),
+        ("doc_2", "60"),
+    ]
+    (contradicted,) = _ground("The search times out after 20 seconds.", new)
+    assert contradicted.verdict is Verdict.CONTRADICTED
+    assert contradicted.opposing[0].source.quote == "The search times out after 60 seconds."
+
+
+def test_what_no_passage_speaks_of_is_unsupported_and_what_claims_nothing_needs_none() -> None:
+    thanks, claim = _ground("Thanks for asking! Whales sing below the ice.", make_passage("The fox hunts at night."))
+    assert (thanks.verdict, thanks.support, thanks.sources) == (Verdict.NOT_NEEDED, 0.0, ())
+    assert (claim.verdict, claim.sources) == (Verdict.UNSUPPORTED, ())
+    assert claim.closest is not None
+    (without,) = _ground("Whales sing below the ice.")
+    assert (without.verdict, without.support, without.closest) == (Verdict.UNSUPPORTED, 0.0, None)
+
+
+def test_a_name_may_stand_in_the_title_instead_of_the_sentence() -> None:
+    passage = make_passage("It was founded by two brothers in a garage.", title="Kestrel")
+    (named,) = _ground("Kestrel was founded by two brothers in a garage.", passage)
+    (foreign,) = _ground("The firm Merlin was founded by two brothers in a garage.", passage)
+    assert (named.verdict, foreign.verdict) == (Verdict.SUPPORTED, Verdict.UNSUPPORTED)
+
+
+def test_a_cancelled_call_stops() -> None:
+    budget = Budget()
+    budget.cancel()
+    claims = split_claims("The fox hunts at night.")
+    with pytest.raises(CallCancelledError):
+        ground_claims(claims, [[make_passage("The fox.")]], SentenceVectors(HashingEmbedder(64)), budget)
