@@ -1,182 +1,508 @@
-"""Facts of a text that its vector hardly shows: numbers, dates, names, negation and opposites.
+"""Facts of a statement that its source must state too: numbers, dates, names, and which way it says them.
 
-Two texts may be alike and say opposite things: `opened in 1990 in Berlin` and `closed in 1991 in Bonn`. `conflicts`
-compares a claim with what it is said to rest on. The rules read surface forms of English; digits count in any language.
+Vectors of sentences hardly see them: "the limit is 20" and "the limit is not 30" lie within 0.05 of each other. What is
+read here are surface forms of English, with numbers, dates and identifiers of any language. That two names have changed
+places ("Ann paid Bob") is not seen.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from os.path import commonprefix
 
-from groundwire.answer.words import NEGATION, stem, words
+from groundwire.answer.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
-_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-_UNITS += "seventeen eighteen nineteen"
+
+class FactKind(StrEnum):
+    """What a fact is."""
+
+    NUMBER = "NUMBER"
+    DATE = "DATE"
+    NAME = "NAME"
+    NEGATION = "NEGATION"
+    DIRECTION = "DIRECTION"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact that stands at `text[start:end]`, in code points of the statement it was read from.
+
+    `values` are its normal forms: the number; year, month and day of a date, empty where it has none; the words of a
+    name, case-folded. `before` and `after` are the stems of the content words beside it, empty at the ends; that after
+    a number is its unit. A `weak` one may be none: a capital that opens a sentence, the word "one".
+    """
+
+    kind: FactKind
+    text: str
+    start: int
+    end: int
+    values: tuple[str, ...]
+    before: str = ""
+    after: str = ""
+    weak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Discrepancy:
+    """A fact of a statement that its sources lack.
+
+    `text` is the fact as the statement has it, empty where it lacks a negation that the source has. `instead` is what
+    the closest source has in that place, empty when it has nothing there: with it the two contradict each other.
+    """
+
+    kind: FactKind
+    text: str
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text with its facts in order, the stems of its content words, and the stems that it denies.
+
+    `denials` holds, for each negation, its text and the stems that follow it in its clause, at most four.
+    """
+
+    text: str
+    facts: tuple[Fact, ...]
+    stems: frozenset[str]
+    denials: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def of(self, kind: FactKind) -> list[Fact]:
+        """Return the facts of a kind."""
+        return [fact for fact in self.facts if fact.kind is kind]
+
+
+def read(text: str) -> Reading:
+    """Return what a text states; takes time linear in its length."""
+    dates = list(_dates(text))
+    numbers = list(_numbers(text, [(fact.start, fact.end) for fact in dates]))
+    taken = [(fact.start, fact.end) for fact in (*dates, *numbers)]
+    facts = sorted((*dates, *numbers, *_names(text, taken)), key=lambda fact: fact.start)
+    return Reading(text, tuple(facts), frozenset(content_stems(text)), tuple(_denials(text)))
+
+
+# Dates
+
+_MONTH_NAMES = """
+    january jan, february feb, march mar, april apr, may, june jun, july jul, august aug, september sept sep,
+    october oct, november nov, december dec
+"""
+_MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES.split(","), start=1) for name in names.split()}
+_MONTH = (
+    r"(?P<month>Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
+    r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
+)
+_DATE = re.compile(
+    r"(?<![\w.-])(?P<iso>\d{4}-\d{2}-\d{2})(?![\w-])"
+    rf"|(?<![\w.,])(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:[-\u2013]\d{{1,2}})?(?: of)?[ ]?)?\b{_MONTH}"
+    r"(?: (?P<late_day>\d{1,2})(?:st|nd|rd|th)?(?![\w:]|[.,]\d)(?:[-\u2013]\d{1,2}\b)?)?"
+    r"(?:,? ?(?:of )?(?P<year>\d{4})\b)?"
+)
+
+
+def _dates(text: str) -> Iterator[Fact]:
+    for match in _DATE.finditer(text):
+        if match["iso"]:
+            values = tuple(str(int(part)) for part in match["iso"].split("-"))
+        else:
+            day, year = match["day"] or match["late_day"] or "", match["year"] or ""
+            if match["month"] in {"May", "March", "Mar"} and not day and not year:
+                continue  # a verb at the front of a sentence, or a name
+            month = str(_MONTHS[match["month"].casefold()])
+            values = (year, month, str(int(day)) if day else "")
+        yield _fact(FactKind.DATE, text, match.start(), match.end(), values)
+
+
+# Numbers
+
+_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+_CARDINALS = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen
+"""
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_NUMBER_WORDS = {word: value for value, word in enumerate(_UNITS.split())} | {
-    word: value for value, word in zip(range(20, 100, 10), _TENS.split(), strict=True)
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+_VALUES = {
+    **{word: value for value, word in enumerate(_CARDINALS.split())},
+    **{word: 10 * value for value, word in enumerate(_TENS.split(), start=2)},
+    **{word: value for value, word in enumerate(_ORDINALS.split(), start=1)},
+    **_SCALES,
 }
-_SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_NUMBER_WORD = "|".join(sorted((*_VALUES,), key=len, reverse=True))
 _NUMBER = re.compile(
-    r"(?<![\w.])(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)*)"
-    # "One" alone is mostly no number.
-    rf"|\b(?!one\b(?!-|\s(?:{'|'.join(_SCALES)})))(?P<word>{'|'.join(_NUMBER_WORDS)})\b(?:-(?P<unit>{'|'.join(_UNITS.split()[1:10])})\b)?",
+    r"(?<![\w.])(?P<sign>[-\u2212](?=\d))?(?P<digits>\d++(?:[.,:]\d++)*+)(?P<suffix>[^\W\d_]{1,3}(?!\w)|[ ]?%)?"
+    rf"|\b(?P<words>(?:{_NUMBER_WORD})(?:[ -](?:{_NUMBER_WORD})\b)*+)\b",
     re.IGNORECASE,
 )
-_SCALE = re.compile(rf"[\s-]?({'|'.join(_SCALES)})s?\b", re.IGNORECASE)
-
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
+_SCALE_AFTER = re.compile(r"[ -](hundred|thousand|million|billion|trillion|dozen)\b", re.IGNORECASE)
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_PERCENT = re.compile(r"\s?(?:percent|per cent)\b", re.IGNORECASE)
+_HEDGE = re.compile(
+    r"\b(?:about|around|approximately|roughly|nearly|almost|some|circa|ca\.|c\.)\s+[$€£]?$", re.IGNORECASE
 )
-_MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\.?"
-_DATES = (
-    re.compile(r"(?<!\d)(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?!\d)"),
-    re.compile(rf"\b{_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<year>\d{{4}})\b", re.IGNORECASE),
-    re.compile(rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?{_MONTH},? (?P<year>\d{{4}})\b", re.IGNORECASE),
-    re.compile(rf"\b{_MONTH},? (?P<year>\d{{4}})\b", re.IGNORECASE),
-    re.compile(rf"\b{_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b", re.IGNORECASE),
-)
+_HEDGE_CHARS = 16
+_HEDGED_SHARE = Decimal("0.05")
+_YEAR = re.compile(r"(?:1\d|20)\d\ds?")
+_MEASURE_STEMS = """
+    % second s ms sec minut min hour h day week month year km m cm mm mile meter metr kg g gram ton lb kb mb gb tb byt
+    dollar euro pound
+"""
+_MEASURES = frozenset(_MEASURE_STEMS.split())
+_ORDINAL_SUFFIXES = frozenset({"st", "nd", "rd", "th"})
+_WEAK_NUMBERS = frozenset({"one", "second", "first", "zero"})
 
-# A capital inside a sentence; the first word of one may be any word.
-_NAME = re.compile(r"(?<![.!?:]\s)(?<![.!?:]\s[\"'(\u201c])(?<!^)(?<!^[\"'(\u201c])\b[A-Z][^\W_]+")
-_NOT_NAMES = frozenset({"i", "the", "a", "an", "in", "on", "of", "and", "or", *_MONTHS})
+
+def _numbers(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
+    done = 0
+    for match in _NUMBER.finditer(text):
+        start, end = match.span()
+        if start < done or any(first < end and start < last for first, last in taken):
+            continue
+        if match["words"]:
+            value = str(_value_of_words(match["words"]))
+            weak = match["words"].casefold() in _WEAK_NUMBERS
+            yield _fact(FactKind.NUMBER, text, start, end, (value,), weak=weak)
+            continue
+        suffix = (match["suffix"] or "").strip().casefold()
+        value = _value_of_digits(match["digits"], "" if match["sign"] is None else "-")
+        scale = _SCALE_AFTER.match(text, end)
+        if scale is not None and "." not in suffix:
+            value, end = _multiplied(value, _SCALES[scale[1].casefold()]), scale.end()
+        percent = _PERCENT.match(text, end)
+        after = "%" if suffix == "%" or percent else "" if suffix in _ORDINAL_SUFFIXES | {"s"} else suffix
+        done = end = percent.end() if percent else end
+        if _YEAR.fullmatch(match[0]):
+            yield _fact(FactKind.DATE, text, start, end, (value, "", ""))
+        else:
+            yield _fact(FactKind.NUMBER, text, start, end, (value,), after=after)
+
+
+def _value_of_digits(digits: str, sign: str) -> str:
+    """Return a normal form: `1,250.50` is 1250.5; what is no single number, a version or a time, stays as it is."""
+    plain = digits.replace(",", "") if _THOUSANDS.fullmatch(digits) else digits
+    if ":" in plain or plain.count(".") > 1 or "," in plain:
+        return sign + plain
+    return sign + f"{Decimal(plain).normalize():f}"
+
+
+def _value_of_words(text: str) -> int:
+    """Return the number that words name: `two hundred and` is 200, `twenty-five` 25."""
+    total = current = 0
+    for word in re.split(r"[ -]", text.casefold()):
+        value = _VALUES[word]
+        if word in _SCALES:
+            current = max(1, current) * value
+            if value > _SCALES["hundred"]:
+                total, current = total + current, 0
+        else:
+            current += value
+    return total + current
+
+
+def _multiplied(value: str, scale: int) -> str:
+    try:
+        return f"{(Decimal(value) * scale).normalize():f}"
+    except ArithmeticError:
+        return value  # a version or a time
+
+
+# Names
+
+_TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?(?:_[^\W_]+)*")
+_END_CHARS = 12
+_JOINTS = frozenset({" ", "-", " & ", "\u2013"})
+_TITLES = frozenset({"Dr", "Mr", "Mrs", "Ms", "St", "Prof"})
+_COMMON_CAPITALS = frozenset({"i", "i'm", "i've", "i'd", "i'll"})
+
+
+def _names(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Fact]:
+    """Yield runs of capitalised words, identifiers and words with digits; what opens a sentence alone is weak."""
+    run: list[re.Match[str]] = []
+    for token in _TOKEN.finditer(text):
+        is_free = not any(first < token.end() and token.start() < last for first, last in taken)
+        if is_free and _is_name(token[0]):
+            if run and not _is_joint(run[-1][0], text[run[-1].end() : token.start()]):
+                yield from _name_of(text, run)
+                run = []
+            run.append(token)
+        elif run:
+            yield from _name_of(text, run)
+            run = []
+    if run:
+        yield from _name_of(text, run)
+
+
+def _is_joint(word: str, between: str) -> bool:
+    return between in _JOINTS or (between == ". " and (len(word) == 1 or word in _TITLES))
+
+
+def _is_name(token: str) -> bool:
+    if token.casefold() in _COMMON_CAPITALS:
+        return False
+    return token[0].isupper() or "_" in token or (any(map(str.isdigit, token)) and not token.isdigit())
+
+
+def _name_of(text: str, run: Sequence[re.Match[str]]) -> Iterator[Fact]:
+    opens = _ends_sentence(text[max(0, run[0].start() - _END_CHARS) : run[0].start()])
+    parts = run[1:] if opens and run[0][0].casefold() in FUNCTION_WORDS else run
+    if not parts:
+        return
+    first = parts[0][0]
+    is_plain = first[1:].islower() or len(first) == 1
+    start, end = parts[0].start(), parts[-1].end()
+    values = tuple(_folded(part[0]) for part in parts)
+    yield _fact(FactKind.NAME, text, start, end, values, weak=opens and len(run) == 1 and is_plain)
+
+
+def _ends_sentence(front: str) -> bool:
+    """Tell whether a sentence begins behind the text, with or without opening marks."""
+    bare = front.rstrip(" \t'\"([\u201c\u2018*_")
+    return not bare or bare.endswith("\n") or bare.rstrip("'\")]\u201d\u2019*_")[-1:] in {".", "!", "?", ":", ";"}
+
+
+def _folded(token: str) -> str:
+    folded = token.casefold().replace("\u2019", "'")
+    return folded.removesuffix("'s").removesuffix("'")
+
+
+_BESIDE_CHARS = 60
+
+
+def _fact(
+    kind: FactKind, text: str, start: int, end: int, values: tuple[str, ...], *, after: str = "", weak: bool = False
+) -> Fact:
+    front = text[max(0, start - _BESIDE_CHARS) : start]
+    before = next(reversed(_words_only(front[front.rfind("\n") + 1 :])), "")
+    following = after or next(iter(_words_only(_CLAUSE_END.split(text[end : end + _BESIDE_CHARS], maxsplit=1)[0])), "")
+    return Fact(kind, text[start:end].strip(), start, end, values, before, following, weak)
+
+
+def _words_only(text: str) -> list[str]:
+    return [each for each in content_stems(text) if not each[0].isdigit()]
+
+
+# Negations and directions
+
+_DENIAL = re.compile(
+    rf"{NEGATION.pattern}|\b(?:neither|nobody|nothing|unable|fail(?:s|ed)? to|refus(?:es|ed) to|lack(?:s|ed)?|hardly"
+    r"|barely|rarely|seldom)\b",
+    re.IGNORECASE,
+)
+_NOT_ONLY = re.compile(r"\s+(?:only|just|merely|least)\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[,;:.!?()\u2014]|\bbut\b", re.IGNORECASE)
+_DENIED_WORDS = 4
+_DENIED_CHARS = 80
+_DENYING_PREFIXES = ("un", "non", "dis", "in", "im", "ir")
 
 _OPPOSITES = """
-    before after|increase decrease|increased decreased|rise fall|rose fell|more less|more fewer|most least|most fewest
-    |higher lower|highest lowest|high low|larger smaller|largest smallest|longest shortest|longer shorter|older newer
-    |oldest newest|oldest youngest|first last|earliest latest|early late|above below|over under|maximum minimum
-    |north south|northern southern|east west|eastern western|left right|include exclude|includes excludes
-    |included excluded|accept reject|accepted rejected|allow forbid|allowed forbidden|enable disable|enabled disabled
-    |true false|win lose|won lost|open closed|opened closed|inside outside|legal illegal|public private
-    |strong weak|stronger weaker|strongest weakest|fast slow|faster slower|start end|started ended|begin end|began ended
-    |positive negative|possible impossible|required optional|mutable immutable|safe unsafe|success failure
-    |agree disagree|agreed disagreed|support oppose|supported opposed|gain lose|gained lost|join leave|joined left
-    |same different|hot cold|warm cold|warmer colder|best worst|better worse|rich poor|even odd|upper lower|male female
-    |always never|many few|buy sell|bought sold|import export|encrypt decrypt|add remove|added removed
+    increase decrease, increase reduce, rise fall, rose fell, grow shrink, before after, above below, over under,
+    more less, more fewer, most least, maximum minimum, max min, always never, allow forbid, allow prohibit,
+    allow deny, permit forbid, enable disable, accept reject, win lose, won lost, early late, earlier later,
+    high low, higher lower, highest lowest, large small, larger smaller, largest smallest, long short, longer shorter,
+    longest shortest, old new, older newer, older younger, oldest youngest, oldest newest, fast slow, faster slower,
+    north south, northern southern, east west, eastern western, open close, begin end, start end, start stop,
+    inside outside, include exclude, success failure, succeed fail, true false, all none, import export, buy sell,
+    male female, son daughter, father mother, husband wife, brother sister, public private, upper lower, top bottom,
+    ascending descending, required optional, mandatory optional, legal illegal, former current, first last,
+    encrypt decrypt, add remove, add delete, create delete, create destroy, push pull, lock unlock, both neither,
+    strong weak, rich poor, hot cold, warm cold, better worse, best worst, cheaper dearer, alive dead, born died,
+    guilty innocent, positive negative, internal external, synchronous asynchronous, often rarely, support oppose
 """
-_OPPOSITE_OF: dict[str, set[str]] = {}
-for _pair in _OPPOSITES.split("|"):
-    _one, _other = _pair.split()
-    _OPPOSITE_OF.setdefault(_one, set()).add(_other)
-    _OPPOSITE_OF.setdefault(_other, set()).add(_one)
 
 
-@dataclass(frozen=True, slots=True)
-class Date:
-    """A date with what the text says of it; 0 where it says nothing."""
-
-    year: int
-    month: int
-    day: int
-
-    def is_met_by(self, other: "Date") -> bool:
-        """Tell whether the other has every part that this one has."""
-        parts = zip((self.year, self.month, self.day), (other.year, other.month, other.day), strict=True)
-        return all(own in {0, theirs} for own, theirs in parts)
+def _opposites() -> dict[str, frozenset[str]]:
+    table: dict[str, set[str]] = {}
+    for pair in _OPPOSITES.replace("\n", " ").split(","):
+        one, other = pair.split()
+        for left, right in ((one, other), (other, one)):
+            table.setdefault(stem(left), set()).add(stem(right))
+    return {word: frozenset(others) for word, others in table.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a text says that can be compared word by word.
+_OPPOSITE_OF = _opposites()
 
-    `numbers` are in plain decimals (`2,500`, `2.5 thousand` and `2500` are `2500`), those of dates left out. `names`
-    are stems of capitalised words that do not open a sentence, `stems` those of all words.
+
+def _denials(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for match in _DENIAL.finditer(text):
+        if _NOT_ONLY.match(text, match.end()):
+            continue
+        clause = _CLAUSE_END.split(text[match.end() : match.end() + _DENIED_CHARS], maxsplit=1)[0]
+        yield match[0], tuple(content_stems(clause)[:_DENIED_WORDS])
+
+
+# Comparing
+
+_ALIGNED = 0.6
+"""Share of the other content words of a statement from which a sentence speaks of the same."""
+
+
+def discrepancies(
+    statement: Reading, evidence: Sequence[Reading], context: Iterable[str] = ()
+) -> tuple[Discrepancy, ...]:
+    """Return the facts of a statement that its evidence lacks or contradicts, in order; negations come last.
+
+    Args:
+        statement: what is to be supported.
+        evidence: the sentences that it rests on, the closest first; not empty.
+        context: texts beside the evidence, such as its heading and title, where names may stand that it only points at.
     """
-
-    numbers: frozenset[str]
-    dates: tuple[Date, ...]
-    names: frozenset[str]
-    stems: frozenset[str]
-    words: frozenset[str]
-    is_negated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Conflicts:
-    """What a claim says and its source does not, or says the other way round."""
-
-    numbers: frozenset[str] = frozenset()
-    dates: tuple[Date, ...] = ()
-    names: frozenset[str] = frozenset()
-    opposites: frozenset[str] = frozenset()
-    negation: bool = False
-
-    def __bool__(self) -> bool:
-        """Tell whether there is any."""
-        return bool(self.numbers or self.dates or self.names or self.opposites or self.negation)
+    missing = lacking(statement, evidence, context)
+    found: list[Discrepancy] = []
+    for fact in statement.facts:
+        instead = _substitute(statement, fact, evidence[0])
+        if instead or fact in missing:
+            found.append(Discrepancy(fact.kind, fact.text, instead))
+    return (*found, *_opposed(statement, evidence))
 
 
-def facts_of(text: str) -> Facts:
-    """Return the facts of a text; takes time linear in its length."""
-    spoken = words(text)
-    dates, rest = _dates_in(text)
-    return Facts(
-        numbers=frozenset(numbers_in(rest)),
-        dates=tuple(dict.fromkeys(dates)),
-        names=frozenset(stem(name) for match in names_in(text) for name in words(match)),
-        stems=frozenset(map(stem, spoken)),
-        words=frozenset(spoken),
-        is_negated=NEGATION.search(text) is not None,
-    )
-
-
-def conflicts(claim: Facts, source: Facts) -> Conflicts:
-    """Return what speaks against the claim resting on the source.
-
-    Numbers, dates and names of the claim have to be in the source. A word conflicts whose opposite the source has while
-    it has not the word itself (`opened` against `closed`). Negation conflicts when one of both has it; a source of many
-    sentences is better compared sentence by sentence.
-    """
-    opposites = frozenset(
-        word for word in claim.words - source.words if not source.words.isdisjoint(_OPPOSITE_OF.get(word, ()))
-    )
-    of_dates = {str(part) for date in source.dates for part in (date.year, date.month, date.day)}
-    return Conflicts(
-        numbers=claim.numbers - source.numbers - of_dates,
-        dates=tuple(date for date in claim.dates if not any(date.is_met_by(other) for other in source.dates)),
-        names=claim.names - source.stems,
-        opposites=opposites,
-        negation=claim.is_negated != source.is_negated,
-    )
-
-
-def numbers_in(text: str) -> Iterator[str]:
-    """Iterate over the numbers of a text as plain decimals, in order: digits, and words such as `twenty-one`."""
-    for match in _NUMBER.finditer(text):
-        if match["digits"] is not None:
-            written = match["digits"].replace(",", "")
-        else:
-            unit = _NUMBER_WORDS[match["unit"].casefold()] if match["unit"] else 0
-            written = str(_NUMBER_WORDS[match["word"].casefold()] + unit)
-        scale = _SCALE.match(text, match.end())
-        if scale is not None and written.count(".") < 2:  # noqa: PLR2004 - 1.2.3 is a version
-            yield f"{float(written) * _SCALES[scale[1].casefold()]:.0f}"
-        else:
-            # 05 is 5, also in 2024-05-05; 3.10 is another version than 3.1.
-            yield written.lstrip("0") or "0" if written.isdigit() else written
+def lacking(statement: Reading, evidence: Sequence[Reading], context: Iterable[str] = ()) -> list[Fact]:
+    """Return the numbers, dates and names of a statement that its evidence lacks, in order; what is weak is left out."""
+    names = {_folded(token[0]) for text in (*context, *(e.text for e in evidence)) for token in _TOKEN.finditer(text)}
+    return [fact for fact in statement.facts if not fact.weak and not _is_met(statement, fact, evidence, names)]
 
 
 def names_in(text: str) -> list[str]:
-    """Return the capitalised words that do not open a sentence, in order."""
-    return [name for name in _NAME.findall(text) if name.casefold() not in _NOT_NAMES]
+    """Return the words of names in a text, case-folded, in order; a capital that opens a sentence is none."""
+    return [word for fact in read(text).of(FactKind.NAME) if not fact.weak for word in fact.values]
 
 
-def _dates_in(text: str) -> tuple[list[Date], str]:
-    """Return the dates of a text, and the text without them."""
-    dates: list[Date] = []
-
-    def take(match: re.Match[str]) -> str:
-        parts = match.groupdict()
-        dates.append(Date(int(parts.get("year") or 0), _month(parts["month"]), int(parts.get("day") or 0)))
-        return " "
-
-    for pattern in _DATES:  # the fuller forms first, so that "March 2023" is not read inside "5 March 2023"
-        text = pattern.sub(take, text)
-    return dates, text
+def _is_met(statement: Reading, fact: Fact, evidence: Sequence[Reading], names: set[str]) -> bool:
+    stated = [other for each in evidence for other in each.facts]
+    match fact.kind:
+        case FactKind.NAME:
+            return all(_is_named(value, names) for value in fact.values) or _is_abbreviated(fact, names, stated)
+        case FactKind.DATE:
+            return _is_dated(fact, stated)
+        case _:
+            equal = [other for other in stated if other.values[0] == fact.values[0] and other.kind is not FactKind.NAME]
+            return _is_counted(fact, equal, stated) if equal else _is_rounded(statement, fact, stated)
 
 
-def _month(written: str) -> int:
-    if written.isdigit():
-        return int(written)
-    return next(number for number, name in enumerate(_MONTHS, 1) if name.startswith(written.casefold()[:3]))
+def _is_counted(fact: Fact, equal: Sequence[Fact], stated: Sequence[Fact]) -> bool:
+    """Tell whether one of the equal numbers counts the same: 30 seconds are neither 30 times nor 30 minutes."""
+    units = {other.after for other in equal}
+    if not fact.after or units & {"", fact.after}:
+        return True
+    is_counted_otherwise = any(other.after == fact.after for other in stated if other.kind is FactKind.NUMBER)
+    return not is_counted_otherwise and not (fact.after in _MEASURES and units <= _MEASURES)
+
+
+def _is_named(value: str, names: set[str]) -> bool:
+    if len(value) == 1 or value in names or stem(value) in names:
+        return True
+    # India and Indian, China and Chinese: they differ in endings alone.
+    return any(
+        (shared := len(commonprefix((value, other)))) >= _SHORTEST_ROOT
+        and {value[shared:], other[shared:]} <= _ENDINGS_OF_NATIONS
+        for other in names
+    )
+
+
+_SHORTEST_ROOT = 4
+_ENDINGS_OF_NATIONS = frozenset({"", "a", "n", "an", "ian", "ean", "e", "ese", "y", "ish", "s", "ns", "ans"})
+
+
+def _is_abbreviated(fact: Fact, names: set[str], stated: Sequence[Fact]) -> bool:
+    """Tell whether the one is made of the initials of the other: UN, United Nations."""
+    if len(fact.values) > 1 and "".join(value[0] for value in fact.values) in names:
+        return True
+    initials, spelled = fact.values[0], [other.values for other in stated if other.kind is FactKind.NAME]
+    return len(fact.values) == 1 < len(initials) and any(
+        initials in "".join(value[0] for value in values) for values in spelled
+    )
+
+
+def _is_dated(fact: Fact, stated: Sequence[Fact]) -> bool:
+    """Tell whether the sources have the date: its day and month in one place, its year there or elsewhere."""
+    year, month, day = fact.values
+    years = {other.values[0] for other in stated}
+    if not month:
+        return year in years
+    return any(
+        other.kind is FactKind.DATE
+        and other.values[1] == month
+        and day in {"", other.values[2]}
+        and (year in {"", other.values[0]} or (not other.values[0] and year in years))
+        for other in stated
+    )
+
+
+def _is_rounded(statement: Reading, fact: Fact, stated: Sequence[Fact]) -> bool:
+    """Tell whether the statement says "about" and a source has a number within 5 % of it."""
+    if _HEDGE.search(statement.text[max(0, fact.start - _HEDGE_CHARS) : fact.start]) is None:
+        return False
+    try:
+        value = Decimal(fact.values[0])
+        exact = [Decimal(other.values[0]) for other in stated if other.kind is FactKind.NUMBER]
+    except ArithmeticError:
+        return False
+    return any(abs(value - other) <= abs(other) * _HEDGED_SHARE for other in exact)
+
+
+def _substitute(statement: Reading, fact: Fact, closest: Reading) -> str:
+    """Return what the closest sentence, if it says the rest, has in the place of a fact that it lacks; else nothing."""
+    own = set(content_stems(fact.text))
+    rest = statement.stems - own
+    if not rest or len(rest & closest.stems) < _ALIGNED * len(rest):
+        return ""
+    same = [other for other in closest.facts if other.values == fact.values]
+    if not same and _is_met(statement, fact, [closest], {_folded(token[0]) for token in _TOKEN.finditer(closest.text)}):
+        return ""
+    named = {value for each in statement.facts for value in each.values}
+    others = [
+        other
+        for other in closest.of(fact.kind)
+        if not any(other.values == each.values for each in statement.facts)
+        and not (fact.kind is FactKind.NAME and named.issuperset(other.values))
+    ]
+    if same:
+        # "The default is 120, not 30": both stand there, but another one where this one should.
+        in_place = any(other.before == fact.before for other in same)
+        others = [
+            o for o in others if not in_place and fact.before and (o.before, o.after) == (fact.before, fact.after)
+        ]
+    elif fact.kind is FactKind.DATE:
+        others = [other for other in others if list(map(bool, other.values)) == list(map(bool, fact.values))]
+    else:
+        others = [
+            other
+            for other in others
+            if (fact.after and fact.after == other.after) or (fact.before and fact.before == other.before)
+        ]
+    return others[0].text if others else ""
+
+
+def _opposed(statement: Reading, evidence: Sequence[Reading]) -> Iterator[Discrepancy]:
+    """Yield what the closest sentence denies and the statement affirms, the reverse, and words of opposite meaning."""
+    closest = evidence[0]
+    denied = {word for _, stems in closest.denials for word in stems}
+    for cue, stems in statement.denials:
+        if any(each.denials for each in evidence) and (
+            not stems or denied & set(stems) or not closest.stems & set(stems)
+        ):
+            continue
+        everywhere = frozenset().union(*(each.stems for each in evidence))
+        if not any(prefix + word in everywhere for word in stems for prefix in _DENYING_PREFIXES):
+            yield Discrepancy(FactKind.NEGATION, cue, " ".join(sorted(closest.stems & set(stems))))
+    if not statement.denials:
+        for cue, stems in closest.denials:
+            if (
+                stems
+                and set(stems[:2]) <= statement.stems
+                and len(statement.stems & closest.stems) >= _ALIGNED * len(statement.stems)
+            ):
+                yield Discrepancy(FactKind.NEGATION, "", cue)
+                break
+    if len(statement.stems & closest.stems) < _ALIGNED * (len(statement.stems) - 1):
+        return
+    for word in words(statement.text):
+        root = stem(word)
+        others = _OPPOSITE_OF.get(root, frozenset()) & _all_stems(closest.text)
+        if others and root not in _all_stems(closest.text) and not others & _all_stems(statement.text):
+            yield Discrepancy(FactKind.DIRECTION, word, min(others))
+
+
+def _all_stems(text: str) -> frozenset[str]:
+    return frozenset(map(stem, words(text)))

@@ -50,7 +50,7 @@ def kind_match(question: Question, text: str) -> float:
     """Return 1 if the sentence has what the kind of question asks for, -1 if not, 0 if the kind asks for nothing."""
     if question.kind in {QuestionKind.PERSON, QuestionKind.PLACE}:
         asked = set(words(question.text))
-        return 1.0 if any(name.casefold() not in asked for name in names_in(text)) else -1.0
+        return 1.0 if any(name not in asked for name in names_in(text)) else -1.0
     pattern = _EVIDENCE.get(question.kind)
     if pattern is None:
         return 0.0

@@ -14,7 +14,7 @@ from groundwire.answer.extractive.cues import definition_match, is_announcement,
 from groundwire.answer.extractive.excerpts import Excerpt
 from groundwire.answer.extractive.question import Question, QuestionKind
 from groundwire.answer.extractive.weights import LABEL_WORDS, RANKING, SUPPORT
-from groundwire.answer.facts import conflicts, facts_of
+from groundwire.answer.facts import FactKind, lacking, read
 from groundwire.answer.words import NEGATION, content_stems, words
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.sentences import BlockKind
@@ -151,15 +151,15 @@ def support(question: Question, best: Scored, weights: Mapping[str, float]) -> f
     passage, text = best.excerpt.passage, best.excerpt.text
     around = f"{passage.title} {passage.chapter} {passage.section_heading} {best.excerpt.about} {passage.content}"
     here = frozenset(content_stems(around))
-    lacking = conflicts(facts_of(question.text), facts_of(around))
+    missing = {fact.kind for fact in lacking(read(question.text), [read(around)])}
     lacks_identifier = any(name.casefold() not in around.casefold() for name in _IDENTIFIER.findall(question.text))
     value = (
         SUPPORT.bias
         + SUPPORT.similarity * best.similarity
         + SUPPORT.relevance * passage.relevance
         + SUPPORT.coverage_around * covered(weights, here)
-        + SUPPORT.missing_number * bool(lacking.numbers or lacking.dates)
-        + SUPPORT.missing_name * (bool(lacking.names) or lacks_identifier)
+        + SUPPORT.missing_number * bool(missing & {FactKind.NUMBER, FactKind.DATE})
+        + SUPPORT.missing_name * (FactKind.NAME in missing or lacks_identifier)
         + SUPPORT.missing_negation * bool(NEGATION.search(question.text) and not NEGATION.search(text))
         + SUPPORT.missing_kind * (question.kind in _FACT_KINDS and kind_match(question, text) < 0)
     )

@@ -16,8 +16,8 @@ import numpy as np
 
 from groundwire.answer.evidence import Passage, Source
 from groundwire.answer.extractive.plain_text import plain_text
+from groundwire.answer.facts import Discrepancy, FactKind, Reading, discrepancies, read
 from groundwire.answer.grounding.claims import ClaimKind, WrittenClaim, split_claims
-from groundwire.answer.grounding.facts import Discrepancy, FactKind, Reading, discrepancies, read
 from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.words import content_stems
 from groundwire.kernel.budget import Budget
