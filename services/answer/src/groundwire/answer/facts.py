@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from os.path import commonprefix
+from itertools import takewhile
 
 from groundwire.answer.words import FUNCTION_WORDS, NEGATION, content_stems, stem, words
 
@@ -358,7 +358,7 @@ def discrepancies(
 
 
 def lacking(statement: Reading, evidence: Sequence[Reading], context: Iterable[str] = ()) -> list[Fact]:
-    """Return the numbers, dates and names of a statement that its evidence lacks, in order; what is weak is left out."""
+    """Return the numbers, dates and names of a statement that its evidence lacks, in order, weak ones left out."""
     names = {_folded(token[0]) for text in (*context, *(e.text for e in evidence)) for token in _TOKEN.finditer(text)}
     return [fact for fact in statement.facts if not fact.weak and not _is_met(statement, fact, evidence, names)]
 
@@ -394,7 +394,7 @@ def _is_named(value: str, names: set[str]) -> bool:
         return True
     # India and Indian, China and Chinese: they differ in endings alone.
     return any(
-        (shared := len(commonprefix((value, other)))) >= _SHORTEST_ROOT
+        (shared := _shared_letters(value, other)) >= _SHORTEST_ROOT
         and {value[shared:], other[shared:]} <= _ENDINGS_OF_NATIONS
         for other in names
     )
@@ -402,6 +402,10 @@ def _is_named(value: str, names: set[str]) -> bool:
 
 _SHORTEST_ROOT = 4
 _ENDINGS_OF_NATIONS = frozenset({"", "a", "n", "an", "ian", "ean", "e", "ese", "y", "ish", "s", "ns", "ans"})
+
+
+def _shared_letters(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _is_abbreviated(fact: Fact, names: set[str], stated: Sequence[Fact]) -> bool:
