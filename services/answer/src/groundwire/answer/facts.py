@@ -401,7 +401,7 @@ def _is_named(value: str, names: set[str]) -> bool:
 
 
 _SHORTEST_ROOT = 4
-_ENDINGS_OF_NATIONS = frozenset({"", "a", "n", "an", "ian", "ean", "e", "ese", "y", "ish", "s", "ns", "ans"})
+_ENDINGS_OF_NATIONS = frozenset({"", "a", "n", "an", "ian", "ean", "e", "ese", "y", "ish", "s", "ns"})
 
 
 def _shared_letters(one: str, other: str) -> int:
