@@ -43,8 +43,20 @@ class SessionStoreContract:
         head = ""
         for number in range(exchanges):
             exchange = self._exchange(clock, f"e{number}")
-            await store.append(TENANT, session.session_id, head, exchange)
+            await self._append(store, session.session_id, head, exchange)
             head = exchange[1].message_id
+
+    async def _append(
+        self,
+        store: SessionStore,
+        session_id: str,
+        head: str,
+        exchange: tuple[Message, Message],
+        tenant: str = TENANT,
+    ) -> None:
+        question, answer = exchange
+        await store.begin(tenant, session_id, head, question)
+        await store.reply(tenant, session_id, answer)
 
     def _exchange(self, clock: SettableClock, name: str) -> tuple[Message, Message]:
         question = Message(f"{name}-q", Role.USER, f"{name}?", clock.now())
@@ -65,7 +77,7 @@ class SessionStoreContract:
         made = await self._create(store, clock)
         clock.advance(seconds=5)
         exchange = self._exchange(clock, "one")
-        await store.append(TENANT, made.session_id, "", exchange)
+        await self._append(store, made.session_id, "", exchange)
         session = await store.get(TENANT, made.session_id)
         assert session.messages == exchange
         assert (session.head, session.message_count, session.state) == ("one-a", 2, SessionState.ACTIVE)
@@ -73,15 +85,15 @@ class SessionStoreContract:
 
     async def test_a_moved_head_refuses_both_messages(self, store: SessionStore, clock: SettableClock) -> None:
         made = await self._create(store, clock)
-        await store.append(TENANT, made.session_id, "", self._exchange(clock, "one"))
+        await self._append(store, made.session_id, "", self._exchange(clock, "one"))
         with pytest.raises(SessionHeadMovedError):
-            await store.append(TENANT, made.session_id, "", self._exchange(clock, "two"))
+            await self._append(store, made.session_id, "", self._exchange(clock, "two"))
         assert len((await store.get(TENANT, made.session_id)).messages) == 2
 
     async def test_two_appends_to_one_head_have_one_winner(self, store: SessionStore, clock: SettableClock) -> None:
         made = await self._create(store, clock)
         outcomes = await asyncio.gather(
-            *(store.append(TENANT, made.session_id, "", self._exchange(clock, f"e{number}")) for number in range(4)),
+            *(self._append(store, made.session_id, "", self._exchange(clock, f"e{number}")) for number in range(4)),
             return_exceptions=True,
         )
         assert sum(outcome is None for outcome in outcomes) == 1
@@ -93,7 +105,7 @@ class SessionStoreContract:
         made, head = await self._create(store, clock), ""
         for number in range(8):
             exchange = self._exchange(clock, f"e{number}")
-            await store.append(TENANT, made.session_id, head, exchange)
+            await self._append(store, made.session_id, head, exchange)
             head = exchange[1].message_id
             assert len((await store.get(TENANT, made.session_id)).messages) <= 10
         session = await store.get(TENANT, made.session_id)
@@ -108,17 +120,17 @@ class SessionStoreContract:
         assert (await store.get(TENANT, made.session_id)).state is SessionState.EXPIRED
         assert (await store.page(TENANT, ANY, None, 10))[0].state is SessionState.EXPIRED
         with pytest.raises(SessionExpiredError):
-            await store.append(TENANT, made.session_id, "", self._exchange(clock, "one"))
+            await self._append(store, made.session_id, "", self._exchange(clock, "one"))
 
     async def test_an_end_is_final_and_may_be_repeated(self, store: SessionStore, clock: SettableClock) -> None:
         made = await self._create(store, clock)
-        await store.append(TENANT, made.session_id, "", self._exchange(clock, "one"))
+        await self._append(store, made.session_id, "", self._exchange(clock, "one"))
         ended = await store.end(TENANT, made.session_id)
         assert ended.state is SessionState.ENDED
         assert await store.end(TENANT, made.session_id) == ended
         assert replace(await store.get(TENANT, made.session_id), messages=()) == ended
         with pytest.raises(SessionExpiredError):
-            await store.append(TENANT, made.session_id, "one-a", self._exchange(clock, "two"))
+            await self._append(store, made.session_id, "one-a", self._exchange(clock, "two"))
 
     async def test_tenants_do_not_see_each_other(self, store: SessionStore, clock: SettableClock) -> None:
         made = await self._create(store, clock)
@@ -129,7 +141,8 @@ class SessionStoreContract:
             store.exchange("other", made.session_id, "one-q"),
             store.end("other", made.session_id),
             store.delete("other", made.session_id),
-            store.append("other", made.session_id, "", self._exchange(clock, "one")),
+            self._append(store, made.session_id, "", self._exchange(clock, "one"), "other"),
+            store.reply("other", made.session_id, self._exchange(clock, "one")[1]),
         ):
             with pytest.raises(SessionNotFoundError):
                 await call
@@ -247,7 +260,7 @@ class SessionStoreContract:
             store.get(TENANT, made.session_id),
             store.messages(TENANT, made.session_id, 0, 10),
             store.exchange(TENANT, made.session_id, "e0-q"),
-            store.append(TENANT, made.session_id, "e6-a", self._exchange(clock, "late")),
+            self._append(store, made.session_id, "e6-a", self._exchange(clock, "late")),
             store.delete(TENANT, made.session_id),
         ):
             with pytest.raises(SessionNotFoundError):
@@ -293,17 +306,78 @@ class SessionStoreContract:
         self, store: SessionStore, clock: SettableClock
     ) -> None:
         made = await self._create(store, clock)
-        await store.append(TENANT, made.session_id, "", self._exchange(clock, "one"))
+        await self._append(store, made.session_id, "", self._exchange(clock, "one"))
         question, answer = self._exchange(clock, "two")
         taken = replace(question, message_id="one-a")
         with pytest.raises(AlreadyExistsError):
-            await store.append(TENANT, made.session_id, "one-a", (taken, answer))
-        same = replace(question, message_id=answer.message_id)
-        with pytest.raises(AlreadyExistsError):
-            await store.append(TENANT, made.session_id, "one-a", (same, answer))
+            await self._append(store, made.session_id, "one-a", (taken, answer))
         found = await store.get(TENANT, made.session_id)
         assert [message.message_id for message in found.messages] == ["one-q", "one-a"]
         assert found.head == "one-a"
+
+    async def test_a_question_stands_alone_until_its_answer_comes(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        made = await self._create(store, clock)
+        await self._talk(store, clock, made, 5)
+        question, answer = self._exchange(clock, "new")
+        await store.begin(TENANT, made.session_id, "e4-a", question)
+        session = await store.get(TENANT, made.session_id)
+        assert [message.message_id for message in session.messages] == [
+            *(f"e{number}-{role}" for number in range(1, 5) for role in "qa"),
+            "new-q",
+        ]
+        assert (session.head, session.message_count) == ("new-q", 11)
+        alone = await store.exchange(TENANT, made.session_id, "new-q")
+        assert alone is not None
+        assert alone.answer is None
+        with pytest.raises(SessionNotFoundError):
+            await store.reply(TENANT, made.session_id, replace(answer, related_message_id="other-q"))
+        with pytest.raises(SessionHeadMovedError):
+            await store.reply(TENANT, made.session_id, replace(answer, related_message_id="e0-a"))
+        with pytest.raises(AlreadyExistsError):
+            await store.reply(TENANT, made.session_id, replace(answer, related_message_id="e0-q"))
+        with pytest.raises(AlreadyExistsError):
+            await store.reply(TENANT, made.session_id, replace(answer, message_id="e0-a"))
+        await store.reply(TENANT, made.session_id, answer)
+        session = await store.get(TENANT, made.session_id)
+        assert (session.head, session.message_count, len(session.messages)) == ("new-a", 12, 10)
+
+    async def test_an_answer_takes_the_place_of_an_earlier_one(self, store: SessionStore, clock: SettableClock) -> None:
+        made = await self._create(store, clock)
+        await self._talk(store, clock, made, 2)
+        clock.advance(seconds=9)
+        first = Message("better-a", Role.ASSISTANT, "better", clock.now(), "e0-q")
+        with pytest.raises(AlreadyExistsError):
+            await store.reply(TENANT, made.session_id, first, "e1-a")
+        await store.reply(TENANT, made.session_id, first, "e0-a")
+        session = await store.get(TENANT, made.session_id)
+        assert [message.message_id for message in session.messages] == ["e0-q", "better-a", "e1-q", "e1-a"]
+        assert (session.head, session.message_count) == ("e1-a", 4)
+        times = [message.time for message in session.messages]
+        assert times == sorted(times)
+        listed = [each.message.message_id for each in await store.messages(TENANT, made.session_id, 0, 9)]
+        assert listed == ["e0-q", "better-a", "e1-q", "e1-a"]
+        await store.reply(
+            TENANT, made.session_id, replace(first, message_id="last-a", related_message_id="e1-q"), "e1-a"
+        )
+        assert (await store.get(TENANT, made.session_id)).head == "last-a"
+
+    async def test_an_answer_is_stored_whatever_became_of_the_session(
+        self, store: SessionStore, clock: SettableClock
+    ) -> None:
+        slow, ended = await self._create(store, clock), await self._create(store, clock)
+        question, answer = self._exchange(clock, "one")
+        for session in (slow, ended):
+            await store.begin(TENANT, session.session_id, "", question)
+        await store.end(TENANT, ended.session_id)
+        clock.advance(minutes=31)
+        assert (await store.get(TENANT, slow.session_id)).state is SessionState.EXPIRED
+        for session, state in ((slow, SessionState.ACTIVE), (ended, SessionState.ENDED)):
+            await store.reply(TENANT, session.session_id, answer)
+            found = await store.get(TENANT, session.session_id)
+            assert (found.state, found.head) == (state, "one-a")
+            assert SessionState.EXPIRED not in {transition.after for transition in found.transitions}
 
     async def test_an_id_of_a_message_outside_of_the_window_is_used_up_as_well(
         self, store: SessionStore, clock: SettableClock
@@ -313,7 +387,7 @@ class SessionStoreContract:
         question, answer = self._exchange(clock, "new")
         for taken in ("e0-q", "e0-a"):
             with pytest.raises(AlreadyExistsError):
-                await store.append(TENANT, made.session_id, "e6-a", (replace(question, message_id=taken), answer))
+                await self._append(store, made.session_id, "e6-a", (replace(question, message_id=taken), answer))
         assert (await store.get(TENANT, made.session_id)).message_count == 14
 
     @pytest.mark.parametrize("hours", [-1, 25])
@@ -324,7 +398,7 @@ class SessionStoreContract:
         clock.jump(hours=hours)
         clock.advance(minutes=29)
         assert (await store.get(TENANT, made.session_id)).state is SessionState.CREATED
-        await store.append(TENANT, made.session_id, "", self._exchange(clock, "one"))
+        await self._append(store, made.session_id, "", self._exchange(clock, "one"))
         clock.jump(hours=hours)
         clock.advance(minutes=31)
         assert (await store.get(TENANT, made.session_id)).state is SessionState.EXPIRED

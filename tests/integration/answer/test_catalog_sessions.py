@@ -28,7 +28,7 @@ async def test_sessions_survive_a_restart(tmp_path: Path) -> None:
     database = open_database(path, clock)
     store = CatalogSessions(database, workers, clock)
     made = await contract._create(store, clock)
-    await store.append(TENANT, made.session_id, "", contract._exchange(clock, "one"))
+    await contract._append(store, made.session_id, "", contract._exchange(clock, "one"))
     before = await store.get(TENANT, made.session_id)
     database.close()
     database = open_database(path, clock)

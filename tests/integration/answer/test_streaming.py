@@ -119,17 +119,6 @@ async def test_leaving_stops_the_generator(make_rig: MakeRig) -> None:
     assert generator.batches == made
 
 
-async def test_cancelling_a_session_question_leaves_no_message(make_rig: MakeRig) -> None:
-    rig = make_rig(generator=_Endless())
-    session_id = await rig.session()
-    task = asyncio.ensure_future(rig.ask(_QUESTION, session_id=session_id))
-    await asyncio.sleep(0.1)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not await rig.messages(session_id)
-
-
 async def test_the_search_is_reported_before_the_text_is_made(make_rig: MakeRig) -> None:
     def fail(_passages: Sequence[Passage]) -> Sequence[Sequence[Statement]]:
         raise RuntimeError("broken")

@@ -4,7 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from groundwire.answer.sessions import Message, NewSession, Session, aged, moved, start_session, with_exchange
+from groundwire.answer.sessions import (
+    Message,
+    NewSession,
+    Session,
+    aged,
+    moved,
+    start_session,
+    with_answer,
+    with_question,
+)
 from groundwire.kernel.session import MAX_TRANSITIONS, Role, SessionState
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -13,7 +22,8 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 def _session(exchanges: int = 0) -> Session:
     session = start_session("s", NewSession("docs"), timedelta(minutes=30), _START)
     for number in range(exchanges):
-        session = with_exchange(session, *_exchange(number))
+        question, answer = _exchange(number)
+        session = with_answer(with_question(session, question), answer)
     return session
 
 

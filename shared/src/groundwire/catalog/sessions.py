@@ -464,12 +464,63 @@ class Sessions:
             if used is not None or len(set(ids)) < len(ids):
                 raise AlreadyExistsError("the session has a message of this id", message_id=used or ids[0])
             for sequence, message in enumerate(new, first):
-                added = (
-                    insert(messages).values(message.values(session, key, sequence)).returning(messages.c.message_key)
-                )
-                message_key = connection.execute(added).scalar_one()
-                note_documents(connection, tenant, message_key, message.cited, message.shown)
+                _add(connection, key, session, sequence, message)
             settle(connection, self._database.steady, tenant, receipt, session)
+            return session
+
+        return self._database.write(work)
+
+    def reply(self, tenant: str, session_id: str, answer: NewMessage, replacing: str = "") -> Session:
+        """Add the answer behind its question, or put it in the place of the one with the id `replacing`.
+
+        Whatever became of the session meanwhile: the question was taken while it was open.
+
+        Raises:
+            SessionNotFoundError: the tenant has none of this id, or it has no such question.
+            AlreadyExistsError: the question has another answer than `replacing`, or a message has the id of this one.
+            SessionHeadMovedError: it has no answer, and is no longer the newest message.
+        """
+
+        def work(connection: Connection) -> Session:
+            row = _row(connection, tenant, session_id)
+            question = (
+                row
+                and connection.execute(
+                    select(messages.c.sequence).where(
+                        messages.c.session_key == row["session_key"],
+                        messages.c.message_id == answer.related_message_id,
+                    )
+                ).scalar()
+            )
+            if question is None:
+                raise SessionNotFoundError(session_id)
+            # As it was stored: time that passed while the answer was made does not close it.
+            session, key = to_session(row, row["active_steady"]), int(row["session_key"])
+            place = messages.c.session_key == key, messages.c.sequence == question + 1
+            earlier = connection.execute(select(messages).where(*place)).mappings().first()
+            if earlier is not None and earlier["related_message_id"] != answer.related_message_id:
+                raise SessionHeadMovedError(
+                    "the session has newer messages", expected_head=answer.related_message_id, head=session.head
+                )
+            if earlier is not None and earlier["message_id"] != replacing:
+                raise AlreadyExistsError("the question has an answer", message_id=answer.related_message_id)
+            same_id = messages.c.session_key == key, messages.c.message_id == answer.message_id
+            if connection.execute(select(messages.c.message_key).where(*same_id)).first() is not None:
+                raise AlreadyExistsError("the session has a message of this id", message_id=answer.message_id)
+            new = answer
+            if earlier is not None:
+                connection.execute(delete(messages).where(*place))
+                # Messages may follow it, and none may be older than the one above.
+                new = replace(answer, time=from_epoch_ms(earlier["time"]))
+            session = replace(
+                session,
+                head=answer.message_id if session.head in {answer.related_message_id, replacing} else session.head,
+                message_count=max(session.message_count, question + 1),
+                last_activity_time=self._clock.now(),
+                active_steady=self._steady_ms(),
+            )
+            _store(connection, key, session)
+            _add(connection, key, session, question + 1, new)
             return session
 
         return self._database.write(work)
@@ -577,3 +628,9 @@ def _row(connection: Connection, tenant: str, session_id: str) -> Any:
 
 def _store(connection: Connection, key: int, session: Session) -> None:
     connection.execute(update(sessions).where(sessions.c.session_key == key).values(session_values(session)))
+
+
+def _add(connection: Connection, key: int, session: Session, sequence: int, message: NewMessage) -> None:
+    added = insert(messages).values(message.values(session, key, sequence)).returning(messages.c.message_key)
+    message_key = connection.execute(added).scalar_one()
+    note_documents(connection, session.tenant, message_key, message.cited, message.shown)

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -40,6 +40,7 @@ class FinishReason(StrEnum):
     COMPLETE = "COMPLETE"
     LENGTH = "LENGTH"
     REFUSED = "REFUSED"
+    ABANDONED = "ABANDONED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ class Answer:
     @property
     def grounded(self) -> bool:
         """Return whether it is no refusal and every claim rests on citations."""
-        return self.refusal is None and all(claim.markers for claim in self.claims)
+        return bool(self.content) and self.refusal is None and all(claim.markers for claim in self.claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +206,25 @@ class Final:
 
 AnswerEvent: TypeAlias = Retrieved | TextDelta | Cited | Final
 """Order: one Retrieved, then for each statement its TextDelta and its new citations, then one Final."""
+
+
+def replayed(answer: Answer) -> Iterator[AnswerEvent]:
+    """Yield the events that an answer was sent as, the same ones in the same order, except for hits it does not have.
+
+    Each claim was sent with the separator before it and the markers behind it, then the citations that were new then.
+    """
+    yield Retrieved(answer.search)
+    sent, known = 0, 0
+    for claim in answer.claims:
+        end = claim.answer_span.end + len(_marks(claim.markers))
+        yield TextDelta(answer.content[sent:end], sent)
+        sent = end
+        fresh = max((known, *claim.markers))
+        yield from (Cited(citation) for citation in answer.citations[known:fresh])
+        known = fresh
+    if sent < len(answer.content):
+        yield TextDelta(answer.content[sent:], sent)
+    yield Final(answer)
 
 
 def answer_confidence(relevances: Sequence[float]) -> float:

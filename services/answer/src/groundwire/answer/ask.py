@@ -3,11 +3,13 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
+
+import structlog
 
 from groundwire.answer.answers import (
     REFUSALS,
@@ -23,21 +25,29 @@ from groundwire.answer.answers import (
     TextDelta,
     Timings,
     answer_confidence,
+    replayed,
 )
 from groundwire.answer.conversation import is_topic_shift, search_text
 from groundwire.answer.evidence import keep_supported
 from groundwire.answer.ports import Generator, Library, Retrieval, Retriever, Search
 from groundwire.answer.sessions import Exchange, Message, Session, SessionStore
+from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
     AlreadyExistsError,
+    GroundwireError,
     InvalidRequestError,
     SessionExpiredError,
     SessionHeadMovedError,
+    SessionNotFoundError,
 )
 from groundwire.kernel.session import Role
 
-_APPEND_ATTEMPTS = 3
+_BEGIN_ATTEMPTS = 3
+_ABANDON_S = 5.0
+"""How long storing an abandoned answer may take; its call has ended."""
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +116,21 @@ class Answerer:
         self._max_search_chars = max_search_chars
         self._rag_enabled = rag_enabled
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._keeping: set[asyncio.Task[None]] = set()
 
-    async def answer(self, tenant: str, ask: AskedQuestion) -> AsyncGenerator[AnswerEvent, None]:
+    async def answer(
+        self, tenant: str, ask: AskedQuestion, progress: _Progress | None = None
+    ) -> AsyncGenerator[AnswerEvent, None]:
         """Yield the events of an answer; the deltas and citations add up to the answer in the last one.
 
-        Keeps nothing. Close the generator (`contextlib.aclosing`) to stop the work.
+        Keeps nothing. Close the generator (`contextlib.aclosing`) to stop the work; `progress` has what there is then.
 
         Raises:
             CollectionNotFoundError: there is no such collection.
             InvalidRequestError: the question is longer than the collection takes.
             GroundwireError: what the retriever raises.
         """
-        progress = _Progress(Composer(ask.collection, ask.max_answer_chars), SearchReport(ask.wanted))
+        progress = progress or self._nothing_yet(ask)
         retrieval = await self._retrieve(tenant, ask, progress)
         progress.retrieval_s = time.perf_counter() - progress.begun
         yield Retrieved(progress.search)
@@ -131,43 +144,63 @@ class Answerer:
         yield Final(self._finished(ask, progress))
 
     async def answer_in_session(
-        self, tenant: str, ask: AskedQuestion, expected_head: str | None = None
+        self, tenant: str, ask: AskedQuestion, expected_head: str | None = None, *, is_resumed: bool = False
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Yield the events of the answer, or those of the stored answer if the question was answered before.
 
-        Questions of one session wait for each other. The exchange is stored before the last event, so a caller who has
-        the whole answer can rely on it; a question whose answer fails or is given up leaves nothing behind
-        (requirement S4-33).
+        Questions of one session wait for each other. The question is stored once the search is done and before
+        anything is written, the answer before the last event, so a caller who has the whole answer can rely on it. An
+        answer that fails or is given up is stored as far as it is (requirement S4-33), and is made anew when the
+        question is asked again, unless `is_resumed`: then its events are yielded again.
 
         Raises:
             SessionNotFoundError: there is no such session.
             SessionExpiredError: it was idle for too long or was ended.
             SessionHeadMovedError: `expected_head` is not its newest message.
             AlreadyExistsError: the message id was used in the session with another question or is that of an answer.
+            InvalidRequestError: `is_resumed`, and nothing of an answer is stored.
             GroundwireError: what the retriever raises.
         """
         lock = self._locks.setdefault((tenant, ask.session_id), asyncio.Lock())
         async with lock:
             session = await self._sessions.get(tenant, ask.session_id)
-            stored = _stored_answer(await self._sessions.exchange(tenant, ask.session_id, ask.message_id), ask)
-            if stored is not None:
-                for event in _replayed(stored):
+            exchange = await self._sessions.exchange(tenant, ask.session_id, ask.message_id)
+            earlier = _earlier_reply(exchange, ask)
+            if earlier is not None and earlier.answer is not None and (is_resumed or not earlier.abandoned):
+                for event in replayed(earlier.answer):
                     yield event
                 return
-            _refuse_unfit(session, ask, expected_head)
-            asked = Message(ask.message_id, Role.USER, ask.question, self._clock.now())
+            if is_resumed:
+                raise InvalidRequestError.of("after_sequence", "no answer to this question is kept; ask without it")
+            _refuse_unfit(session, ask, expected_head if exchange is None else None)
+            window = _before(session.messages, ask.message_id)
             prepared = replace(
                 ask,
                 collection=session.collection,
-                search_text=search_text(ask.question, session.messages, self._max_search_chars),
-                topic_shift=is_topic_shift(ask.question, session.messages),
+                search_text=search_text(ask.question, window, self._max_search_chars),
+                topic_shift=is_topic_shift(ask.question, window),
             )
-            async with aclosing(self.answer(tenant, prepared)) as events:
-                async for event in events:
-                    if isinstance(event, Final):
-                        exchange = (asked, _reply(ask.message_id, event.answer))
-                        await self._append(tenant, session, exchange, is_strict=expected_head is not None)
-                    yield event
+            progress = self._nothing_yet(prepared)
+            replacing = earlier.message_id if earlier else ""
+            is_open = False
+            try:
+                async with aclosing(self.answer(tenant, prepared, progress)) as events:
+                    async for event in events:
+                        if isinstance(event, Retrieved):
+                            if exchange is None:
+                                await self._begin(tenant, session, ask, is_strict=expected_head is not None)
+                            is_open = True
+                        elif isinstance(event, Final):
+                            reply = _reply(ask.message_id, event.answer)
+                            await self._sessions.reply(tenant, ask.session_id, reply, replacing)
+                            is_open = False
+                        yield event
+            finally:
+                if is_open:
+                    await self._abandon(tenant, prepared, progress, replacing)
+
+    def _nothing_yet(self, ask: AskedQuestion) -> _Progress:
+        return _Progress(Composer(ask.collection, ask.max_answer_chars), SearchReport(ask.wanted))
 
     async def _retrieve(self, tenant: str, ask: AskedQuestion, progress: _Progress) -> Retrieval:
         """Search for the question; the report goes into `progress`."""
@@ -230,20 +263,45 @@ class Answerer:
             timings=Timings(progress.retrieval_s, generation_s, progress.verification_s, total_s),
         )
 
-    async def _append(
-        self, tenant: str, session: Session, exchange: tuple[Message, Message], *, is_strict: bool
-    ) -> None:
-        """Store an exchange; behind whatever another replica stored meanwhile unless the caller named a head."""
-        head = session.head
-        for attempt in range(1, _APPEND_ATTEMPTS + 1):
+    async def _begin(self, tenant: str, session: Session, ask: AskedQuestion, *, is_strict: bool) -> None:
+        """Store a question; behind whatever another replica stored meanwhile unless the caller named a head."""
+        question = Message(ask.message_id, Role.USER, ask.question, self._clock.now())
+        for attempt in range(1, _BEGIN_ATTEMPTS + 1):
+            if session.messages and session.messages[-1].role is Role.USER:
+                session = await self._without_answer(tenant, session, session.messages[-1])
             try:
-                await self._sessions.append(tenant, session.session_id, head, exchange)
+                await self._sessions.begin(tenant, session.session_id, session.head, question)
             except SessionHeadMovedError:
-                if is_strict or attempt == _APPEND_ATTEMPTS:
+                if is_strict or attempt == _BEGIN_ATTEMPTS:
                     raise
-                head = (await self._sessions.get(tenant, session.session_id)).head
+                session = await self._sessions.get(tenant, session.session_id)
             else:
                 return
+
+    async def _without_answer(self, tenant: str, session: Session, question: Message) -> Session:
+        """Return the session after a question that a crash left without an answer was given an empty one."""
+        ask = AskedQuestion(question.content, session.collection, question.message_id, session_id=session.session_id)
+        await self._abandon(tenant, ask, self._nothing_yet(ask), "")
+        return await self._sessions.get(tenant, session.session_id)
+
+    async def _abandon(self, tenant: str, ask: AskedQuestion, progress: _Progress, replacing: str) -> None:
+        """Store what there is of an answer, although its call may have no time left."""
+        answer = replace(self._finished(ask, progress), finish=FinishReason.ABANDONED)
+
+        async def keep() -> None:
+            bind_current_budget(Budget(_ABANDON_S))
+            try:
+                await self._sessions.reply(tenant, ask.session_id, _reply(ask.message_id, answer), replacing)
+            except (SessionNotFoundError, AlreadyExistsError):
+                pass  # it was deleted, or another replica has answered
+            except GroundwireError as error:
+                _log.warning("an abandoned answer is not stored", session_id=ask.session_id, error=str(error))
+
+        # A task of its own, which goes on when the call is cancelled once more.
+        keeping = asyncio.create_task(keep())
+        self._keeping.add(keeping)
+        keeping.add_done_callback(self._keeping.discard)
+        await asyncio.shield(keeping)
 
 
 def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> RefusalReason:
@@ -254,17 +312,22 @@ def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> Re
     return RefusalReason.WEAK_SUPPORT if retrieval.passages else RefusalReason.NO_RESULTS
 
 
-def _stored_answer(used: Exchange | None, ask: AskedQuestion) -> Answer | None:
-    """Return the answer that the session holds for the message id, None when it was not asked."""
+def _earlier_reply(used: Exchange | None, ask: AskedQuestion) -> Message | None:
+    """Return what answers the message id in the session, None when it was not asked or has no answer yet."""
     if used is None:
         return None
     if used.message.role is not Role.USER:
         raise AlreadyExistsError("the message id is that of an answer of the session", message_id=ask.message_id)
     if used.message.content != ask.question:
         raise AlreadyExistsError("the message id was used with another question", message_id=ask.message_id)
-    if used.answer is None or used.answer.answer is None:
+    if used.answer is not None and used.answer.answer is None:
         raise AlreadyExistsError("the answer is gone with a document that it quoted", message_id=ask.message_id)
-    return used.answer.answer
+    return used.answer
+
+
+def _before(window: Sequence[Message], message_id: str) -> Sequence[Message]:
+    """Return what was said before a message, all of the window when it is not in there."""
+    return next((window[:index] for index, each in enumerate(window) if each.message_id == message_id), window)
 
 
 def _refuse_unfit(session: Session, ask: AskedQuestion, expected_head: str | None) -> None:
@@ -274,13 +337,6 @@ def _refuse_unfit(session: Session, ask: AskedQuestion, expected_head: str | Non
         raise SessionExpiredError(f"the session is {session.state.value.lower()}", session_id=session.session_id)
     if expected_head is not None and expected_head != session.head:
         raise SessionHeadMovedError("the session has newer messages", expected_head=expected_head, head=session.head)
-
-
-def _replayed(answer: Answer) -> Iterator[AnswerEvent]:
-    yield Retrieved(answer.search)
-    yield TextDelta(answer.content, 0)
-    yield from (Cited(citation) for citation in answer.citations)
-    yield Final(answer)
 
 
 def _reply(question_id: str, answer: Answer) -> Message:

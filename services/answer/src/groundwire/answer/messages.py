@@ -298,6 +298,8 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
 
 def parse_stream_request(request: pb.AskStreamRequest, max_question_chars: int) -> AskedQuestion:
     """Return the question of an AskStream call; errors as `parse_ask_request`, with fields below `ask`."""
+    if request.after_sequence < 0 or (request.after_sequence and not request.ask.session_id):
+        raise InvalidRequestError.of("after_sequence", "must not be negative, and needs a session, which keeps answers")
     try:
         return parse_ask_request(request.ask, max_question_chars)
     except InvalidRequestError as error:
@@ -487,5 +489,11 @@ def to_message(message: Message) -> session_pb2.Message:
         grounded=answer.grounded if answer else False,
         confidence=answer.confidence if answer else None,
         refusal_reason=to_refusal(answer.refusal if answer else None),
-        state=session_pb2.MESSAGE_STATE_REDACTED if message.redacted else session_pb2.MESSAGE_STATE_COMPLETE,
+        state=_to_message_state(message),
     )
+
+
+def _to_message_state(message: Message) -> "session_pb2.MessageState.ValueType":
+    if message.redacted:
+        return session_pb2.MESSAGE_STATE_REDACTED
+    return session_pb2.MESSAGE_STATE_ABANDONED if message.abandoned else session_pb2.MESSAGE_STATE_COMPLETE

@@ -17,6 +17,7 @@ from groundwire.answer.verification import verify_citations
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.kernel.clock import Clock
+from groundwire.kernel.errors import InvalidRequestError
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
 from groundwire.rpc.request_context import request_key
@@ -134,20 +135,26 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     ) -> AsyncGenerator[pb.AskStreamResponse, None]:
         """Answer a question, event by event."""
         ask = messages.parse_stream_request(request, self._max_question_chars)
-        async with aclosing(self._events(ask, messages.expected_head(request.ask))) as events:
+        after = request.after_sequence
+        async with aclosing(self._events(ask, messages.expected_head(request.ask), is_resumed=after > 0)) as events:
             sequence = 0
             async for event in events:
                 sequence += 1
-                yield messages.to_stream_response(sequence, event)
+                if sequence > after:
+                    yield messages.to_stream_response(sequence, event)
+        if sequence < after:
+            raise InvalidRequestError.of("after_sequence", f"the answer has {sequence} events")
 
     async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:  # noqa: N802 - the same
         """Compare citations with what is stored."""
         verifications = await verify_citations(self._library, _tenant(), messages.parse_verify_request(request))
         return messages.to_verify_response(verifications)
 
-    def _events(self, ask: AskedQuestion, expected_head: str | None) -> AsyncGenerator[AnswerEvent, None]:
+    def _events(
+        self, ask: AskedQuestion, expected_head: str | None, *, is_resumed: bool = False
+    ) -> AsyncGenerator[AnswerEvent, None]:
         if ask.session_id:
-            return self._answerer.answer_in_session(_tenant(), ask, expected_head)
+            return self._answerer.answer_in_session(_tenant(), ask, expected_head, is_resumed=is_resumed)
         return self._answerer.answer(_tenant(), ask)
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from groundwire.answer.answers import Answer
+from groundwire.answer.answers import Answer, FinishReason
 from groundwire.answer.ports import Library
 from groundwire.kernel.clock import whole_milliseconds
 from groundwire.kernel.exactly_once import Receipt, answered_once_async
@@ -28,6 +28,7 @@ class Message:
     """One message; `answer` is what an assistant message was, whole, `related_message_id` the question it answers.
 
     A `redacted` message has lost content and answer because a document that it quoted was deleted for good.
+    An `abandoned` one is what there was of an answer when its call ended.
     """
 
     message_id: str
@@ -37,6 +38,11 @@ class Message:
     related_message_id: str = ""
     answer: Answer | None = None
     redacted: bool = False
+
+    @property
+    def abandoned(self) -> bool:
+        """Return whether its call ended before the answer did."""
+        return self.answer is not None and self.answer.finish is FinishReason.ABANDONED
 
     @property
     def cited(self) -> frozenset[str]:
@@ -159,21 +165,36 @@ def start_session(session_id: str, new: NewSession, idle_timeout: timedelta, now
     )
 
 
-def with_exchange(session: Session, question: Message, answer: Message) -> Session:
-    """Return the session with a question and its answer; the oldest pair leaves the window when there is no room.
+def with_question(session: Session, question: Message) -> Session:
+    """Return the session with a question; the oldest pair leaves the window when there is no room for two messages.
 
     At no moment are there more than 10 messages (trap T42).
     """
-    now = whole_milliseconds(answer.time)
+    now = whole_milliseconds(question.time)
     if len(session.messages) + 2 > WINDOW_MESSAGES:
         session = moved(session, SessionState.PRUNING, now)
-    messages = (*session.messages[_surplus(session.messages) :], question, answer)
     return replace(
         moved(session, SessionState.ACTIVE, now),
-        messages=messages,
-        head=answer.message_id,
-        message_count=session.message_count + 2,
+        messages=(*session.messages[_surplus(session.messages) :], question),
+        head=question.message_id,
+        message_count=session.message_count + 1,
         last_activity=now,
+    )
+
+
+def with_answer(session: Session, answer: Message, replacing: str = "") -> Session:
+    """Return the session with the answer behind its question, or in the place of the one with the id `replacing`."""
+    earlier = next((each for each in session.messages if replacing and each.message_id == replacing), None)
+    messages = (*session.messages, answer)
+    if replacing:
+        # Messages may follow it, and none may be older than the one above.
+        messages = tuple(replace(answer, time=each.time) if each is earlier else each for each in session.messages)
+    return replace(
+        session,
+        messages=messages,
+        head=answer.message_id if session.head in {answer.related_message_id, replacing} else session.head,
+        message_count=session.message_count + (0 if replacing else 1),
+        last_activity=max(session.last_activity, whole_milliseconds(answer.time)),
     )
 
 
@@ -245,15 +266,26 @@ class SessionStore(Protocol):
         """Return a message, also one that left the window, with its answer; None when there is none of this id."""
         ...
 
-    async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
-        """Add a question and its answer behind `expected_head`, both or none.
+    async def begin(self, tenant: str, session_id: str, expected_head: str, question: Message) -> None:
+        """Add a question behind `expected_head`, before anything is done for it.
 
         The oldest pair leaves the window first when there is no room.
 
         Raises:
             SessionExpiredError: it was idle for too long or was ended.
             SessionHeadMovedError: another message is the newest.
-            AlreadyExistsError: a message of the session has one of the ids.
+            AlreadyExistsError: a message of the session has the id.
+        """
+        ...
+
+    async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
+        """Add the answer behind its question, or put it in the place of the one with the id `replacing`.
+
+        Whatever became of the session meanwhile: the question was taken while it was open.
+
+        Raises:
+            AlreadyExistsError: the question has another answer than `replacing`, or a message has the id of this one.
+            SessionHeadMovedError: it has no answer, and is no longer the newest message.
         """
         ...
 

@@ -77,6 +77,8 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     """It was cut at the end of a sentence to fit the limit."""
     FINISH_REASON_REFUSED: _FinishReason.ValueType  # 3
     """It is a refusal."""
+    FINISH_REASON_ABANDONED: _FinishReason.ValueType  # 5
+    """Its call ended before it did: it was cancelled, ran out of time or failed. Only of answers that are read later."""
 
 class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper):
     """How a text came to its end."""
@@ -89,6 +91,8 @@ FINISH_REASON_LENGTH: FinishReason.ValueType  # 2
 """It was cut at the end of a sentence to fit the limit."""
 FINISH_REASON_REFUSED: FinishReason.ValueType  # 3
 """It is a refusal."""
+FINISH_REASON_ABANDONED: FinishReason.ValueType  # 5
+"""Its call ended before it did: it was cancelled, ran out of time or failed. Only of answers that are read later."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
 @_typing.final
@@ -118,8 +122,8 @@ class Answer(_message.Message):
     COLLECTION_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     content: _builtins.str
-    """The answer with its markers, 1 to 2,000 code points. A refusal says plainly that the
-    material does not cover it.
+    """The answer with its markers, 1 to 2,000 code points; may be empty if it was abandoned. A refusal says plainly that
+    the material does not cover it.
     """
     confidence: _builtins.float
     """How well the answer is backed, 0.0 to 1.0: 0.0 when refused, else 0.6 times the best plus

@@ -577,6 +577,12 @@ class AskStreamRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ASK_FIELD_NUMBER: _builtins.int
+    AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    after_sequence: _builtins.int
+    """Optional. `sequence` of the last event that arrived of an earlier stream for the same `message_id` of a session:
+    only the events behind it are sent. An answer that was abandoned ends with the text it has. INVALID_ARGUMENT
+    without a session, and when no answer with so many events is kept; ask without it then.
+    """
     @_builtins.property
     def ask(self) -> Global___AskRequest:
         """Required. The question."""
@@ -585,10 +591,11 @@ class AskStreamRequest(_message.Message):
         self,
         *,
         ask: Global___AskRequest | None = ...,
+        after_sequence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ask", b"ask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "ask", b"ask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -164,6 +164,9 @@ class AnswerServiceServicer:
     def Ask(self, request, context):
         """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
+        In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
+        between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
+
         Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
         for a `message_id` that was used in the session with another question, or that is the id of an answer.
         """

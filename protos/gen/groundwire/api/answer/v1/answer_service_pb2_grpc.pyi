@@ -66,6 +66,9 @@ class AnswerServiceStub:
     Ask: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]
     """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
+    In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
+    between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
+
     Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
     for a `message_id` that was used in the session with another question, or that is the id of an answer.
     """
@@ -118,6 +121,9 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     """
     Ask: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]  # type: ignore[assignment]
     """Answers one question, alone or in a session. A refusal is an answer, not an error.
+
+    In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
+    between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
 
     Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
     for a `message_id` that was used in the session with another question, or that is the id of an answer.
@@ -216,6 +222,9 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.AskResponse, _abc.Awaitable[_answer_service_pb2.AskResponse]]:
         """Answers one question, alone or in a session. A refusal is an answer, not an error.
+
+        In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
+        between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
 
         Errors: ABORTED with SESSION_HEAD_MOVED when `expected_head` is not the newest message; ALREADY_EXISTS
         for a `message_id` that was used in the session with another question, or that is the id of an answer.

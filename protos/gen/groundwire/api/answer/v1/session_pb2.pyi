@@ -72,6 +72,10 @@ class _MessageStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageS
     """Whole."""
     MESSAGE_STATE_REDACTED: _MessageState.ValueType  # 2
     """An answer that quoted a document which was deleted for good: without content and citations since then."""
+    MESSAGE_STATE_ABANDONED: _MessageState.ValueType  # 3
+    """An answer whose call ended before it did: as much of it as there was, which may be nothing. It makes way for the
+    answer when the question is asked again with the same `message_id`.
+    """
 
 class MessageState(_MessageState, metaclass=_MessageStateEnumTypeWrapper):
     """How far a message is."""
@@ -82,6 +86,10 @@ MESSAGE_STATE_COMPLETE: MessageState.ValueType  # 1
 """Whole."""
 MESSAGE_STATE_REDACTED: MessageState.ValueType  # 2
 """An answer that quoted a document which was deleted for good: without content and citations since then."""
+MESSAGE_STATE_ABANDONED: MessageState.ValueType  # 3
+"""An answer whose call ended before it did: as much of it as there was, which may be nothing. It makes way for the
+answer when the question is asked again with the same `message_id`.
+"""
 Global___MessageState: _TypeAlias = MessageState  # noqa: Y015
 
 @_typing.final

@@ -12,10 +12,10 @@ from groundwire.catalog import sessions as session_rows
 from groundwire.catalog.database import Database
 from groundwire.catalog.idempotency import Ledger
 from groundwire.catalog.sessions import Sessions
+from groundwire.kernel.budget import current_budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
-from groundwire.rpc import request_context
 from groundwire.rpc.workers import Workers
 
 Params = ParamSpec("Params")
@@ -81,10 +81,13 @@ class CatalogSessions:
         answers = len(found) > 1 and found[1].related_message_id == message_id
         return Exchange(found[0], found[1] if answers else None)
 
-    async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
-        """Add an exchange; see `groundwire.answer.sessions.SessionStore`."""
-        rows = [_to_row(message) for message in exchange]
-        await self._run(self._sessions.append, tenant, session_id, expected_head, rows)
+    async def begin(self, tenant: str, session_id: str, expected_head: str, question: Message) -> None:
+        """Add a question; see `groundwire.answer.sessions.SessionStore`."""
+        await self._run(self._sessions.append, tenant, session_id, expected_head, [_to_row(question)])
+
+    async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
+        """Add an answer; see `groundwire.answer.sessions.SessionStore`."""
+        await self._run(self._sessions.reply, tenant, session_id, _to_row(answer), replacing)
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; see `groundwire.answer.sessions.SessionStore`."""
@@ -103,7 +106,7 @@ class CatalogSessions:
         return await self._run(self._sessions.gone, tenant, document_ids)
 
     async def _run(self, fn: Callable[Params, ResultT], *args: Params.args, **kwargs: Params.kwargs) -> ResultT:
-        return await self._workers.run(request_context.current().budget, fn, *args, **kwargs)
+        return await self._workers.run(current_budget(), fn, *args, **kwargs)
 
     def _get(self, tenant: str, session_id: str) -> Session:
         return _to_session(self._sessions.get(tenant, session_id), self._sessions.messages(tenant, session_id))

@@ -17,7 +17,8 @@ from groundwire.answer.sessions import (
     aged,
     most_recent,
     moved,
-    with_exchange,
+    with_answer,
+    with_question,
 )
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.collection import ProfileName
@@ -48,6 +49,15 @@ class _Held:
     active_s: float
     messages: list[Message] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
+
+    def refuse_used(self, message: Message) -> None:
+        """Return unless a message has this id.
+
+        Raises:
+            AlreadyExistsError: one has.
+        """
+        if message.message_id in self.places:
+            raise AlreadyExistsError("the session has a message of this id", message_id=message.message_id)
 
     def add(self, message: Message) -> None:
         """Append a message."""
@@ -131,8 +141,8 @@ class MemorySessions:
         message, *behind = await self._readable(tenant, session_id, slice(place, place + 2))
         return Exchange(message, next((each for each in behind if each.related_message_id == message_id), None))
 
-    async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
-        """Add an exchange; see `groundwire.answer.sessions.SessionStore`."""
+    async def begin(self, tenant: str, session_id: str, expected_head: str, question: Message) -> None:
+        """Add a question; see `groundwire.answer.sessions.SessionStore`."""
         held = self._require(tenant, session_id)
         if held.session.is_closed:
             raise SessionExpiredError(f"the session is {held.session.state.value.lower()}", session_id=session_id)
@@ -140,13 +150,35 @@ class MemorySessions:
             raise SessionHeadMovedError(
                 "the session has newer messages", expected_head=expected_head, head=held.session.head
             )
-        question, answer = exchange
-        for message in exchange:
-            if message.message_id in held.places or question.message_id == answer.message_id:
-                raise AlreadyExistsError("the session has a message of this id", message_id=message.message_id)
-        held.session = with_exchange(held.session, question, answer)
+        held.refuse_used(question)
+        held.session = with_question(held.session, question)
         held.add(question)
-        held.add(answer)
+        held.active_s = self._clock.elapsed_s()
+
+    async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
+        """Add an answer; see `groundwire.answer.sessions.SessionStore`."""
+        held = self._sessions.get((tenant, session_id))  # as it was: time that passed meanwhile does not close it
+        place = None if held is None else held.places.get(answer.related_message_id)
+        if held is None or place is None:
+            raise SessionNotFoundError(session_id)
+        earlier = held.messages[place + 1] if place + 1 < len(held.messages) else None
+        if earlier is not None and earlier.related_message_id != answer.related_message_id:
+            raise SessionHeadMovedError(
+                "the session has newer messages", expected_head=answer.related_message_id, head=held.session.head
+            )
+        if earlier is not None and earlier.message_id != replacing:
+            raise AlreadyExistsError("the question has an answer", message_id=answer.related_message_id)
+        held.refuse_used(answer)
+        session = held.session
+        if session.state is SessionState.EXPIRED:
+            session = replace(session, state=SessionState.ACTIVE, transitions=session.transitions[:-1])
+        held.session = with_answer(session, answer, earlier.message_id if earlier else "")
+        if earlier is None:
+            held.add(answer)
+        else:
+            del held.places[earlier.message_id]
+            held.messages[place + 1] = replace(answer, time=earlier.time)
+            held.places[answer.message_id] = place + 1
         held.active_s = self._clock.elapsed_s()
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
@@ -260,9 +292,13 @@ class SessionsByProfile:
         """Return a message with its answer; see `groundwire.answer.sessions.SessionStore`."""
         return await self._store_of(tenant, session_id).exchange(tenant, session_id, message_id)
 
-    async def append(self, tenant: str, session_id: str, expected_head: str, exchange: tuple[Message, Message]) -> None:
-        """Add an exchange; see `groundwire.answer.sessions.SessionStore`."""
-        await self._store_of(tenant, session_id).append(tenant, session_id, expected_head, exchange)
+    async def begin(self, tenant: str, session_id: str, expected_head: str, question: Message) -> None:
+        """Add a question; see `groundwire.answer.sessions.SessionStore`."""
+        await self._store_of(tenant, session_id).begin(tenant, session_id, expected_head, question)
+
+    async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
+        """Add an answer; see `groundwire.answer.sessions.SessionStore`."""
+        await self._store_of(tenant, session_id).reply(tenant, session_id, answer, replacing)
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; see `groundwire.answer.sessions.SessionStore`."""
