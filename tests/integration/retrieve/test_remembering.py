@@ -48,7 +48,8 @@ def _request(query: str = "alpha", collection: str = "docs") -> pb.RetrieveReque
 
 
 def _repeat(library: Library, request: pb.RetrieveRequest) -> pb.RetrieveResponse | None:
-    return library.service.servicer.repeat(request, time.perf_counter())
+    ready = library.service.servicer.repeat(request, time.perf_counter())
+    return None if ready is None else pb.RetrieveResponse.FromString(ready.raw)
 
 
 def test_a_repeated_search_gives_the_same_bytes_as_a_new_one(tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ import base64
 import binascii
 import hashlib
 import hmac
+from functools import lru_cache
 
 from groundwire.kernel.errors import InvalidRequestError
 
 _MAC_BYTES = 16
 _POSITION_BYTES = 8
+_REMEMBERED = 1000
+"""Tokens that are not made again: each search returns one, and the position seldom moves between two of them."""
 _PURPOSE = b"groundwire consistency token 1"
 
 
@@ -21,9 +24,13 @@ class ConsistencyTokens:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
+        self._issued = lru_cache(_REMEMBERED)(self._make)
 
     def issue(self, position: int, *, tenant: str, collection_uid: str) -> str:
-        """Make the token of a catalog position, 0 <= position < 2^64."""
+        """Return the token of a catalog position, 0 <= position < 2^64."""
+        return self._issued(position, tenant, collection_uid)
+
+    def _make(self, position: int, tenant: str, collection_uid: str) -> str:
         body = position.to_bytes(_POSITION_BYTES, "big")
         return base64.urlsafe_b64encode(self._mac(body, tenant, collection_uid) + body).decode().rstrip("=")
 

@@ -15,6 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Literal, TextIO, TypeAlias
 
 import structlog
@@ -28,6 +29,7 @@ _REMEMBERED = 256
 _FRAMES = 20
 _ERROR_CHARS = 500
 _SERIOUS = frozenset({"warning", "error", "critical", "exception"})
+_LEVELS = {"warn": "warning", "exception": "error"}
 _VARYING = frozenset({"timestamp", "exc_info", "_record", "_from_structlog"})
 _EVERY_S = 0.05
 _MAX_WAITING_CHARS = 4 * 1024 * 1024
@@ -122,12 +124,7 @@ def configure_logging(log_format: LogFormat = "auto", level: int = logging.INFO)
     Every line of a call carries its `request_id`. Libraries log from WARNING up. `auto` is `console` on a terminal and
     `json` elsewhere. Tracebacks have no values of variables, which may hold contents of documents.
     """
-    shared: list[structlog.typing.Processor] = [
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _add_request_id,
-        Repetitions(),
-    ]
+    shared: list[structlog.typing.Processor] = [_complete, Repetitions()]
     rendering = _renderers(log_format)
 
     def dropped_line(count: int) -> str:
@@ -168,6 +165,8 @@ class Repetitions:
         Raises:
             structlog.DropEvent: it is left out.
         """
+        if method not in _SERIOUS and "exc_info" not in event:
+            return event
         error = _error_of(event.get("exc_info"))
         place = None if error is None else _place(error)
         if method in _SERIOUS and "request_id" not in event:
@@ -240,14 +239,18 @@ def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:
         ]
     encode = json.JSONEncoder(ensure_ascii=False, default=repr).encode  # made once: json.dumps makes one a line
     tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False, max_frames=_FRAMES)
-    return [
-        structlog.processors.ExceptionRenderer(tracebacks),
-        structlog.processors.JSONRenderer(lambda event, **_: encode(event)),
-    ]
+    render_exception = structlog.processors.ExceptionRenderer(tracebacks)
+
+    def render(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
+        return encode(render_exception(logger, method, event) if "exc_info" in event else event)
+
+    return [render]
 
 
-def _add_request_id(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    request_id = request_context.current().request_id
-    if request_id:
-        event.setdefault("request_id", request_id)
+def _complete(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Add what every line says; one processor instead of three, because each call of the server writes a line."""
+    if "request_id" not in event and (request_id := request_context.current().request_id):
+        event["request_id"] = request_id
+    event["level"] = _LEVELS.get(method, method)
+    event["timestamp"] = datetime.now(UTC).isoformat().removesuffix("+00:00") + "Z"
     return event

@@ -1,13 +1,13 @@
 """What became of searches: figures of this process, which of them are logged, and how the log is written."""
 
 import math
-import os
+import random
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -264,7 +264,10 @@ class ServedSearch:
 
     def again(self, total_s: float) -> "ServedSearch":
         """Return it for a response that was remembered, which nothing was embedded or searched for."""
-        sample = replace(self.sample, total_s=total_s, embedding_s=None, search_s=None, engine_s=None)
+        was = self.sample
+        sample = SearchSample(
+            failed=False, total_s=total_s, results=was.results, rejected=was.rejected, relevance=was.relevance
+        )
         return ServedSearch(self.collection, self.query_type, self.mode, sample)
 
 
@@ -353,6 +356,12 @@ class QueryRecorder:
             _log.warning("old entries of the query log cannot be removed", exc_info=True)
 
 
+def _new_log_id() -> str:
+    # It names an entry and opens nothing. The system's own generator gives up the interpreter lock, for which a busy
+    # server would wait again.
+    return f"{random.getrandbits(128):032x}"
+
+
 @dataclass(frozen=True, slots=True)
 class RecordSearch:
     """Records each search once, served or failed, without waiting for the catalog."""
@@ -369,7 +378,7 @@ class RecordSearch:
         if self.mode is QueryLogMode.OFF:
             return ""
         entry = LoggedQuery(
-            log_id=os.urandom(16).hex(),
+            log_id=_new_log_id(),
             tenant=call.tenant,
             collection=call.collection,
             collection_uid=search.collection.uid,
@@ -394,7 +403,7 @@ class RecordSearch:
         sample = SearchSample(failed=True, total_s=elapsed_s)
         self.pipeline.add(call.tenant, None if collection is None else collection.name, sample)
         entry = LoggedQuery(
-            log_id=os.urandom(16).hex(),
+            log_id=_new_log_id(),
             tenant=call.tenant,
             collection=call.collection[:_MAX_NAME_CHARS],
             collection_uid="" if collection is None else collection.uid,

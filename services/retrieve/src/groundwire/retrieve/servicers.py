@@ -60,7 +60,7 @@ from groundwire.retrieve.wire.responses import (
 )
 from groundwire.retrieve.wire.result_cache import RememberedResponse, ResultCache
 from groundwire.rpc import request_context
-from groundwire.rpc.calls import as_groundwire_error
+from groundwire.rpc.calls import ReadyResponse, as_groundwire_error
 from groundwire.rpc.error_status import to_status
 from groundwire.rpc.messages import parse_reference, to_chunk_message, to_document_message
 from groundwire.rpc.pagination import MAX_PAGE_BYTES, PageTokens, as_many_as_fit, page_size
@@ -91,7 +91,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
     parse_question: ParseQuestion
     workers: Workers
 
-    async def Retrieve(self, request: pb.RetrieveRequest, context: Any) -> pb.RetrieveResponse:
+    async def Retrieve(self, request: pb.RetrieveRequest, context: Any) -> Any:
         """Return the most relevant chunks."""
         started = time.perf_counter()
         # On the event loop: a hop to a worker would cost more than the look into memory that it is.
@@ -113,7 +113,7 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
         """Split a question into a query and a filter."""
         return await self._run(self._parse, request)
 
-    def repeat(self, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse | None:
+    def repeat(self, request: pb.RetrieveRequest, started: float) -> ReadyResponse | None:
         """Return what a search that was made before would return again, if that is certain; never waits."""
         cached = self.results.current(request_context.current().tenant, request)
         if cached is None or query_time_violations(request, self.clock.now()):
@@ -128,14 +128,17 @@ class RetrieveServicer(pb_grpc.RetrieveServiceServicer):
             cached = self.results.renewed(call.tenant, request)
             # The time is no part of what is remembered, so it is the one thing that may be wrong here.
             if cached is not None and not query_time_violations(request, self.clock.now()):
-                return self._answer(cached, request, started)
+                return pb.RetrieveResponse.FromString(self._answer(cached, request, started).raw)
         return cut_to_size(self._serve(call, request, lambda: self._interpret(call, request)), MAX_PAGE_BYTES)
 
-    def _answer(self, cached: RememberedResponse, request: pb.RetrieveRequest, started: float) -> pb.RetrieveResponse:
-        call = self._received(request, started)
-        response, search = cached.again(request, call.received, started)
-        add_log_id(response, self.record.served(call, search))
-        return cut_to_size(response, MAX_PAGE_BYTES)
+    def _answer(self, cached: RememberedResponse, request: pb.RetrieveRequest, started: float) -> ReadyResponse:
+        call, total_s = self._received(request, started), time.perf_counter() - started
+        log_id = self.record.served(call, cached.search.again(total_s))
+        ready = cached.again(request, call.received, total_s, log_id)
+        if len(ready.raw) > MAX_PAGE_BYTES:
+            fitting = cut_to_size(pb.RetrieveResponse.FromString(ready.raw), MAX_PAGE_BYTES)
+            return ready._replace(raw=fitting.SerializeToString())
+        return ready
 
     def batch_retrieve(self, request: pb.BatchRetrieveRequest, started: float) -> pb.BatchRetrieveResponse:
         """Run several searches; each succeeds or fails for itself.

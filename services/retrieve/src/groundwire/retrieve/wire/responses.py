@@ -1,6 +1,7 @@
 """Turn the result of a search into the messages of the contract."""
 
 from datetime import datetime
+from typing import Final
 
 from groundwire.api.common.v1 import degraded_stage_pb2, search_mode_pb2
 from groundwire.api.common.v1.hit_pb2 import Hit, HitView
@@ -28,6 +29,7 @@ _ORDERS = {
     ResultOrder.TIMESTAMP_DESC: search_mode_pb2.ORDER_BY_TIMESTAMP_DESC,
     ResultOrder.TIMESTAMP_ASC: search_mode_pb2.ORDER_BY_TIMESTAMP_ASC,
 }
+_TIMES: Final = ("query_embedding_time", "search_time", "total_time", "query_time", "process_time", "states")
 _STATES = {state: report_pb.QueryState.Value(f"QUERY_STATE_{state.value}") for state in SearchState}
 
 
@@ -108,6 +110,7 @@ def set_times(response: pb.RetrieveResponse, request: pb.RetrieveRequest, times:
     if not response.HasField("report"):
         return
     report = response.report
+    clear_times(report)
     received, processed = times.states[0][1], times.states[-1][1]
     asked = _asked(request, received)
     report.query_embedding_time.CopyFrom(to_duration(times.embedding_s))
@@ -115,8 +118,13 @@ def set_times(response: pb.RetrieveResponse, request: pb.RetrieveRequest, times:
     report.total_time.CopyFrom(to_duration(times.total_s))
     report.query_time.CopyFrom(to_timestamp(asked))
     report.process_time.CopyFrom(to_timestamp(max(processed, asked)))
-    del report.states[:]
     report.states.extend(_to_states(times))
+
+
+def clear_times(report: report_pb.RetrieveReport) -> None:
+    """Take out all that `set_times` sets."""
+    for field in _TIMES:
+        report.ClearField(field)
 
 
 def _asked(request: pb.RetrieveRequest, received: datetime) -> datetime:

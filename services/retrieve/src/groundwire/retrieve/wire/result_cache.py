@@ -1,8 +1,8 @@
 """Responses that were given before and would be given again: as long as nothing in their collection has changed."""
 
-import time
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.catalog.database import Database
@@ -11,40 +11,47 @@ from groundwire.kernel.bounded_cache import BoundedCache
 from groundwire.retrieve.consistency import WaitForPosition
 from groundwire.retrieve.query_log import ServedSearch
 from groundwire.retrieve.search_types import SearchResult, SearchState, SearchTimes
-from groundwire.retrieve.wire.responses import set_times
+from groundwire.retrieve.wire.responses import add_log_id, clear_times, set_times
+from groundwire.rpc.calls import ReadyResponse
 
+_OF_THE_CALL: Final = ("snapshot", "consistency_token", "log_id")
 _OVERHEAD_BYTES = 2000
 """What an entry weighs beside its messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class RememberedResponse:
-    """A response without times and log id, and what is recorded of its search; valid at `position`.
+    """A serialized response without what each call has of its own, and what is recorded of its search.
 
-    `changed_position` is the position at which the collection had last changed.
+    It is valid at `position`, of which `token` is the consistency token; `changed_position` is the position at which
+    the collection had last changed.
     """
 
-    response: pb.RetrieveResponse
+    raw: bytes
+    has_report: bool
+    token: str
     search: ServedSearch
     position: int
     changed_position: int
 
     def again(
-        self, request: pb.RetrieveRequest, received: datetime, started: float
-    ) -> tuple[pb.RetrieveResponse, ServedSearch]:
-        """Return both with the times of this call; `started` is a reading of `time.perf_counter`.
+        self, request: pb.RetrieveRequest, received: datetime, total_s: float, log_id: str | None
+    ) -> ReadyResponse:
+        """Return the response with position, times and log id of this call.
 
         Such a call goes through two states only: nothing is embedded, searched or ranked.
         """
-        total_s = time.perf_counter() - started
-        response = pb.RetrieveResponse()
-        response.CopyFrom(self.response)
-        if response.HasField("report"):
-            completed = received + timedelta(seconds=total_s)
-            states = ((SearchState.RECEIVED, received), (SearchState.COMPLETED, completed))
-            set_times(response, request, SearchTimes(0.0, 0.0, total_s, states))
-            response.report.from_cache = True
-        return response, self.search.again(total_s)
+        own = pb.RetrieveResponse(snapshot=self.position, consistency_token=self.token)
+        add_log_id(own, log_id)
+        if self.has_report:
+            own.report.from_cache = True
+            states = (
+                (SearchState.RECEIVED, received),
+                (SearchState.COMPLETED, received + timedelta(seconds=total_s)),
+            )
+            set_times(own, request, SearchTimes(0.0, 0.0, total_s, states))
+        # Serialized messages one behind the other are one message with the fields of both.
+        return ReadyResponse(self.raw + own.SerializeToString(), pb.RetrieveResponse.FromString)
 
 
 class ResultCache:
@@ -83,11 +90,8 @@ class ResultCache:
         uid = view.collection.uid
         if uid != held.search.collection.uid or view.changed_position != held.changed_position:
             return None
-        response = pb.RetrieveResponse()
-        response.CopyFrom(held.response)
-        response.snapshot = view.position
-        response.consistency_token = self._tokens.token_of(view.position, tenant, uid)
-        renewed = replace(held, response=response, position=view.position)
+        token = self._tokens.token_of(view.position, tenant, uid)
+        renewed = replace(held, token=token, position=view.position)
         self._put(key, renewed)
         return renewed
 
@@ -102,15 +106,25 @@ class ResultCache:
         """Remember a response, unless another time would give another one."""
         if not _is_repeatable(request) or response.degraded_stages:
             return
-        remembered = pb.RetrieveResponse()
-        remembered.CopyFrom(response)
-        # Each call is logged under an id of its own.
-        remembered.log_id = ""
-        held = RememberedResponse(remembered, search, result.position, result.changed_position)
+        lasting = pb.RetrieveResponse()
+        lasting.CopyFrom(response)
+        for field in _OF_THE_CALL:
+            lasting.ClearField(field)
+        has_report = lasting.HasField("report")
+        if has_report:
+            clear_times(lasting.report)
+        held = RememberedResponse(
+            lasting.SerializeToString(),
+            has_report,
+            result.consistency_token,
+            search,
+            result.position,
+            result.changed_position,
+        )
         self._put(_key(tenant, request), held)
 
     def _put(self, key: tuple[str, bytes], held: RememberedResponse) -> None:
-        self._held.put(key, held, held.response.ByteSize() + len(key[1]) + _OVERHEAD_BYTES)
+        self._held.put(key, held, len(held.raw) + len(key[1]) + _OVERHEAD_BYTES)
 
 
 def _key(tenant: str, request: pb.RetrieveRequest) -> tuple[str, bytes]:
