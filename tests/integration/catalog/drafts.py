@@ -96,7 +96,7 @@ class Catalog:
 
     def put(self, collection: Collection, draft: GenerationDraft) -> tuple[Document, PendingGeneration]:
         """Write and publish a generation with random vectors."""
-        pending = self.documents.begin(collection.tenant, collection, draft)
+        pending = self.documents.begin(collection, draft)
         chance = np.random.default_rng(pending.numbers[0] if pending.numbers else 0)
         vectors = chance.standard_normal((len(pending.numbers), DIMENSIONS)).astype(np.float32)
         self.vectors.put(collection.identity.digest, [chunk.embedding_hash for chunk in draft.chunks], vectors)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from groundwire.catalog.collections import CollectionCounts
+from groundwire.catalog.collections import CollectionCounts, Statistics
 from groundwire.catalog.outbox import OutboxKind
 from groundwire.kernel.collection import PROFILES, Collection, ProfileName
 from groundwire.kernel.document import DocumentFields
@@ -55,24 +55,22 @@ def test_pages_go_through_all_names_in_order(catalog: Catalog) -> None:
 
 @pytest.mark.requirement("S1-08")
 def test_counts_add_up_by_format_project_and_model(catalog: Catalog, docs: Collection) -> None:
-    assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(0, 0, 0, {}, {}, {})
+    assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(0, 0, 0)
     catalog.put(docs, make_draft("one", "two", fields=DocumentFields(project="p")))
     catalog.put(docs, make_draft("three", source="b"))
-    catalog.documents.begin(TENANT, docs, make_draft("pending", source="c"))
-    assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(
-        documents=2,
-        chunks=3,
-        total_chars=12,
-        by_format={"markdown": 2},
-        by_project={"p": 1, None: 1},
-        by_model={"tiny": 2},
-    )
+    catalog.documents.begin(docs, make_draft("pending", source="c"))
+    assert catalog.collections.counts(TENANT, "docs") == CollectionCounts(documents=2, chunks=3, total_chars=12)
+    figures = Statistics(catalog.database).of(TENANT, "docs")
+    assert (figures.documents, figures.chunks, figures.total_chars) == (2, 3, 12)
+    assert figures.by_format == {"markdown": 2}
+    assert figures.by_project == {"p": 1, "": 1}
+    assert figures.by_model == {"tiny": 3}
 
 
 def test_deleting_removes_everything_and_queues_the_engine_collection(catalog: Catalog, docs: Collection) -> None:
     other = catalog.collections.create(make_collection("other"))
     catalog.put(docs, make_draft("tide"))
-    catalog.documents.begin(TENANT, docs, make_draft("pending", source="b"))
+    catalog.documents.begin(docs, make_draft("pending", source="b"))
     catalog.put(other, make_draft("tide"))
     assert catalog.collections.delete(TENANT, "docs").traces.engine_name == docs.engine_name
     with pytest.raises(CollectionNotFoundError):
@@ -89,7 +87,7 @@ def test_deleting_removes_everything_and_queues_the_engine_collection(catalog: C
 
 def test_done_tasks_leave_the_outbox(catalog: Catalog, docs: Collection) -> None:
     for source in "abc":
-        catalog.documents.abandon(catalog.documents.begin(TENANT, docs, make_draft("x", source=source)))
+        catalog.documents.abandon(catalog.documents.begin(docs, make_draft("x", source=source)))
     first, second, third = catalog.outbox.pending(10)
     assert [each.id for each in catalog.outbox.pending(2)] == [first.id, second.id]
     catalog.outbox.done([first.id, third.id, 999])
@@ -99,7 +97,7 @@ def test_done_tasks_leave_the_outbox(catalog: Catalog, docs: Collection) -> None
 
 
 def test_a_huge_deletion_is_cut_into_several_tasks(catalog: Catalog, docs: Collection) -> None:
-    pending = catalog.documents.begin(TENANT, docs, make_draft(*("x" for _ in range(5001))))
+    pending = catalog.documents.begin(docs, make_draft(*("x" for _ in range(5001))))
     catalog.documents.abandon(pending)
     items = catalog.outbox.pending(10)
     assert [len(item.numbers) for item in items] == [5000, 1]

@@ -147,7 +147,7 @@ def test_matching_finds_the_live_chunks_that_the_reference_finds(catalog: Catalo
         parts = [f"part {number}.{part}" for part in range(rng.randrange(1, 4))]
         _, pending = catalog.put(docs, make_draft(*parts, source=f"{number}.md", fields=fields))
         payloads |= dict(zip(pending.numbers, pending.payloads, strict=True))
-    catalog.documents.begin(TENANT, docs, make_draft("pending", source="pending.md"))
+    catalog.documents.begin(docs, make_draft("pending", source="pending.md"))
     clauses: list[Filter] = [
         Comparison("category", Comparator.EQ, "a"),
         Comparison("category", Comparator.NE, "a"),
@@ -180,7 +180,7 @@ def test_of_given_chunks_those_of_the_collection_match_that_are_visible_and_inde
     _, new = catalog.put(docs, unindexed)
     other = catalog.collections.create(make_collection("other"))
     _, elsewhere = catalog.put(other, make_draft("tide five"))
-    pending = catalog.documents.begin(TENANT, docs, make_draft("tide six", source="pending.md"))
+    pending = catalog.documents.begin(docs, make_draft("tide six", source="pending.md"))
     given = [*old.numbers, *new.numbers, *elsewhere.numbers, *pending.numbers, 999_999]
     first = Comparison("sequence_num", Comparator.EQ, 0)
     in_docs, in_other = (catalog.views.open(TENANT, name) for name in ("docs", "other"))

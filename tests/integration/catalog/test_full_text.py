@@ -113,7 +113,7 @@ def test_frequencies_count_live_chunks_of_the_collection(catalog: Catalog, docs:
     other = catalog.collections.create(make_collection("other"))
     document, _ = catalog.put(docs, make_draft("tide tide", "tides", "moon"))
     catalog.put(other, make_draft("tide"))
-    catalog.documents.begin(TENANT, docs, make_draft("tide", source="pending"))
+    catalog.documents.begin(docs, make_draft("tide", source="pending"))
     frequencies = catalog.full_text.document_frequencies(TENANT, "docs", ["tide", "tide", "moon", "granite", "?"])
     assert frequencies == {"tide": 2, "moon": 1, "granite": 0, "?": 0}
     assert catalog.full_text.live_chunks(TENANT, "docs") == 3
@@ -158,7 +158,7 @@ def test_the_index_equals_the_live_chunks_after_many_changes(catalog: Catalog, d
                 del live[source]
             case 1:
                 draft = make_draft(*parts, source=source, document_id=document_id, expected=generation)
-                catalog.documents.abandon(catalog.documents.begin(TENANT, docs, draft))
+                catalog.documents.abandon(catalog.documents.begin(docs, draft))
             case _:
                 draft = make_draft(*parts, source=source, document_id=document_id, expected=generation)
                 document, _ = catalog.put(docs, draft)

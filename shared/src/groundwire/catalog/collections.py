@@ -31,14 +31,11 @@ from groundwire.kernel.exactly_once import Receipt
 
 @dataclass(frozen=True, slots=True)
 class CollectionCounts:
-    """Figures of the live generations; the mappings count documents by value, None for documents without one."""
+    """How much is live in a collection; chunks that stand for whole sections and documents are not counted."""
 
     documents: int
     chunks: int
     total_chars: int
-    by_format: Mapping[str, int]
-    by_project: Mapping[str | None, int]
-    by_model: Mapping[str, int]
 
 
 class Collections:
@@ -182,20 +179,12 @@ class Collections:
         Raises:
             CollectionNotFoundError: the tenant has none of this name.
         """
-        groups = (documents.c.doc_type, documents.c.project, documents.c.embedding_model)
-        sums = (func.count(), func.sum(documents.c.chunk_count), func.sum(documents.c.total_chars))
+        sums = (func.sum(documents.c.chunk_count), func.sum(documents.c.total_chars))
         with self._database.read() as connection:
             key = collection_key(connection, tenant, name)
-            statement = select(*groups, *sums).where(documents.c.collection_key == key, IS_VISIBLE)
-            rows: Sequence[Sequence[Any]] = connection.execute(statement.group_by(*groups)).all()
-        return CollectionCounts(
-            documents=sum(row[3] for row in rows),
-            chunks=sum(row[4] for row in rows),
-            total_chars=sum(row[5] for row in rows),
-            by_format=_sum_by(rows, 0, 3),
-            by_project=_sum_by(rows, 1, 3),
-            by_model=_sum_by(rows, 2, 3),
-        )
+            statement = select(func.count(), *(func.coalesce(each, 0) for each in sums))
+            row = connection.execute(statement.where(documents.c.collection_key == key, IS_VISIBLE)).one()
+        return CollectionCounts(*map(int, row))
 
 
 def _refuse_other_etag(found: Collection, etag: str) -> None:

@@ -244,7 +244,7 @@ class Documents:
         self._database.write(work)
         return replace(document, source_version=source_version)
 
-    def begin(self, tenant: str, collection: Collection, draft: GenerationDraft) -> PendingGeneration:
+    def begin(self, collection: Collection, draft: GenerationDraft) -> PendingGeneration:
         """Write a generation that nobody sees yet: text, chunks, filter keys and chunk numbers.
 
         Durable when it returns: after a crash `Recovery.leftovers` lists it.
@@ -273,7 +273,6 @@ class Documents:
             document_id=document_id,
             generation=0,
             expected_generation=draft.expected_generation,
-            tenant=tenant,
             collection=collection,
             numbers=numbers,
             chunk_ids=chunk_ids,
@@ -327,14 +326,15 @@ class Documents:
             ConflictError: the same request was completed meanwhile; `abandon`, then ask the ledger.
             RequestIdReusedError: the request id was used with another body.
         """
+        tenant, document_id = pending.collection.tenant, pending.document_id
 
         def work(connection: Connection) -> Document:
+            now, steady_ms = self._now(), self._database.steady.now_ms()
             if vectors is not None:
-                insert_vectors(connection, vectors, self._now(), self._database.steady.now_ms())
-            publish_generation(connection, pending, self._now(), self._database.steady.now_ms())
-            given = {"tenant": pending.tenant, "value": pending.document_id}
-            document = to_document(connection.execute(_BY_ID_ALONE, given).one())
-            self._audit.record(connection, pending.tenant, "publish_document", document.document_id, receipt, document)
+                insert_vectors(connection, vectors, now, steady_ms)
+            publish_generation(connection, pending, now, steady_ms)
+            document = to_document(connection.execute(_BY_ID_ALONE, {"tenant": tenant, "value": document_id}).one())
+            self._audit.record(connection, tenant, "publish_document", document_id, receipt, document)
             return document
 
         published = self._database.write(work)

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, RowMapping, delete, exists, func, insert, select, update
 
 from groundwire.catalog.database import Database, advance_position
 from groundwire.catalog.lexical_index import (
@@ -130,7 +131,6 @@ class PendingGeneration:
     document_id: str
     generation: int
     expected_generation: int
-    tenant: str
     collection: Collection
     numbers: Sequence[int]
     chunk_ids: Sequence[str]
@@ -163,36 +163,23 @@ class Prepared:
 
 
 def insert_generation(connection: Connection, prepared: Prepared) -> PendingGeneration:
-    """Write document (hidden when new), generation, text and the first chunks; return the pending generation."""
-    draft, pending = prepared.draft, prepared.pending
+    """Write document (hidden when new), generation, text and the first chunks; return the pending generation.
+
+    Raises:
+        CollectionNotFoundError: the collection was deleted meanwhile.
+        GroundwireError: whatever `refuse_conflicts` raises.
+    """
+    draft, pending, figures = prepared.draft, prepared.pending, prepared.figures
     # By its uid and not by its name: a collection that was deleted and made again is another one.
     collection_key = connection.execute(select(key_of(pending.collection))).scalar()
     if collection_key is None:
         raise CollectionNotFoundError(pending.collection.name)
-    document_id = pending.document_id
-    of_id = documents.c.tenant == pending.tenant, documents.c.document_id == document_id
+    tenant, document_id = pending.collection.tenant, pending.document_id
+    of_id = documents.c.tenant == tenant, documents.c.document_id == document_id
     row = connection.execute(select(documents).where(*of_id)).first()
-    if row is not None and row.collection_key != collection_key:
-        raise AlreadyExistsError(f"the id {document_id!r} is taken", resource=document_id)
-    if (
-        row is not None
-        and row.live_generation
-        and not draft.expected_generation
-        and row.source_path != draft.source_uri
-    ):
-        # No repetition can end otherwise, as one could if another writer had been faster.
-        message = f"the id {document_id!r} is that of another source, {row.source_path!r}"
-        raise AlreadyExistsError(message, resource=document_id)
-    if row is not None and row.deleted_generation and row.source_path != draft.source_uri:
-        message = f"document {document_id!r} was deleted and can be restored; its source is another one"
-        raise AlreadyExistsError(message, resource=document_id)
-    refuse_stale_version(document_id, draft.source_version, None if row is None else row.source_version)
-    if draft.expected_generation != (0 if row is None else row.live_generation):
-        raise changed(document_id)
-    if draft.expected_generation == 0:
-        refuse_taken_source(connection, collection_key, draft.source_uri, document_id)
+    refuse_conflicts(connection, draft, pending, collection_key, row)
     of_source = {
-        "tenant": pending.tenant,
+        "tenant": tenant,
         "collection_key": collection_key,
         "source_path": draft.source_uri,
         "source_hash": draft.source_hash,
@@ -203,6 +190,7 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
             **of_source,
             **field_values(draft.fields),
             "document_id": document_id,
+            # Nobody sees it before it is published, which fills in the figures of what is live.
             **dict.fromkeys(("chunk_count", "total_chars", "total_bytes"), 0),
             "embedding_model": pending.collection.identity.model_name,
             "ingestion_date": prepared.now,
@@ -212,19 +200,10 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
         document_key = int(connection.execute(inserted).scalar_one())
     else:
         document_key = int(row.document_key)
-    if draft.chunk_ids is not None:
-        taken = select(chunks.c.chunk_id).where(
-            chunks.c.tenant == pending.tenant,
-            among(chunks.c.chunk_id, pending.chunk_ids),
-            chunks.c.document_key != document_key,
-        )
-        other = connection.execute(taken.limit(1)).scalar()
-        if other is not None:
-            raise AlreadyExistsError(f"the chunk id {other!r} is taken", resource=other)
     # A document that was deleted for good and comes again goes on counting: old citations name the old numbers.
     written = select(func.max(generations.c.generation)).where(generations.c.document_key == document_key)
     buried = select(tombstones.c.last_generation).where(
-        tombstones.c.tenant == pending.tenant, tombstones.c.document_id == document_id
+        tombstones.c.tenant == tenant, tombstones.c.document_id == document_id
     )
     generation = 1 + max(connection.execute(statement).scalar() or 0 for statement in (written, buried))
     new_generation = {
@@ -234,13 +213,13 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
         "state": GenerationState.PENDING.value,
         "fields": field_values(draft.fields),
         "properties": field_values(draft.properties),
-        "text_hash": prepared.figures.digest,
+        "text_hash": figures.digest,
         "rules_digest": draft.rules_digest,
         "tokenizer": draft.tokenizer,
         "encoding": draft.encoding,
         "chunk_count": sum(not chunk.upper for chunk in draft.chunks),
-        "total_chars": prepared.figures.total_chars,
-        "total_bytes": prepared.figures.total_bytes,
+        "total_chars": figures.total_chars,
+        "total_bytes": figures.total_bytes,
         "create_time": prepared.now,
     }
     inserted = insert(generations).values(new_generation).returning(generations.c.generation_key)
@@ -254,6 +233,47 @@ def insert_generation(connection: Connection, prepared: Prepared) -> PendingGene
     pending = replace(pending, key=key, generation=generation)
     insert_chunks(connection, replace(prepared, pending=pending), 0)
     return pending
+
+
+def refuse_conflicts(
+    connection: Connection,
+    draft: GenerationDraft,
+    pending: PendingGeneration,
+    collection_key: int,
+    row: Row[Any] | None,
+) -> None:
+    """Return if the generation may be written beside what is there; `row` is that of the document's id, if any.
+
+    Raises:
+        AlreadyExistsError: the id of the document or of a chunk is taken; no repetition can end otherwise.
+        StaleSourceVersionError: the document, perhaps softly deleted, is of a later version.
+        DocumentChangedError: another writer was faster; who looks again and repeats may succeed.
+    """
+    tenant, document_id = pending.collection.tenant, pending.document_id
+    if row is not None and row.collection_key != collection_key:
+        raise AlreadyExistsError(f"the id {document_id!r} is taken", resource=document_id)
+    if row is not None and row.source_path != draft.source_uri:
+        if row.live_generation and not draft.expected_generation:
+            message = f"the id {document_id!r} is that of another source, {row.source_path!r}"
+            raise AlreadyExistsError(message, resource=document_id)
+        if row.deleted_generation:
+            message = f"document {document_id!r} was deleted and can be restored; its source is another one"
+            raise AlreadyExistsError(message, resource=document_id)
+    # Before the lost race: whoever comes late must not be told to look again and repeat.
+    refuse_stale_version(document_id, draft.source_version, None if row is None else row.source_version)
+    if draft.expected_generation != (0 if row is None else row.live_generation):
+        raise changed(document_id)
+    if draft.expected_generation == 0:
+        refuse_taken_source(connection, collection_key, draft.source_uri, document_id)
+    if draft.chunk_ids is not None:
+        taken = select(chunks.c.chunk_id).where(
+            chunks.c.tenant == tenant,
+            among(chunks.c.chunk_id, pending.chunk_ids),
+            chunks.c.document_key != (0 if row is None else row.document_key),
+        )
+        other = connection.execute(taken.limit(1)).scalar()
+        if other is not None:
+            raise AlreadyExistsError(f"the chunk id {other!r} is taken", resource=other)
 
 
 def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> None:
@@ -272,7 +292,7 @@ def insert_chunks(connection: Connection, prepared: Prepared, start: int) -> Non
     rows = (
         {
             "chunk_number": number,
-            "tenant": pending.tenant,
+            "tenant": pending.collection.tenant,
             "document_key": owner.document_key,
             "generation_key": pending.key,
             "chunk_id": chunk_id,
@@ -334,12 +354,12 @@ def publish_generation(connection: Connection, pending: PendingGeneration, now: 
         DocumentChangedError: the live generation moved, the document is gone, or its source is taken.
         IndexMovedError: the points are in an engine collection that does not serve any more.
     """
-    collection = find_collection(connection, pending.tenant, pending.collection.name)
+    collection = find_collection(connection, pending.collection.tenant, pending.collection.name)
     is_same = collection is not None and collection.uid == pending.collection.uid
     if collection is not None and is_same and collection.engine_name != pending.collection.engine_name:
         raise IndexMovedError(collection)
     row = _pending_row(connection, pending.key)
-    if row is None or row["tenant"] != pending.tenant:
+    if row is None or row["tenant"] != pending.collection.tenant:
         raise changed(pending.document_id)
     of_document = documents.c.document_key == row["document_key"]
     document = connection.execute(select(documents).where(of_document)).mappings().one()
@@ -391,9 +411,9 @@ def take_back_generation(connection: Connection, pending: PendingGeneration) -> 
     engine_name = pending.collection.engine_name
     if connection.execute(select(1).where(collections.c.engine_name == engine_name)).first() is None:
         # Deleted or moved while the points were written, which may have made the engine collection anew.
-        queue_dropped_engine(connection, pending.tenant, engine_name)
+        queue_dropped_engine(connection, pending.collection.tenant, engine_name)
     else:
-        queue_deleted_points(connection, pending.tenant, engine_name, pending.numbers)
+        queue_deleted_points(connection, pending.collection.tenant, engine_name, pending.numbers)
     if row is not None:
         connection.execute(delete(generations).where(generations.c.generation_key == pending.key))
         drop_empty_document(connection, row["document_key"])
@@ -431,7 +451,7 @@ def _supersede(
         return
     key, kept_since = found.generation_key, None if found.state == GenerationState.DELETED.value else kept_since
     old = numbers_of(connection, select(generations.c.generation_key).where(generations.c.generation_key == key))
-    queue_deleted_points(connection, pending.tenant, pending.collection.engine_name, old)
+    queue_deleted_points(connection, pending.collection.tenant, pending.collection.engine_name, old)
     taken_out: list[int] = []
     if kept_since is None:
         remove_chunks(connection, chunks.c.generation_key == key)
@@ -570,7 +590,6 @@ def _to_pending(connection: Connection, row: RowMapping) -> PendingGeneration:
         document_id=row[documents.c.document_id],
         generation=row[generations.c.generation],
         expected_generation=row[documents.c.live_generation],
-        tenant=row[generations.c.tenant],
         collection=to_collection(row),
         numbers=[each.chunk_number for each in written],
         chunk_ids=[each.chunk_id for each in written],

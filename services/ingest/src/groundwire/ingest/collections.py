@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from groundwire.catalog.collections import Collections
+from groundwire.catalog.collections import CollectionCounts, Collections
 from groundwire.catalog.deletions import Deleted, Deletion
 from groundwire.ingest.deletions import DeletionCompleter
 from groundwire.kernel.budget import Budget
@@ -37,9 +37,7 @@ class CollectionFigures:
     """
 
     collection: Collection
-    documents: int
-    chunks: int
-    total_chars: int
+    counts: CollectionCounts
     vector_engine: str
     max_document_bytes: int
 
@@ -83,7 +81,8 @@ class CollectionUpkeep:
         try:
             before = self._figures(collection)  # of the collection that has the name already, if any
         except CollectionNotFoundError:
-            before = CollectionFigures(collection, 0, 0, 0, self.vector_engine, self.max_document_bytes)
+            nothing = CollectionCounts(0, 0, 0)
+            before = CollectionFigures(collection, nothing, self.vector_engine, self.max_document_bytes)
 
         def figures_of(stored: Collection) -> CollectionFigures:
             return replace(before, collection=stored)
@@ -157,11 +156,4 @@ class CollectionUpkeep:
 
     def _figures(self, collection: Collection) -> CollectionFigures:
         counts = self.collections.counts(collection.tenant, collection.name)
-        return CollectionFigures(
-            collection,
-            counts.documents,
-            counts.chunks,
-            counts.total_chars,
-            self.vector_engine,
-            self.max_document_bytes,
-        )
+        return CollectionFigures(collection, counts, self.vector_engine, self.max_document_bytes)

@@ -77,7 +77,7 @@ class CatalogCheck:
     def unfinished(self, tenant: str, names: Sequence[str], *, repair: bool) -> Iterator[StoreFinding]:
         """Yield generations that nobody is writing any more."""
         for pending in self.recovery.leftovers(lambda: self.documents.under_way):
-            if pending.tenant != tenant or pending.collection.name not in names:
+            if pending.collection.tenant != tenant or pending.collection.name not in names:
                 continue
             if repair:
                 self.documents.abandon(pending)

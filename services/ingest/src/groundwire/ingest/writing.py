@@ -66,7 +66,7 @@ class GenerationWriter:
             draft = replace(draft, chunks=chunks, tokenizer=self.tokenizer)
             # Counted before its own chunks are in the catalog: they would make every text a known one.
             new_texts = len(self.embedder.new_texts(collection, chunks))
-            pending = self.documents.begin(collection.tenant, collection, draft)
+            pending = self.documents.begin(collection, draft)
             try:
                 total = len(chunks)
                 embedded = self.embedder.embed(
