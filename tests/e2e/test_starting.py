@@ -58,6 +58,25 @@ def mounted(folder: Path, *options: str) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
+    "generator",
+    [
+        "gpt",
+        "extractive:no",
+        "openai+ftp://host/v1",
+        "openai+http://host/v1?key=s3cret",
+        "openai+http://u:s3cret@host/v1",
+    ],
+)
+def test_a_generator_of_another_form_is_refused_and_not_repeated(tmp_path: Path, generator: str) -> None:
+    code, line = refused("--generator", generator, "--data", str(tmp_path / "data"))
+    assert (code, line.startswith("error INVALID_FIELD: generator: must be 'extractive:' or 'openai+http(s)")) == (
+        2,
+        True,
+    )
+    assert "s3cret" not in line
+
+
+@pytest.mark.parametrize(
     "listen", ["50172", ":50172", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:x"]
 )
 def test_an_address_of_another_form_is_a_usage_error(tmp_path: Path, listen: str) -> None:

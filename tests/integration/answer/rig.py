@@ -9,7 +9,7 @@ from typing import Any
 from groundwire.answer.bootstrap import build
 from groundwire.answer.evidence import Passage, Statement
 from groundwire.answer.ports import Generator
-from groundwire.answer.settings import AnswerSettings
+from groundwire.answer.settings import AnswerSettings, ChatModel
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.rpc.in_process import InProcessStub
@@ -41,6 +41,7 @@ class Rig:
         settings: AnswerSettings | None = None,
         generator: Generator | None = None,
         retriever_stub: Any = None,
+        chat_model: ChatModel | None = None,
     ) -> None:
         self.clock = SettableClock()
         self.library = Library(folder, ages=self.clock)
@@ -53,6 +54,7 @@ class Rig:
             workers=self.library.workers,
             clock=self.clock,
             generator=generator,
+            chat_model=chat_model,
         )
         self.service.start()
         self.stub = InProcessStub(self.service.servicer)

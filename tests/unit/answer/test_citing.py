@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from groundwire.answer.answers import cite
-from groundwire.answer.evidence import Source, Statement, StoredChunkText, agrees, keep_supported
+from groundwire.answer.evidence import Source, Statement, StoredChunkText, agrees, with_agreeing_sources
 from groundwire.kernel.spans import Span
 from tests.unit.answer.builders import make_passage, make_statement
 
@@ -49,18 +49,18 @@ def test_anything_that_differs_does_not(source: Source, stored: StoredChunkText 
     assert not agrees(source, stored)
 
 
-def test_a_statement_keeps_its_true_sources_and_goes_without_any() -> None:
+def test_a_statement_keeps_its_true_sources_alone() -> None:
     false = replace(_SOURCE, quote="Invented.")
     half, none = Statement("Half.", (false, _SOURCE)), Statement("None.", (false,))
     bare = Statement("Bare.", ())
-    kept = keep_supported([half, none, bare], [[_STORED, _STORED], [_STORED], []])
-    assert kept == [Statement("Half.", (_SOURCE,))]
+    checked = with_agreeing_sources([half, none, bare], [[_STORED, _STORED], [_STORED], []])
+    assert checked == [Statement("Half.", (_SOURCE,)), Statement("None.", ()), bare]
 
 
 def test_a_kept_source_has_the_pages_of_its_own_span() -> None:
     statement = Statement("Fact.", (_SOURCE,))
-    (kept,) = keep_supported([statement], [[replace(_STORED, page_numbers=(6,))]])
+    (kept,) = with_agreeing_sources([statement], [[replace(_STORED, page_numbers=(6,))]])
     assert cite(1, "docs", kept.sources[0], Span(0, 5, 0, 5)).page_numbers == (6,)
-    (kept,) = keep_supported([statement], [[_STORED]])
+    (kept,) = with_agreeing_sources([statement], [[_STORED]])
     of_chunk = replace(kept.sources[0], passage=replace(_PASSAGE, page_numbers=(5, 6)))
     assert cite(1, "docs", of_chunk, Span(0, 5, 0, 5)).page_numbers == (5, 6)

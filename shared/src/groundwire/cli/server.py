@@ -30,7 +30,7 @@ config = click.Group("config", help="Show the configuration.")
 @click.option("--vectors", help="Vector store: qdrant-edge:DIR, chroma:DIR, memory: or a server.")
 @click.option("--catalog", help="Catalog: sqlite:FILE.")
 @click.option("--embedder", help="Embedder: sentence-transformers:NAME_OR_DIR.")
-@click.option("--generator", help="Generator: extractive:.")
+@click.option("--generator", help="Generator: extractive: or a chat model, openai+http://HOST/v1#MODEL.")
 def serve(
     service: str,
     listen: str | None,

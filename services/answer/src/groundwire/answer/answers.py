@@ -40,7 +40,26 @@ class FinishReason(StrEnum):
     COMPLETE = "COMPLETE"
     LENGTH = "LENGTH"
     REFUSED = "REFUSED"
+    INTERRUPTED = "INTERRUPTED"
     ABANDONED = "ABANDONED"
+
+
+class GroundingPolicy(StrEnum):
+    """What becomes of statements that no source supports: left out, or kept and named."""
+
+    STRICT = "STRICT"
+    ANNOTATE = "ANNOTATE"
+
+
+class GenerationFailure(StrEnum):
+    """What went wrong with a chat model."""
+
+    UNAVAILABLE = "UNAVAILABLE"
+    TIMEOUT = "TIMEOUT"
+    INTERRUPTED = "INTERRUPTED"
+    INVALID_REPLY = "INVALID_REPLY"
+    REJECTED = "REJECTED"
+    UNSUPPORTED = "UNSUPPORTED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +128,20 @@ def cite(marker: int, collection: str, source: Source, answer_span: Span) -> Cit
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One statement of an answer, the markers it rests on (rising), and its confidence in [0, 1]."""
+    """One statement of an answer, the markers it rests on (rising), and its confidence in [0, 1].
+
+    The confidence is None where no source is needed.
+    """
 
     answer_span: Span
     text: str
     markers: tuple[int, ...]
-    confidence: float
+    confidence: float | None
+
+    @property
+    def is_supported(self) -> bool:
+        """Return whether it rests on citations or needs none."""
+        return bool(self.markers) or self.confidence is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +152,15 @@ class Timings:
     generation_s: float = 0.0
     verification_s: float = 0.0
     total_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationReport:
+    """How a chat model did; `dropped_sentences` counts those left out because no source supports them."""
+
+    model: str
+    failure: GenerationFailure | None = None
+    dropped_sentences: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +188,7 @@ class SearchReport:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer; a refusal has no citations and no claims."""
+    """A whole answer; a refusal has no citations and no claims. `generation` is None where no model was asked."""
 
     content: str
     citations: tuple[Citation, ...]
@@ -168,11 +204,17 @@ class Answer:
     session_id: str = ""
     topic_shift: bool = False
     timings: Timings = field(default_factory=Timings)
+    generation: GenerationReport | None = None
 
     @property
     def grounded(self) -> bool:
         """Return whether it is no refusal and every claim rests on citations."""
-        return bool(self.content) and self.refusal is None and all(claim.markers for claim in self.claims)
+        return bool(self.content) and self.refusal is None and not self.unsupported_spans
+
+    @property
+    def unsupported_spans(self) -> tuple[Span, ...]:
+        """Return the ranges of the content that should rest on citations and do not."""
+        return tuple(claim.answer_span for claim in self.claims if not claim.is_supported)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +246,18 @@ class Final:
     answer: Answer
 
 
-AnswerEvent: TypeAlias = Retrieved | TextDelta | Cited | Final
-"""Order: one Retrieved, then for each statement its TextDelta and its new citations, then one Final."""
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The answer is still being written, `elapsed_s` seconds after that began."""
+
+    elapsed_s: float
+
+
+AnswerEvent: TypeAlias = Retrieved | TextDelta | Cited | Heartbeat | Final
+"""Order: one Retrieved, then for each statement its TextDelta and its new citations, then one Final.
+
+Heartbeats come anywhere between the first and the last.
+"""
 
 
 def replayed(answer: Answer) -> Iterator[AnswerEvent]:
@@ -269,7 +321,7 @@ class Composer:
         self.is_cut = False
 
     def add(self, statement: Statement) -> Addition | None:
-        """Append a statement whose sources were all checked; None when it does not fit.
+        """Append a statement whose sources, if it has any, were all checked; None when it does not fit.
 
         The very first statement is shortened at a word instead, because an answer has to say something.
         """
@@ -285,7 +337,8 @@ class Composer:
         markers = tuple(dict.fromkeys(self._number(source, span) for source in statement.sources))
         self.content = lead + statement.text + _marks(markers)
         relevances = [source.passage.relevance for source in statement.sources]
-        self.claims.append(Claim(span, statement.text, tuple(sorted(markers)), claim_confidence(relevances)))
+        confidence = claim_confidence(relevances) if markers or statement.needs_source else None
+        self.claims.append(Claim(span, statement.text, tuple(sorted(markers)), confidence))
         return Addition(self.content[before:], before, tuple(self.citations[known:]))
 
     def _number(self, source: Source, answer_span: Span) -> int:
@@ -321,16 +374,22 @@ class Composer:
         """
         if self.content:
             return None
+        if not statement.sources:
+            return replace(statement, text=_whole_words(statement.text, self._limit))
         first = statement.sources[0]
         own = tuple(source for source in statement.sources if source.passage == first.passage)
-        room = self._limit - self._marks_length(replace(statement, sources=own))
-        head = statement.text[:room]
-        kept = (head[: len(head) - len(head.split()[-1])] if len(head.split()) > 1 else head).rstrip()
+        kept = _whole_words(statement.text, self._limit - self._marks_length(replace(statement, sources=own)))
         if first.quote != statement.text:
             return replace(statement, text=kept, sources=own)
         start, start_byte = first.span.start, first.span.start_byte
         span = Span(start, start + len(kept), start_byte, start_byte + len(kept.encode()))
         return replace(statement, text=kept, sources=(replace(first, span=span, quote=kept),))
+
+
+def _whole_words(text: str, room: int) -> str:
+    """Return the beginning of a text that is too long, without the word that is cut, if that leaves any."""
+    head = text[:room]
+    return (head[: len(head) - len(head.split()[-1])] if len(head.split()) > 1 else head).rstrip()
 
 
 def _key(source: Source) -> tuple[str, int, int, int]:

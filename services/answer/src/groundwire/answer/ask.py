@@ -16,9 +16,14 @@ from groundwire.answer.answers import (
     Answer,
     AnswerEvent,
     Cited,
+    Claim,
     Composer,
     Final,
     FinishReason,
+    GenerationFailure,
+    GenerationReport,
+    GroundingPolicy,
+    Heartbeat,
     RefusalReason,
     Retrieved,
     SearchReport,
@@ -28,8 +33,9 @@ from groundwire.answer.answers import (
     replayed,
 )
 from groundwire.answer.conversation import is_topic_shift, search_text
-from groundwire.answer.evidence import keep_supported
-from groundwire.answer.ports import Generator, Library, Retrieval, Retriever, Search
+from groundwire.answer.evidence import Statement, with_agreeing_sources
+from groundwire.answer.heartbeats import Silence, with_silences
+from groundwire.answer.ports import GenerationFailedError, Generator, Library, Retrieval, Retriever, Search
 from groundwire.answer.sessions import Exchange, Message, Session, SessionStore
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.clock import Clock
@@ -69,6 +75,7 @@ class AskedQuestion:
     session_id: str = ""
     topic_shift: bool = False
     include_hits: bool = False
+    grounding: GroundingPolicy = GroundingPolicy.STRICT
 
     @property
     def wanted(self) -> str:
@@ -87,15 +94,23 @@ class _Progress:
 
     composer: Composer
     search: SearchReport
+    generator: str
     refusal: RefusalReason | None = None
     has_draft: bool = False
+    model_asked: bool = False
+    dropped: int = 0
+    failure: GenerationFailure | None = None
     begun: float = field(default_factory=time.perf_counter)
     retrieval_s: float = 0.0
     verification_s: float = 0.0
 
 
 class Answerer:
-    """Answers questions, alone or in a session."""
+    """Answers questions, alone or in a session.
+
+    With a `fallback`, `generator` is a model: the fallback writes when the model fails before anything was sent, or
+    when nothing it wrote is supported.
+    """
 
     def __init__(
         self,
@@ -106,10 +121,14 @@ class Answerer:
         sessions: SessionStore,
         clock: Clock,
         max_search_chars: int,
+        heartbeat_s: float,
         rag_enabled: bool = True,
+        fallback: Generator | None = None,
     ) -> None:
         self._retriever = retriever
         self._generator = generator
+        self._fallback = fallback
+        self._heartbeat_s = heartbeat_s
         self._library = library
         self._sessions = sessions
         self._clock = clock
@@ -138,7 +157,7 @@ class Answerer:
             async with aclosing(self._written(tenant, ask, retrieval, progress)) as events:
                 async for event in events:
                     yield event
-        if not progress.composer.citations:
+        if not progress.composer.content:
             progress.refusal = progress.refusal or _refusal(ask, retrieval, has_draft=progress.has_draft)
             yield TextDelta(REFUSALS[progress.refusal], 0)
         yield Final(self._finished(ask, progress))
@@ -200,7 +219,8 @@ class Answerer:
                     await self._abandon(tenant, prepared, progress, replacing)
 
     def _nothing_yet(self, ask: AskedQuestion) -> _Progress:
-        return _Progress(Composer(ask.collection, ask.max_answer_chars), SearchReport(ask.wanted))
+        composer = Composer(ask.collection, ask.max_answer_chars)
+        return _Progress(composer, SearchReport(ask.wanted), self._generator.name)
 
     async def _retrieve(self, tenant: str, ask: AskedQuestion, progress: _Progress) -> Retrieval:
         """Search for the question; the report goes into `progress`."""
@@ -225,42 +245,85 @@ class Answerer:
     async def _written(
         self, tenant: str, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
     ) -> AsyncGenerator[AnswerEvent, None]:
-        """Draft; of each batch, yield those statements whose sources are stored exactly as claimed."""
-        async with aclosing(self._generator.draft(progress.search.search_text, retrieval.passages)) as drafts:
-            async for batch in drafts:
+        """Draft, with the fallback if that fails before anything was sent; text that was sent is never taken back."""
+        progress.model_asked = self._fallback is not None
+        try:
+            async with aclosing(self._drafted(self._generator, tenant, ask, retrieval, progress)) as events:
+                async for event in events:
+                    yield event
+        except GenerationFailedError as error:
+            if self._fallback is None:
+                raise
+            progress.failure = error.failure
+            _log.warning("the model failed", model=self._generator.name, failure=str(error))
+        if self._fallback is None or progress.composer.content:
+            return
+        if progress.failure is None and not progress.has_draft:
+            return  # the model has read the passages and says that they do not answer the question
+        progress.failure = progress.failure or GenerationFailure.UNSUPPORTED
+        progress.generator = self._fallback.name
+        async with aclosing(self._drafted(self._fallback, tenant, ask, retrieval, progress)) as events:
+            async for event in events:
+                yield event
+
+    async def _drafted(
+        self, generator: Generator, tenant: str, ask: AskedQuestion, retrieval: Retrieval, progress: _Progress
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """Draft; of each batch, yield those statements that the policy lets pass, with sources that are as stored."""
+        drafts = generator.draft(progress.search.search_text, retrieval.passages)
+        async with aclosing(drafts), aclosing(with_silences(drafts, self._heartbeat_s)) as batches:
+            async for batch in batches:
+                if isinstance(batch, Silence):
+                    yield Heartbeat(batch.elapsed_s)
+                    continue
                 progress.has_draft = progress.has_draft or bool(batch)
                 began = time.perf_counter()
-                sources = [source for statement in batch for source in statement.sources]
-                stored = iter(await self._library.stored(tenant, ask.collection, sources))
-                supported = keep_supported(batch, [[next(stored) for _ in each.sources] for each in batch])
+                passed = await self._passed(tenant, ask, batch)
                 progress.verification_s += time.perf_counter() - began
-                for statement in supported:
+                progress.dropped += len(batch) - len(passed)
+                for statement in passed:
                     addition = progress.composer.add(statement)
                     if addition is not None:
                         yield TextDelta(addition.text, addition.start)
                         for citation in addition.citations:
                             yield Cited(citation)
+                if progress.composer.is_cut:
+                    return
+
+    async def _passed(self, tenant: str, ask: AskedQuestion, batch: Sequence[Statement]) -> list[Statement]:
+        """Return the statements that may leave, each with those of its sources that are stored exactly as claimed."""
+        sources = [source for statement in batch for source in statement.sources]
+        stored = iter(await self._library.stored(tenant, ask.collection, sources) if sources else ())
+        checked = with_agreeing_sources(batch, [[next(stored) for _ in each.sources] for each in batch])
+        return [each for each in checked if each.sources or ask.grounding is GroundingPolicy.ANNOTATE]
 
     def _finished(self, ask: AskedQuestion, progress: _Progress) -> Answer:
         composer, refusal = progress.composer, progress.refusal
         finish = FinishReason.LENGTH if composer.is_cut else FinishReason.COMPLETE
+        generation = None
+        if progress.model_asked:
+            generation = GenerationReport(self._generator.name, progress.failure, progress.dropped)
+            if progress.failure is not None and progress.generator == self._generator.name:
+                finish = FinishReason.INTERRUPTED
         total_s = time.perf_counter() - progress.begun
         generation_s = max(0.0, total_s - progress.retrieval_s - progress.verification_s)
         return Answer(
             content=REFUSALS[refusal] if refusal else composer.content,
             citations=tuple(composer.citations),
             claims=tuple(composer.claims),
-            confidence=answer_confidence([citation.relevance for citation in composer.citations]),
+            confidence=_supported_share(composer.claims)
+            * answer_confidence([citation.relevance for citation in composer.citations]),
             refusal=refusal,
             finish=FinishReason.REFUSED if refusal else finish,
             message_id=str(uuid.uuid4()),
             collection=ask.collection,
             answer_time=self._clock.now(),
-            generator=self._generator.name,
+            generator=progress.generator,
             search=progress.search if ask.include_hits else progress.search.without_hits,
             session_id=ask.session_id,
             topic_shift=ask.topic_shift,
             timings=Timings(progress.retrieval_s, generation_s, progress.verification_s, total_s),
+            generation=generation,
         )
 
     async def _begin(self, tenant: str, session: Session, ask: AskedQuestion, *, is_strict: bool) -> None:
@@ -310,6 +373,11 @@ def _refusal(ask: AskedQuestion, retrieval: Retrieval, *, has_draft: bool) -> Re
     if ask.is_selective:
         return RefusalReason.OUTSIDE_SELECTION
     return RefusalReason.WEAK_SUPPORT if retrieval.passages else RefusalReason.NO_RESULTS
+
+
+def _supported_share(claims: Sequence[Claim]) -> float:
+    """Return the share of the claims that are supported, 1 where there are none."""
+    return sum(claim.is_supported for claim in claims) / len(claims) if claims else 1.0
 
 
 def _earlier_reply(used: Exchange | None, ask: AskedQuestion) -> Message | None:

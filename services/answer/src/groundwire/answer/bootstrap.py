@@ -10,10 +10,14 @@ from groundwire.answer.adapters.memory_sessions import MemorySessions, SessionsB
 from groundwire.answer.adapters.retrieve_client import RetrieveClient, RetrieveStub
 from groundwire.answer.ask import Answerer
 from groundwire.answer.extractive.generator import ExtractiveGenerator
+from groundwire.answer.generators.chat_endpoint import ChatEndpoint
+from groundwire.answer.generators.chat_generator import ChatGenerator
+from groundwire.answer.grounding.grounder import Grounder
+from groundwire.answer.grounding.sentence_vectors import SentenceVectors
 from groundwire.answer.ports import Generator
 from groundwire.answer.servicer import AnswerServicer
 from groundwire.answer.sessions import SessionStore, SessionSweeper
-from groundwire.answer.settings import AnswerSettings, SessionStoreName
+from groundwire.answer.settings import AnswerSettings, ChatModel, SessionStoreName
 from groundwire.api.answer.v1 import answer_service_pb2_grpc
 from groundwire.catalog.database import Database
 from groundwire.catalog.sessions import Sessions
@@ -58,24 +62,27 @@ def build(
     workers: Workers,
     clock: Clock | None = None,
     generator: Generator | None = None,
+    chat_model: ChatModel | None = None,
 ) -> AnswerService:
-    """Wire the service; `generator` None means the extractive one."""
+    """Wire the service; `generator` None means the extractive one, which a `chat_model` falls back to."""
     time = clock or SystemClock()
     library = CatalogLibrary(catalog, workers)
     sessions = _session_store(settings, catalog, library, workers, time)
+    own = generator or ExtractiveGenerator(
+        embedder=embedder,
+        workers=workers,
+        min_support=settings.min_support,
+        max_excerpts=settings.max_sentences,
+    )
     answerer = Answerer(
         retriever=RetrieveClient(retriever_stub),
-        generator=generator
-        or ExtractiveGenerator(
-            embedder=embedder,
-            workers=workers,
-            min_support=settings.min_support,
-            max_excerpts=settings.max_sentences,
-        ),
+        generator=own if chat_model is None else _chat_generator(chat_model, settings, embedder, workers),
+        fallback=None if chat_model is None else own,
         library=library,
         sessions=sessions,
         clock=time,
         max_search_chars=settings.max_question_chars,
+        heartbeat_s=settings.heartbeat_s,
         rag_enabled=settings.rag_enabled,
     )
     servicer = AnswerServicer(
@@ -89,6 +96,26 @@ def build(
         max_question_chars=settings.max_question_chars,
     )
     return AnswerService(servicer, SessionSweeper(Sessions(catalog, time).expire))
+
+
+def _chat_generator(model: ChatModel, settings: AnswerSettings, embedder: Embedder, workers: Workers) -> ChatGenerator:
+    key = settings.generator_api_key
+    endpoint = ChatEndpoint(
+        model.url,
+        model.model,
+        key.get_secret_value() if key else "",
+        connect_s=settings.generator_connect_s,
+        idle_s=settings.generator_idle_s,
+    )
+    return ChatGenerator(
+        model.name,
+        endpoint,
+        Grounder(SentenceVectors(embedder), workers),
+        context_tokens=settings.generator_context_tokens,
+        max_tokens=settings.generator_reply_tokens,
+        timeout_s=settings.generator_timeout_s,
+        max_drafts=settings.max_generations,
+    )
 
 
 def _session_store(

@@ -72,15 +72,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of a draft with the sources it is said to rest on.
+    """A sentence of a draft with the sources it is said to rest on; without any it is unsupported.
 
-    `separator` is what stands between it and the statement before: a space, or a line break where a new
-    thought or list item begins.
+    One that needs no source, such as "Here is how.", claims nothing. `separator` is what stands between it and the
+    statement before: a space, or a line break where a new thought or list item begins.
     """
 
     text: str
     sources: tuple[Source, ...]
     separator: str = " "
+    needs_source: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,25 +121,24 @@ def _span_within(stored: StoredChunkText, span: Span) -> Span | None:
     return Span(span.start, span.end, first, first + inside)
 
 
-def keep_supported(
+def with_agreeing_sources(
     statements: Sequence[Statement], stored: Sequence[Sequence[StoredChunkText | None]]
 ) -> list[Statement]:
-    """Return the statements with the sources that agree, and with their pages; one without any is left out.
+    """Return the statements with those of their sources that agree, and with their pages; some may be left with none.
 
     Args:
         statements: the draft.
         stored: for each statement, for each of its sources, what is stored there, or None.
     """
-    kept = []
+    checked = []
     for statement, found in zip(statements, stored, strict=True):
         sources = tuple(
             replace(source, page_numbers=text.page_numbers)
             for source, text in zip(statement.sources, found, strict=True)
             if text is not None and agrees(source, text)
         )
-        if sources:
-            kept.append(replace(statement, sources=sources))
-    return kept
+        checked.append(replace(statement, sources=sources))
+    return checked
 
 
 _SECTION_LEVEL = 2

@@ -14,6 +14,10 @@ from groundwire.answer.answers import (
     Claim,
     Final,
     FinishReason,
+    GenerationFailure,
+    GenerationReport,
+    GroundingPolicy,
+    Heartbeat,
     RefusalReason,
     Retrieved,
     SearchReport,
@@ -25,7 +29,7 @@ from groundwire.answer.sessions import Message, NewSession, Session, SessionFilt
 from groundwire.answer.verification import ClaimedCitation, Verification
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
-from groundwire.api.common.v1 import role_pb2, span_pb2
+from groundwire.api.common.v1 import degraded_stage_pb2, role_pb2, span_pb2
 from groundwire.kernel.clock import epoch_ms, from_epoch_ms
 from groundwire.kernel.errors import FieldViolation, InvalidRequestError
 from groundwire.kernel.identifiers import parse_caller_id, parse_collection_name, parse_uuid
@@ -40,6 +44,7 @@ def parse_span(message: span_pb2.Span) -> Span:
     return Span(message.start, message.end, message.start_byte, message.end_byte)
 
 
+_GENERATION = degraded_stage_pb2.DEGRADED_STAGE_GENERATION
 MAX_CITATIONS = 1000
 """Most citations of one VerifyCitations call."""
 
@@ -168,9 +173,11 @@ def to_answer(answer: Answer) -> answer_pb2.Answer:
         generator=answer.generator,
         search_text=answer.search.search_text,
         snapshot=answer.search.snapshot,
-        degraded_stages=answer.search.degraded_stages,  # type: ignore[arg-type] # enum numbers, handed on unread
+        degraded_stages=(*answer.search.degraded_stages, *_degraded(answer.generation)),  # type: ignore[arg-type] # enum numbers, handed on unread
         explain_plan=answer.search.explain_plan,
         collection=answer.collection,
+        unsupported_spans=[to_span(span) for span in answer.unsupported_spans],
+        generation=_to_generation(answer.generation) if answer.generation else None,
     )
 
 
@@ -192,12 +199,13 @@ def parse_answer(message: answer_pb2.Answer) -> Answer:
             hits=tuple(message.hits),
             documents=tuple(message.documents),
             snapshot=message.snapshot,
-            degraded_stages=tuple(message.degraded_stages),
+            degraded_stages=tuple(stage for stage in message.degraded_stages if stage != _GENERATION),
             explain_plan=message.explain_plan if message.HasField("explain_plan") else None,
         ),
         session_id=message.session_id,
         topic_shift=message.topic_shift,
         timings=_parse_timings(message.timings),
+        generation=_parse_generation(message.generation) if message.HasField("generation") else None,
     )
 
 
@@ -207,7 +215,7 @@ def to_ask_response(answer: Answer) -> pb.AskResponse:
 
 
 def to_stream_response(sequence: int, event: AnswerEvent) -> pb.AskStreamResponse:
-    """Return one message of an AskStream call; `sequence` counts from 1."""
+    """Return one message of an AskStream call; `sequence` counts from 1, heartbeats have 0."""
     return pb.AskStreamResponse(event=to_event(sequence, event))
 
 
@@ -221,6 +229,9 @@ def to_event(sequence: int, event: AnswerEvent) -> pb.AnswerEvent:
             return pb.AnswerEvent(sequence=sequence, text_delta=pb.TextDelta(text=text, start=start))
         case Cited(citation):
             return pb.AnswerEvent(sequence=sequence, citation=pb.CitationEvent(citation=to_citation(citation)))
+        case Heartbeat(elapsed_s):
+            heartbeat = pb.HeartbeatEvent(generation_time=to_duration(elapsed_s))
+            return pb.AnswerEvent(sequence=sequence, heartbeat=heartbeat)
         case Final(answer):
             return pb.AnswerEvent(sequence=sequence, final=pb.FinalEvent(answer=to_answer(answer)))
 
@@ -246,7 +257,28 @@ def _to_claim(claim: Claim) -> answer_pb2.Claim:
 
 
 def _parse_claim(message: answer_pb2.Claim) -> Claim:
-    return Claim(parse_span(message.answer_span), message.text, tuple(message.markers), message.confidence)
+    confidence = message.confidence if message.HasField("confidence") else None
+    return Claim(parse_span(message.answer_span), message.text, tuple(message.markers), confidence)
+
+
+def _degraded(generation: GenerationReport | None) -> Iterator["degraded_stage_pb2.DegradedStage.ValueType"]:
+    if generation is not None and generation.failure is not None:
+        yield _GENERATION
+
+
+def _to_generation(generation: GenerationReport) -> answer_pb2.GenerationReport:
+    name = f"GENERATION_FAILURE_{generation.failure.value if generation.failure else 'UNSPECIFIED'}"
+    return answer_pb2.GenerationReport(
+        model=generation.model,
+        failure=answer_pb2.GenerationFailure.Value(name),
+        dropped_sentence_count=generation.dropped_sentences,
+    )
+
+
+def _parse_generation(message: answer_pb2.GenerationReport) -> GenerationReport:
+    name = answer_pb2.GenerationFailure.Name(message.failure).removeprefix("GENERATION_FAILURE_")
+    failure = GenerationFailure(name) if message.failure else None
+    return GenerationReport(message.model, failure, message.dropped_sentence_count)
 
 
 def _to_timings(timings: Timings) -> answer_pb2.AnswerTimings:
@@ -293,6 +325,11 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
         max_answer_chars=request.max_answer_chars if request.HasField("max_answer_chars") else MAX_ANSWER_CHARS,
         session_id=request.session_id.lower(),
         include_hits=request.include_hits,
+        grounding=GroundingPolicy(
+            answer_pb2.GroundingPolicy.Name(request.grounding or answer_pb2.GROUNDING_POLICY_STRICT).removeprefix(
+                "GROUNDING_POLICY_"
+            )
+        ),
     )
 
 
@@ -320,6 +357,8 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
     yield from _id_violations(request)
     if request.HasField("max_answer_chars") and not MIN_ANSWER_CHARS <= request.max_answer_chars <= MAX_ANSWER_CHARS:
         yield FieldViolation("max_answer_chars", f"must be {MIN_ANSWER_CHARS} to {MAX_ANSWER_CHARS}")
+    if request.grounding not in answer_pb2.GroundingPolicy.values():
+        yield FieldViolation("grounding", f"{request.grounding} is no grounding policy")
     if len(request.chunk_ids) > MAX_CHUNKS:
         yield FieldViolation("chunk_ids", f"must be at most {MAX_CHUNKS}")
     for index, chunk_id in enumerate(request.chunk_ids[:MAX_CHUNKS]):

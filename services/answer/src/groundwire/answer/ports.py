@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from groundwire.answer.answers import SearchReport
+from groundwire.answer.answers import GenerationFailure, SearchReport
 from groundwire.answer.evidence import Passage, Source, Statement, StoredChunkText
 from groundwire.kernel.collection import ProfileName
 from groundwire.kernel.spans import Span
@@ -57,6 +57,14 @@ class Retriever(Protocol):
         ...
 
 
+class GenerationFailedError(Exception):
+    """A generator could not begin or finish its draft; what it handed in before stays good."""
+
+    def __init__(self, failure: GenerationFailure, detail: str) -> None:
+        super().__init__(f"{failure.value}: {detail}")
+        self.failure = failure
+
+
 class Generator(Protocol):
     """Writes drafts; what it hands in is checked before anyone sees it."""
 
@@ -68,7 +76,12 @@ class Generator(Protocol):
     def draft(self, question: str, passages: Sequence[Passage]) -> AsyncGenerator[Sequence[Statement], None]:
         """Yield statements in reading order, in batches as they become ready; nothing at all is to abstain.
 
-        `passages` is not empty. Closing the iterator stops the work.
+        `passages` is not empty. Closing the iterator stops the work. A statement that nothing supports comes without
+        sources.
+
+        Raises:
+            GenerationFailedError: at any time.
+            OverloadedError: it writes as many drafts as it may.
         """
         ...
 

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from groundwire.answer import messages
-from groundwire.answer.answers import Answer, AnswerEvent, Final
+from groundwire.answer.answers import Answer, AnswerEvent, Final, Heartbeat
 from groundwire.answer.ask import Answerer, AskedQuestion
 from groundwire.answer.ports import Library
 from groundwire.answer.sessions import SessionStore, create_session, once, start_session
@@ -139,6 +139,9 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         async with aclosing(self._events(ask, messages.expected_head(request.ask), is_resumed=after > 0)) as events:
             sequence = 0
             async for event in events:
+                if isinstance(event, Heartbeat):
+                    yield messages.to_stream_response(0, event)
+                    continue
                 sequence += 1
                 if sequence > after:
                     yield messages.to_stream_response(sequence, event)

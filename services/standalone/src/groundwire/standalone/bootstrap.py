@@ -7,6 +7,7 @@ from pathlib import Path
 
 from groundwire.answer import bootstrap as answer_bootstrap
 from groundwire.answer.bootstrap import ANSWER
+from groundwire.answer.settings import parse_generator
 from groundwire.catalog.database import Database
 from groundwire.catalog.sqlite import CatalogProbe
 from groundwire.ingest import bootstrap as ingest_bootstrap
@@ -71,6 +72,7 @@ def build_services(
         retriever_stub=InProcessStub(retrieve.servicer),
         settings=settings.answer,
         workers=workers("answer"),
+        chat_model=parse_generator(settings.server.generator),
     )
     for part in (ingest, retrieve, answer):
         part.start()

@@ -11,9 +11,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from groundwire.answer.settings import parse_generator
 from groundwire.kernel.errors import NotAvailableError
 from groundwire.standalone.settings import ProcessSettings, ServerSettings
-from groundwire.standalone.start_checks import check_address, check_folder, check_generator, plain_disk_failures
+from groundwire.standalone.start_checks import check_address, check_folder, plain_disk_failures
 
 if TYPE_CHECKING:
     from groundwire.kernel.embedder import Embedder
@@ -40,7 +41,7 @@ def run(service: str, settings: ProcessSettings, announce: Callable[[str], None]
             f"`serve {service}` needs a catalog that several processes can share; SQLite has one owner: use `serve`"
         )
         raise NotAvailableError(message, feature=f"serve {service}")
-    check_generator(settings.server.generator)
+    parse_generator(settings.server.generator)
     check_address(settings.server.listen)
     check_folder(settings.server.data)
     # Nothing that is made until the process serves is garbage, and looking for some takes a tenth of that time.

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from groundwire.answer.extractive.generator import ExtractiveGenerator
+from groundwire.answer.settings import parse_generator
 from groundwire.api.server.v1 import server_service_pb2 as pb
 from groundwire.api.server.v1 import server_service_pb2_grpc as pb_grpc
 from groundwire.ingest.servicer.chunk_stream import MAX_PARTS_BYTES
@@ -51,11 +53,19 @@ def server_service(
         limits=_limits(settings),
         embedder=to_identity_message(embedder.identity),
         vector_engine=engine_name(vectors),
-        generators=[settings.server.generator.partition(":")[0]],
+        generators=list(_generators(settings)),
         # The name of the folder: where it is, is nobody's business.
         rerankers=[Path(settings.retrieve.reranker.partition(":")[2]).name] if settings.retrieve.reranker else [],
     )
     return Service(SERVER, ServerServicer(info), pb_grpc.add_ServerServiceServicer_to_server)
+
+
+def _generators(settings: ProcessSettings) -> Iterable[str]:
+    """Iterate over the names that answers may carry; where a model stands is nobody's business."""
+    model = parse_generator(settings.server.generator)
+    if model is not None:
+        yield model.name
+    yield ExtractiveGenerator.name
 
 
 def _features(settings: ProcessSettings) -> Iterable[str]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from groundwire.kernel.errors import (
     ExhaustedError,
     InvalidRequestError,
-    NotAvailableError,
     PreconditionError,
     StoreUnavailableError,
 )
@@ -27,19 +26,6 @@ _ADDRESS_TROUBLES = {
     errno.EADDRNOTAVAIL: "this machine has no such address",
     errno.EACCES: "only root may listen on such a port",
 }
-
-
-def check_generator(url: str) -> None:
-    """Return if this version has the generator.
-
-    Raises:
-        NotAvailableError: it is behind an endpoint.
-        InvalidRequestError: there is none of that name.
-    """
-    if url.startswith("openai+"):
-        raise NotAvailableError("generators behind an endpoint are not offered yet", feature="openai generator")
-    if url != "extractive:":
-        raise InvalidRequestError.of("generator", f"{url!r} is not 'extractive:'")
 
 
 def check_address(listen: str) -> None:

@@ -27,6 +27,70 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _GroundingPolicy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GroundingPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GroundingPolicy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GROUNDING_POLICY_UNSPECIFIED: _GroundingPolicy.ValueType  # 0
+    """The same as strict."""
+    GROUNDING_POLICY_STRICT: _GroundingPolicy.ValueType  # 1
+    """They are left out."""
+    GROUNDING_POLICY_ANNOTATE: _GroundingPolicy.ValueType  # 2
+    """They stay, without citations, and are named in `Answer.unsupported_spans`."""
+
+class GroundingPolicy(_GroundingPolicy, metaclass=_GroundingPolicyEnumTypeWrapper):
+    """What becomes of sentences of a chat model that no source supports. Quoted answers have none."""
+
+GROUNDING_POLICY_UNSPECIFIED: GroundingPolicy.ValueType  # 0
+"""The same as strict."""
+GROUNDING_POLICY_STRICT: GroundingPolicy.ValueType  # 1
+"""They are left out."""
+GROUNDING_POLICY_ANNOTATE: GroundingPolicy.ValueType  # 2
+"""They stay, without citations, and are named in `Answer.unsupported_spans`."""
+Global___GroundingPolicy: _TypeAlias = GroundingPolicy  # noqa: Y015
+
+class _GenerationFailure:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GenerationFailureEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GenerationFailure.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GENERATION_FAILURE_UNSPECIFIED: _GenerationFailure.ValueType  # 0
+    """Nothing."""
+    GENERATION_FAILURE_UNAVAILABLE: _GenerationFailure.ValueType  # 1
+    """It could not be reached, or said that it is overloaded or broken."""
+    GENERATION_FAILURE_TIMEOUT: _GenerationFailure.ValueType  # 2
+    """It took too long."""
+    GENERATION_FAILURE_INTERRUPTED: _GenerationFailure.ValueType  # 3
+    """It stopped in the middle, or wrote more than it may."""
+    GENERATION_FAILURE_INVALID_REPLY: _GenerationFailure.ValueType  # 4
+    """Its reply was not of the protocol."""
+    GENERATION_FAILURE_REJECTED: _GenerationFailure.ValueType  # 5
+    """It refused the request, as for a wrong key or name of a model."""
+    GENERATION_FAILURE_UNSUPPORTED: _GenerationFailure.ValueType  # 6
+    """No source supports anything it wrote."""
+
+class GenerationFailure(_GenerationFailure, metaclass=_GenerationFailureEnumTypeWrapper):
+    """What went wrong with a chat model."""
+
+GENERATION_FAILURE_UNSPECIFIED: GenerationFailure.ValueType  # 0
+"""Nothing."""
+GENERATION_FAILURE_UNAVAILABLE: GenerationFailure.ValueType  # 1
+"""It could not be reached, or said that it is overloaded or broken."""
+GENERATION_FAILURE_TIMEOUT: GenerationFailure.ValueType  # 2
+"""It took too long."""
+GENERATION_FAILURE_INTERRUPTED: GenerationFailure.ValueType  # 3
+"""It stopped in the middle, or wrote more than it may."""
+GENERATION_FAILURE_INVALID_REPLY: GenerationFailure.ValueType  # 4
+"""Its reply was not of the protocol."""
+GENERATION_FAILURE_REJECTED: GenerationFailure.ValueType  # 5
+"""It refused the request, as for a wrong key or name of a model."""
+GENERATION_FAILURE_UNSUPPORTED: GenerationFailure.ValueType  # 6
+"""No source supports anything it wrote."""
+Global___GenerationFailure: _TypeAlias = GenerationFailure  # noqa: Y015
+
 class _RefusalReason:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -77,6 +141,8 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     """It was cut at the end of a sentence to fit the limit."""
     FINISH_REASON_REFUSED: _FinishReason.ValueType  # 3
     """It is a refusal."""
+    FINISH_REASON_INTERRUPTED: _FinishReason.ValueType  # 4
+    """The chat model stopped in the middle, after some of it had been sent: `GenerationReport.failure`."""
     FINISH_REASON_ABANDONED: _FinishReason.ValueType  # 5
     """Its call ended before it did: it was cancelled, ran out of time or failed. Only of answers that are read later."""
 
@@ -91,6 +157,8 @@ FINISH_REASON_LENGTH: FinishReason.ValueType  # 2
 """It was cut at the end of a sentence to fit the limit."""
 FINISH_REASON_REFUSED: FinishReason.ValueType  # 3
 """It is a refusal."""
+FINISH_REASON_INTERRUPTED: FinishReason.ValueType  # 4
+"""The chat model stopped in the middle, after some of it had been sent: `GenerationReport.failure`."""
 FINISH_REASON_ABANDONED: FinishReason.ValueType  # 5
 """Its call ended before it did: it was cancelled, ran out of time or failed. Only of answers that are read later."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
@@ -121,6 +189,8 @@ class Answer(_message.Message):
     EXPLAIN_PLAN_FIELD_NUMBER: _builtins.int
     COLLECTION_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
+    UNSUPPORTED_SPANS_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
     content: _builtins.str
     """The answer with its markers, 1 to 2,000 code points; may be empty if it was abandoned. A refusal says plainly that
     the material does not cover it.
@@ -131,7 +201,7 @@ class Answer(_message.Message):
     """
     grounded: _builtins.bool
     """Whether it is no refusal and each of `claims` rests on citations that were checked. An answer that is
-    neither grounded nor a refusal has citations, but not for all that it states.
+    neither grounded nor a refusal, as `GROUNDING_POLICY_ANNOTATE` allows, lacks citations for `unsupported_spans`.
     """
     message_id: _builtins.str
     """Id of this answer as a message, a UUID; the head of its session until the next message."""
@@ -183,6 +253,16 @@ class Answer(_message.Message):
     def documents(self) -> _containers.RepeatedCompositeFieldContainer[_document_pb2.Document]:
         """The documents of `hits`, each once."""
 
+    @_builtins.property
+    def unsupported_spans(self) -> _containers.RepeatedCompositeFieldContainer[_span_pb2.Span]:
+        """Ranges of `content` that no source supports, in order: the claims without markers that have a `confidence`.
+        Always empty with `GROUNDING_POLICY_STRICT`.
+        """
+
+    @_builtins.property
+    def generation(self) -> Global___GenerationReport:
+        """How the chat model did; unset where the server has none, and where the search found nothing to write about."""
+
     def __init__(
         self,
         *,
@@ -206,14 +286,48 @@ class Answer(_message.Message):
         explain_plan: _explain_plan_pb2.ExplainPlan | None = ...,
         collection: _builtins.str = ...,
         documents: _abc.Iterable[_document_pb2.Document] | None = ...,
+        unsupported_spans: _abc.Iterable[_span_pb2.Span] | None = ...,
+        generation: Global___GenerationReport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "explain_plan", b"explain_plan", "timings", b"timings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "explain_plan", b"explain_plan", "generation", b"generation", "timings", b"timings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "refusal_reason", b"refusal_reason", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_time", b"answer_time", "citations", b"citations", "claims", b"claims", "collection", b"collection", "confidence", b"confidence", "content", b"content", "degraded_stages", b"degraded_stages", "documents", b"documents", "explain_plan", b"explain_plan", "finish_reason", b"finish_reason", "generation", b"generation", "generator", b"generator", "grounded", b"grounded", "hits", b"hits", "message_id", b"message_id", "refusal_reason", b"refusal_reason", "search_text", b"search_text", "session_id", b"session_id", "snapshot", b"snapshot", "timings", b"timings", "topic_shift", b"topic_shift", "unsupported_spans", b"unsupported_spans"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Answer: _TypeAlias = Answer  # noqa: Y015
+
+@_typing.final
+class GenerationReport(_message.Message):
+    """How a chat model did."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
+    DROPPED_SENTENCE_COUNT_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """Name of the model."""
+    failure: Global___GenerationFailure.ValueType
+    """Why the answer does not come from the model, or ends early; unset when the model did its work. An answer of
+    another `generator` then is quoted from the sources.
+    """
+    dropped_sentence_count: _builtins.int
+    """Sentences of the model that were left out because no source supports them."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        failure: Global___GenerationFailure.ValueType = ...,
+        dropped_sentence_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped_sentence_count", b"dropped_sentence_count", "failure", b"failure", "model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GenerationReport: _TypeAlias = GenerationReport  # noqa: Y015
 
 @_typing.final
 class Claim(_message.Message):

@@ -483,6 +483,7 @@ class AskRequest(_message.Message):
     CHUNK_IDS_FIELD_NUMBER: _builtins.int
     MAX_ANSWER_CHARS_FIELD_NUMBER: _builtins.int
     INCLUDE_HITS_FIELD_NUMBER: _builtins.int
+    GROUNDING_FIELD_NUMBER: _builtins.int
     question: _builtins.str
     """Required. The question: 1 to 500 code points, or the collection's `limits.max_query_chars`, not blank, without
     control characters except tab, newline and return.
@@ -509,6 +510,8 @@ class AskRequest(_message.Message):
     """Optional. Adds what was retrieved to the answer, in the view that `options.view` names. The `retrieved` event of a
     stream has it without being asked.
     """
+    grounding: _answer_pb2.GroundingPolicy.ValueType
+    """Optional. What becomes of sentences of a chat model that no source supports; unset means that they are left out."""
     @_builtins.property
     def options(self) -> _retrieval_options_pb2.RetrievalOptions:
         """Optional. How to search; `filter`, `top_k` and `min_relevance` among them."""
@@ -530,10 +533,11 @@ class AskRequest(_message.Message):
         chunk_ids: _abc.Iterable[_builtins.str] | None = ...,
         max_answer_chars: _builtins.int | None = ...,
         include_hits: _builtins.bool = ...,
+        grounding: _answer_pb2.GroundingPolicy.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "expected_head", b"expected_head", "max_answer_chars", b"max_answer_chars", "options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "include_hits", b"include_hits", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "options", b"options", "question", b"question", "selected_text", b"selected_text", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "grounding", b"grounding", "include_hits", b"include_hits", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "options", b"options", "question", b"question", "selected_text", b"selected_text", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_head: _TypeAlias = _typing.Literal["expected_head"]  # noqa: Y015
     _WhichOneofArgType__expected_head: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head"]  # noqa: Y015
@@ -636,8 +640,9 @@ class AnswerEvent(_message.Message):
     TEXT_DELTA_FIELD_NUMBER: _builtins.int
     CITATION_FIELD_NUMBER: _builtins.int
     FINAL_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Number of the event, from 1 without gaps within an answer."""
+    """Number of the event, from 1 without gaps within an answer; 0 for heartbeats, which are no part of it."""
     @_builtins.property
     def retrieved(self) -> Global___RetrievedEvent:
         """The search is done; comes first, once."""
@@ -654,6 +659,10 @@ class AnswerEvent(_message.Message):
     def final(self) -> Global___FinalEvent:
         """The answer is complete; comes last, once."""
 
+    @_builtins.property
+    def heartbeat(self) -> Global___HeartbeatEvent:
+        """Nothing has happened for a while, and the work goes on. Adds nothing to the answer."""
+
     def __init__(
         self,
         *,
@@ -662,12 +671,13 @@ class AnswerEvent(_message.Message):
         text_delta: Global___TextDelta | None = ...,
         citation: Global___CitationEvent | None = ...,
         final: Global___FinalEvent | None = ...,
+        heartbeat: Global___HeartbeatEvent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["citation", b"citation", "event", b"event", "final", b"final", "retrieved", b"retrieved", "text_delta", b"text_delta"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["citation", b"citation", "event", b"event", "final", b"final", "heartbeat", b"heartbeat", "retrieved", b"retrieved", "text_delta", b"text_delta"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["citation", b"citation", "event", b"event", "final", b"final", "retrieved", b"retrieved", "sequence", b"sequence", "text_delta", b"text_delta"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["citation", b"citation", "event", b"event", "final", b"final", "heartbeat", b"heartbeat", "retrieved", b"retrieved", "sequence", b"sequence", "text_delta", b"text_delta"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["retrieved", "text_delta", "citation", "final"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["retrieved", "text_delta", "citation", "final", "heartbeat"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -756,6 +766,30 @@ class CitationEvent(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CitationEvent: _TypeAlias = CitationEvent  # noqa: Y015
+
+@_typing.final
+class HeartbeatEvent(_message.Message):
+    """The answer is still being written."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GENERATION_TIME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def generation_time(self) -> _duration_pb2.Duration:
+        """Time since the writing began."""
+
+    def __init__(
+        self,
+        *,
+        generation_time: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["generation_time", b"generation_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation_time", b"generation_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeartbeatEvent: _TypeAlias = HeartbeatEvent  # noqa: Y015
 
 @_typing.final
 class FinalEvent(_message.Message):

@@ -164,6 +164,9 @@ class AnswerServiceServicer:
     def Ask(self, request, context):
         """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
+        A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says why.
+        More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
+
         In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
         between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
 
@@ -177,7 +180,7 @@ class AnswerServiceServicer:
     def AskStream(self, request, context):
         """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation
         never before the text it backs, last `final` with the whole answer, which equals what the other events
-        add up to.
+        add up to. Text of a chat model is sent sentence by sentence, each after it was compared with the sources.
 
         Errors: those of `Ask`, also after the first event.
         """

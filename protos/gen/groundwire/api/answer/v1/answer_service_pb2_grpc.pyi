@@ -66,6 +66,9 @@ class AnswerServiceStub:
     Ask: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]
     """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
+    A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says why.
+    More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
+
     In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
     between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
 
@@ -75,7 +78,7 @@ class AnswerServiceStub:
     AskStream: _grpc.UnaryStreamMultiCallable[_answer_service_pb2.AskStreamRequest, _answer_service_pb2.AskStreamResponse]
     """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation
     never before the text it backs, last `final` with the whole answer, which equals what the other events
-    add up to.
+    add up to. Text of a chat model is sent sentence by sentence, each after it was compared with the sources.
 
     Errors: those of `Ask`, also after the first event.
     """
@@ -122,6 +125,9 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     Ask: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.AskRequest, _answer_service_pb2.AskResponse]  # type: ignore[assignment]
     """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
+    A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says why.
+    More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
+
     In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
     between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
 
@@ -131,7 +137,7 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     AskStream: _aio.UnaryStreamMultiCallable[_answer_service_pb2.AskStreamRequest, _answer_service_pb2.AskStreamResponse]  # type: ignore[assignment]
     """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation
     never before the text it backs, last `final` with the whole answer, which equals what the other events
-    add up to.
+    add up to. Text of a chat model is sent sentence by sentence, each after it was compared with the sources.
 
     Errors: those of `Ask`, also after the first event.
     """
@@ -223,6 +229,9 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_answer_service_pb2.AskResponse, _abc.Awaitable[_answer_service_pb2.AskResponse]]:
         """Answers one question, alone or in a session. A refusal is an answer, not an error.
 
+        A chat model that fails is no error either: the answer is quoted from the sources, and `Answer.generation` says why.
+        More answers at a time than the model may write are RESOURCE_EXHAUSTED with OVERLOADED.
+
         In a session the question is kept once the search is done, and the answer before it is sent. When the call ends in
         between, as by its deadline, what there is of the answer is kept as `MESSAGE_STATE_ABANDONED`.
 
@@ -238,7 +247,7 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_answer_service_pb2.AskStreamResponse], _abc.AsyncIterator[_answer_service_pb2.AskStreamResponse]]:
         """Answers one question as a stream of events: first `retrieved`, then text deltas and citations, a citation
         never before the text it backs, last `final` with the whole answer, which equals what the other events
-        add up to.
+        add up to. Text of a chat model is sent sentence by sentence, each after it was compared with the sources.
 
         Errors: those of `Ask`, also after the first event.
         """

@@ -33,6 +33,8 @@ class _DegradedStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Degrade
     """Derivation of a filter from the query."""
     DEGRADED_STAGE_RECORDING: _DegradedStage.ValueType  # 3
     """Writing turns, summaries or the query log."""
+    DEGRADED_STAGE_GENERATION: _DegradedStage.ValueType  # 4
+    """The chat model: the answer is quoted from the sources instead, or ends early."""
 
 class DegradedStage(_DegradedStage, metaclass=_DegradedStageEnumTypeWrapper):
     """A part of a call that was skipped or failed while the rest worked."""
@@ -48,4 +50,6 @@ DEGRADED_STAGE_SELF_QUERY: DegradedStage.ValueType  # 2
 """Derivation of a filter from the query."""
 DEGRADED_STAGE_RECORDING: DegradedStage.ValueType  # 3
 """Writing turns, summaries or the query log."""
+DEGRADED_STAGE_GENERATION: DegradedStage.ValueType  # 4
+"""The chat model: the answer is quoted from the sources instead, or ends early."""
 Global___DegradedStage: _TypeAlias = DegradedStage  # noqa: Y015

@@ -1,0 +1,1 @@
+"""Chat models that write answers: the endpoint, the prompt, and what is taken from the reply."""

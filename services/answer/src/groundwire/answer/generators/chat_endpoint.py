@@ -1,0 +1,205 @@
+"""Streams chat completions from an endpoint that speaks the protocol of OpenAI.
+
+llama.cpp's server, Ollama, vLLM and hosted services do: `POST chat/completions` with `"stream": true`, answered by
+server-sent events. The first two and vLLM count tokens besides, each in its own way.
+"""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any, TypeAlias, TypeVar
+
+import httpx
+
+from groundwire.answer.answers import GenerationFailure
+from groundwire.answer.ports import GenerationFailedError
+from groundwire.kernel.budget import Budget
+
+Message: TypeAlias = dict[str, str]
+T = TypeVar("T")
+
+_MAX_LINE_BYTES = 256 * 1024
+_MAX_REPLY_BYTES = 4 * 1024 * 1024
+_COUNT_S = 2.0
+_RETRY_AFTER_S = 0.2
+_BUSY = frozenset({408, 425, 429})
+"""What a client may repeat although it is a 4xx."""
+_BYTES_PER_TOKEN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Text that the model goes on with; `is_cut` in the last piece says that it ran into its limit of tokens."""
+
+    text: str
+    is_cut: bool = False
+
+
+def estimated_tokens(text: str) -> int:
+    """Return one token for each three bytes of UTF-8, rounded up.
+
+    Common tokenizers take 4 to 5 bytes of English for a token, about 3 of code and one character of Chinese, which has
+    three bytes: the estimate is on the safe side of most texts.
+    """
+    return -(-len(text.encode()) // _BYTES_PER_TOKEN)
+
+
+class ChatEndpoint:
+    """One model behind one URL. Holds no connection between two calls, so that there is nothing to close.
+
+    Args:
+        url: of the API, such as `http://127.0.0.1:8080/v1`.
+        model: its name; empty when the endpoint has only one.
+        api_key: sent as bearer token; empty for none.
+        connect_s: most seconds until there is a connection.
+        idle_s: most seconds between two signs of life of the endpoint.
+    """
+
+    def __init__(self, url: str, model: str, api_key: str, *, connect_s: float, idle_s: float) -> None:
+        self._url = httpx.URL(url.rstrip("/") + "/")
+        self._model = model
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._timeout = httpx.Timeout(idle_s, connect=connect_s)
+        self._has_tokenizer = True
+
+    async def complete(
+        self, messages: Sequence[Message], max_tokens: int, budget: Budget
+    ) -> AsyncGenerator[Piece, None]:
+        """Yield the reply piece by piece; closing the generator closes the connection.
+
+        What fails before the first piece is tried once more, unless time is what it lacked.
+
+        Raises:
+            GenerationFailedError: the endpoint did not answer, not in time, not as it should, or not to the end.
+        """
+        for attempt in (1, 2):
+            has_begun = False
+            try:
+                async with aclosing(self._pieces(messages, max_tokens, budget)) as pieces:
+                    async for piece in pieces:
+                        has_begun = True
+                        yield piece
+            except GenerationFailedError as error:
+                may_help = error.failure in {GenerationFailure.UNAVAILABLE, GenerationFailure.INTERRUPTED}
+                remaining_s = budget.remaining_s()
+                has_time = remaining_s is None or remaining_s > _RETRY_AFTER_S
+                if has_begun or attempt > 1 or not may_help or not has_time:
+                    raise
+                await asyncio.sleep(_RETRY_AFTER_S)
+            else:
+                return
+
+    async def count_tokens(self, text: str, budget: Budget) -> int:
+        """Return the number of tokens, by the endpoint's tokenizer if it has one, else estimated."""
+        if not self._has_tokenizer:
+            return estimated_tokens(text)
+        # llama.cpp reads `content`, vLLM reads `prompt` and `model`; each ignores what is the other's.
+        body = {"content": text, "prompt": text, "model": self._model, "add_special": False}
+        limit_s = min(_COUNT_S, budget.remaining_s() or _COUNT_S)
+        try:
+            async with asyncio.timeout(limit_s), self._client() as client:
+                response = await client.post(self._url.join("/tokenize"), json=body)
+            if response.is_client_error and response.status_code not in _BUSY:
+                self._has_tokenizer = False  # an endpoint of another kind, which need not be asked again
+            response.raise_for_status()
+            return _counted(response.json())
+        except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
+            return estimated_tokens(text)
+
+    async def _pieces(
+        self, messages: Sequence[Message], max_tokens: int, budget: Budget
+    ) -> AsyncGenerator[Piece, None]:
+        body: dict[str, Any] = {"messages": list(messages), "max_tokens": max_tokens, "temperature": 0, "stream": True}
+        if self._model:
+            body["model"] = self._model
+        client = self._client()
+        try:
+            request = client.build_request("POST", self._url.join("chat/completions"), json=body)
+            response = await _within(budget, client.send(request, stream=True))
+            _refuse_status(response.status_code)
+            lines = _lines(response.aiter_bytes())
+            is_over = False
+            while not is_over:
+                piece, is_over = _read(await _within(budget, anext(lines)))
+                if piece is not None:
+                    yield piece
+        except StopAsyncIteration as error:
+            raise GenerationFailedError(GenerationFailure.INTERRUPTED, "the stream ended before the reply") from error
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise GenerationFailedError(GenerationFailure.UNAVAILABLE, f"no connection: {error}") from error
+        except (httpx.TimeoutException, TimeoutError) as error:
+            raise GenerationFailedError(GenerationFailure.TIMEOUT, "the time is used up") from error
+        except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+            raise GenerationFailedError(GenerationFailure.INTERRUPTED, str(error)) from error
+        except httpx.HTTPError as error:
+            raise GenerationFailedError(GenerationFailure.INVALID_REPLY, str(error)) from error
+        finally:
+            await client.aclose()
+
+    def _client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(headers=self._headers, timeout=self._timeout, verify=self._certificates)
+
+    @cached_property
+    def _certificates(self) -> ssl.SSLContext:
+        # Made once: reading the certificates takes longer than the rest of a request.
+        return httpx.create_ssl_context()
+
+
+async def _within(budget: Budget, work: Awaitable[T]) -> T:
+    async with asyncio.timeout(budget.remaining_s()):
+        return await work
+
+
+def _refuse_status(code: int) -> None:
+    """Return if the status is that of a reply."""
+    if code == HTTPStatus.OK:
+        return
+    is_passing = code in _BUSY or code >= HTTPStatus.INTERNAL_SERVER_ERROR
+    failure = GenerationFailure.UNAVAILABLE if is_passing else GenerationFailure.REJECTED
+    raise GenerationFailedError(failure, f"the endpoint answered {code}")
+
+
+async def _lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of a stream without their ends; neither one nor all of them may be of any length."""
+    rest, total = b"", 0
+    async for part in parts:
+        total += len(part)
+        *lines, rest = (rest + part).split(b"\n")
+        if total > _MAX_REPLY_BYTES or len(rest) > _MAX_LINE_BYTES:
+            raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the reply is too long")
+        for line in lines:
+            yield line
+    yield rest
+
+
+def _read(line: bytes) -> tuple[Piece | None, bool]:
+    """Return the piece of text in a line of server-sent events, if there is one, and whether the reply is over."""
+    if not line.startswith(b"data:"):
+        return None, False  # comments that keep the connection alive, names of events, blank lines
+    data = line.removeprefix(b"data:").strip()
+    if data == b"[DONE]":
+        return None, True
+    try:
+        choices = json.loads(data)["choices"]
+        if not choices:
+            return None, False  # the count of tokens used
+        text = (choices[0].get("delta") or {}).get("content") or ""
+        finish = choices[0].get("finish_reason")
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+        raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "an event is not of the protocol") from error
+    if not isinstance(text, str):
+        raise GenerationFailedError(GenerationFailure.INVALID_REPLY, "the text is none")
+    return Piece(text, is_cut=finish == "length"), finish is not None
+
+
+def _counted(reply: Any) -> int:
+    """Return the number of tokens in what an endpoint's tokenizer answers."""
+    count = reply["count"] if "count" in reply else len(reply["tokens"])
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise ValueError("the number of tokens is none")
+    return count

@@ -1,0 +1,128 @@
+"""Cuts what a model writes into statements while it writes."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from groundwire.answer.evidence import Markup
+from groundwire.answer.extractive.plain_text import plain_text
+from groundwire.kernel.sentences import code_spans, split_sentences
+
+_NUMBERS = r"\[\d{1,3}(?:, ?\d{1,3}){0,20}\]"
+_MARKER = re.compile(_NUMBERS)
+_MARKERS_BEHIND_STOP = re.compile(rf"([.!?\u2026\u3002\uff01\uff1f]) ?((?:{_NUMBERS} ?){{1,20}}+)")
+_MAY_BE_MARKER = re.compile(rf"(?:{_NUMBERS} ?){{0,20}}+(?:\[[\d, ]{{0,100}})?")
+_SPACE_BEFORE_STOP = re.compile(r"(?<=\S) (?=[.,;:!?](?:\s|$))")
+_FENCE = "```"
+_THOUGHT = ("<think>", "</think>")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenStatement:
+    """A sentence of a model, or lines of code, as plain text; `cited` are the numbers that stood in it, in order.
+
+    `separator` is what stands between it and the statement before.
+    """
+
+    text: str
+    cited: tuple[int, ...]
+    separator: str
+
+
+class StatementReader:
+    """Takes the pieces of a reply in order and hands out each statement as soon as the next one begins.
+
+    A line break ends a sentence: models do not break lines within one. What a model thinks aloud before its answer,
+    between `<think>` and `</think>`, is passed over.
+    """
+
+    def __init__(self) -> None:
+        self._rest = ""
+        self._code: list[str] | None = None
+        self._separator = "\n"
+        self._has_begun = False
+
+    def feed(self, text: str) -> list[WrittenStatement]:
+        """Return the statements that are complete with `text`."""
+        self._rest += text
+        if not self._has_begun and not self._begins():
+            return []
+        *lines, self._rest = self._rest.split("\n")
+        found = [statement for line in lines for statement in self._line(line)]
+        if self._code is None and not self._rest.lstrip().startswith("`"):
+            found += self._complete_sentences()
+        return found
+
+    def end(self) -> list[WrittenStatement]:
+        """Return what is left when the model has come to its end."""
+        rest, self._rest = self._rest, ""
+        if not self._has_begun:
+            return []
+        found = list(self._line(rest))
+        return found if self._code is None else [*found, *self._line(_FENCE)]
+
+    def _begins(self) -> bool:
+        """Tell whether the answer has begun, and drop what was thought before it."""
+        opening, closing = _THOUGHT
+        begun = self._rest.lstrip()
+        if begun.startswith(opening):
+            _, end, self._rest = begun.partition(closing)
+            if not end:
+                self._rest = begun
+            self._has_begun = bool(end)
+        else:
+            self._has_begun = not opening.startswith(begun)
+        return self._has_begun
+
+    def _line(self, line: str) -> Iterator[WrittenStatement]:
+        """Iterate over the statements of a whole line."""
+        if line.strip().startswith(_FENCE):
+            if self._code is None:
+                self._code = []
+                return
+            code, self._code = "\n".join(self._code), None
+            if code.strip():
+                yield WrittenStatement(code, (), "\n")
+        elif self._code is not None:
+            self._code.append(line)
+        else:
+            yield from self._statements(_markers_first(line))
+        self._separator = "\n"
+
+    def _complete_sentences(self) -> list[WrittenStatement]:
+        """Return the sentences of the unfinished line that have another one behind them."""
+        line = _markers_first(self._rest)
+        sentences = split_sentences(line)
+        if len(sentences) < 2:  # noqa: PLR2004 - one, and one behind it
+            return []
+        begun = line[sentences[-1].start :]
+        # Markers behind a stop belong to the sentence before, and without a letter it is open whether one begins.
+        if _MAY_BE_MARKER.fullmatch(begun) or not any(map(str.isalnum, begun)):
+            return []
+        self._rest = line[sentences[-1].start :]
+        return list(self._statements(line[: sentences[-1].start]))
+
+    def _statements(self, text: str) -> Iterator[WrittenStatement]:
+        for sentence in split_sentences(text):
+            written = text[sentence.start : sentence.end]
+            unmarked, cited = _without_markers(written)
+            shown = _SPACE_BEFORE_STOP.sub("", plain_text(unmarked.lstrip("#"), Markup.MARKDOWN))
+            if any(map(str.isalnum, shown)):
+                yield WrittenStatement(shown, cited, self._separator)
+                self._separator = " "
+
+
+def _without_markers(written: str) -> tuple[str, tuple[int, ...]]:
+    """Return the text without markers, and their numbers, each once; those in code spans are none."""
+    parts, numbers, done = [], [], 0
+    for start, end in (*code_spans(written, 0, len(written)), (len(written), len(written))):
+        prose = written[done:start]
+        numbers += [int(each) for found in _MARKER.findall(prose) for each in found.strip("[]").split(",")]
+        parts += [_MARKER.sub("", prose), written[start:end]]
+        done = end
+    return "".join(parts), tuple(dict.fromkeys(numbers))
+
+
+def _markers_first(line: str) -> str:
+    """Return the line with markers before the stop that they stand behind: `Foxes hunt. [1]` is `Foxes hunt [1].`."""
+    return _MARKERS_BEHIND_STOP.sub(lambda found: f" {found[2].rstrip()}{found[1]} ", line)

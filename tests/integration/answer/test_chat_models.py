@@ -1,0 +1,323 @@
+"""Answers of chat models over real HTTP: what they write is bound to sources, and what they break is mended."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from groundwire.answer.settings import AnswerSettings, ChatModel
+from groundwire.api.answer.v1 import answer_pb2
+from groundwire.api.answer.v1 import answer_service_pb2 as pb
+from groundwire.api.common.v1 import degraded_stage_pb2
+from groundwire.kernel.errors import OverloadedError
+from tests.integration.answer.conftest import MakeRig
+from tests.integration.answer.rig import Rig, make_ask
+from tests.scripted_model import ScriptedModel, scripted_model
+
+_QUESTION = "What do red foxes eat?"
+_TRUE = "Red foxes eat small mice [1]."
+_ALSO_TRUE = "The red fox hunts at night [1]."
+_FALSE = "Red foxes eat two kilograms of gold every day [1]."
+_QUOTED = "Red foxes eat small mice. [1]"
+"""What the answer is when it is quoted instead."""
+_ANNOTATE = answer_pb2.GROUNDING_POLICY_ANNOTATE
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[ScriptedModel]:
+    async with scripted_model() as running:
+        yield running
+
+
+MakeChatRig = Callable[..., Rig]
+
+
+@pytest.fixture
+def chat_rig(make_rig: MakeRig, model: ScriptedModel) -> MakeChatRig:
+    def make(**settings: Any) -> Rig:
+        answering = AnswerSettings(min_support=0.1, **settings)
+        return make_rig(settings=answering, chat_model=ChatModel(model.url, "tiny"))
+
+    return make
+
+
+async def test_true_sentences_leave_with_exact_citations_and_others_are_dropped(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says(f"{_TRUE} {_FALSE} {_ALSO_TRUE}")
+    rig = chat_rig()
+    answer = await rig.ask(_QUESTION)
+    assert answer.content == "Red foxes eat small mice. [1] The red fox hunts at night. [2]"
+    assert [each.quote for each in answer.citations] == ["Red foxes eat small mice.", "The red fox hunts at night."]
+    assert (answer.grounded, answer.generator) == (True, "tiny")
+    assert answer.finish_reason == answer_pb2.FINISH_REASON_COMPLETE
+    assert answer.generation == answer_pb2.GenerationReport(model="tiny", dropped_sentence_count=1)
+    assert not answer.degraded_stages
+    checked = await rig.stub.VerifyCitations(pb.VerifyCitationsRequest(citations=answer.citations))
+    assert checked.all_verified
+
+
+async def test_numbers_of_the_model_cite_nothing_by_themselves(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.says("Red foxes eat small mice [9][2]. Elephants are made of cheese [1][77].")
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == _QUOTED
+    assert [each.quote for each in answer.citations] == ["Red foxes eat small mice."]
+    retrieved = {hit.chunk.chunk_id for hit in answer.hits}
+    assert {each.chunk_id for each in answer.citations} <= retrieved
+
+
+async def test_annotate_lets_all_pass_and_names_what_no_source_supports(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says(f"{_FALSE} {_TRUE}")
+    rig = chat_rig()
+    answer = await rig.ask(_QUESTION, grounding=_ANNOTATE)
+    false = "Red foxes eat two kilograms of gold every day."
+    assert answer.content == f"{false} {_QUOTED}"
+    assert [answer.content[span.start : span.end] for span in answer.unsupported_spans] == [false]
+    assert [list(claim.markers) for claim in answer.claims] == [[], [1]]
+    assert not answer.grounded
+    assert answer.refusal_reason == answer_pb2.REFUSAL_REASON_UNSPECIFIED
+    strict = await rig.ask(_QUESTION, grounding=answer_pb2.GROUNDING_POLICY_STRICT)
+    assert (strict.content, list(strict.unsupported_spans), strict.grounded) == (_QUOTED, [], True)
+    assert strict.confidence > answer.confidence
+
+
+async def test_under_annotate_an_answer_may_have_no_citation_at_all(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says(_FALSE)
+    answer = await chat_rig().ask(_QUESTION, grounding=_ANNOTATE)
+    assert (answer.generator, len(answer.unsupported_spans), list(answer.citations)) == ("tiny", 1, [])
+    assert (answer.confidence, answer.refusal_reason) == (0.0, answer_pb2.REFUSAL_REASON_UNSPECIFIED)
+
+
+@pytest.mark.parametrize(
+    ("script", "failure"),
+    [
+        ({"ending": "cut"}, "INTERRUPTED"),
+        ({"ending": "end"}, "INTERRUPTED"),
+        ({"ending": "bad json"}, "INVALID_REPLY"),
+        ({"ending": "error"}, "INVALID_REPLY"),
+        ({"ending": "stop"}, "INVALID_REPLY"),
+        ({"hangs_first": True}, "TIMEOUT"),
+        ({"ending": "hang"}, "TIMEOUT"),
+        ({"statuses": [500, 500]}, "UNAVAILABLE"),
+        ({"statuses": [429, 429]}, "UNAVAILABLE"),
+        ({"statuses": [401]}, "REJECTED"),
+        ({"statuses": [302]}, "REJECTED"),
+        ({"write": lambda _: _FALSE}, "UNSUPPORTED"),
+    ],
+    ids=str,
+)
+async def test_a_model_that_fails_leaves_the_answer_to_quotations_and_says_so(
+    model: ScriptedModel, chat_rig: MakeChatRig, script: dict[str, Any], failure: str
+) -> None:
+    for name, value in script.items():
+        setattr(model, name, value)
+    answer = await chat_rig(generator_timeout_s=0.3 if failure == "TIMEOUT" else 30).ask(_QUESTION)
+    assert (answer.content, answer.generator, answer.grounded) == (_QUOTED, "extractive", True)
+    assert answer_pb2.GenerationFailure.Name(answer.generation.failure) == f"GENERATION_FAILURE_{failure}"
+    assert answer.generation.model == "tiny"
+    assert list(answer.degraded_stages) == [degraded_stage_pb2.DEGRADED_STAGE_GENERATION]
+    assert answer.finish_reason == answer_pb2.FINISH_REASON_COMPLETE
+
+
+async def test_a_model_that_is_not_there_leaves_the_answer_to_quotations(make_rig: MakeRig) -> None:
+    async with scripted_model() as gone:
+        url = gone.url
+    answer = await make_rig(chat_model=ChatModel(url, "tiny")).ask(_QUESTION)
+    assert answer.content == _QUOTED
+    assert answer.generation.failure == answer_pb2.GENERATION_FAILURE_UNAVAILABLE
+
+
+async def test_a_model_that_hangs_leaves_time_for_quotations_within_the_deadline_of_the_call(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.hangs_first = True
+    response = await chat_rig().stub.Ask(make_ask(_QUESTION), timeout=2)
+    assert response.answer.content == _QUOTED
+
+
+async def test_what_was_sent_before_a_model_stopped_stays_and_nothing_is_added(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says(f"{_TRUE} The red fox hunts at n")
+    model.ending = "cut"
+    answer = await chat_rig().ask(_QUESTION)
+    assert (answer.content, answer.generator) == (_QUOTED, "tiny")
+    assert answer.finish_reason == answer_pb2.FINISH_REASON_INTERRUPTED
+    assert answer.generation.failure == answer_pb2.GENERATION_FAILURE_INTERRUPTED
+    assert len(model.requests) == 1, "a reply that had begun was asked for again"
+
+
+async def test_a_reply_that_ran_out_of_tokens_loses_its_unfinished_sentence(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says(f"{_TRUE} The red fox hunts at night")
+    model.ending = "length"
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == _QUOTED
+    assert answer.finish_reason == answer_pb2.FINISH_REASON_INTERRUPTED
+
+
+@pytest.mark.parametrize("status", [503, 429])
+async def test_what_fails_before_the_first_word_is_tried_once_more(
+    model: ScriptedModel, chat_rig: MakeChatRig, status: int
+) -> None:
+    model.statuses = [status]
+    model.says(_ALSO_TRUE)
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.content == "The red fox hunts at night. [1]"
+    assert len(model.requests) == 2
+
+
+async def test_a_model_may_say_that_the_sources_do_not_answer(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.says("No answer.")
+    answer = await chat_rig().ask(_QUESTION)
+    assert answer.refusal_reason == answer_pb2.REFUSAL_REASON_WEAK_SUPPORT
+    assert (answer.generator, answer.generation.failure) == ("tiny", 0)
+
+
+async def test_a_long_reply_is_cut_at_the_limit_and_not_read_on(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.says(*[_TRUE, _ALSO_TRUE] * 50)
+    model.ending = "hang"
+    answer = await chat_rig().ask(_QUESTION, max_answer_chars=100)
+    assert answer.finish_reason == answer_pb2.FINISH_REASON_LENGTH
+    assert 50 < len(answer.content) <= 100
+    await asyncio.wait_for(model.left.wait(), 10)
+
+
+@pytest.mark.parametrize("policy", [answer_pb2.GROUNDING_POLICY_STRICT, _ANNOTATE])
+async def test_the_events_of_a_model_add_up_to_the_answer_of_ask(
+    model: ScriptedModel, chat_rig: MakeChatRig, policy: answer_pb2.GroundingPolicy.ValueType
+) -> None:
+    model.says(f"{_TRUE} {_FALSE}", _ALSO_TRUE)
+    rig = chat_rig()
+    events = await rig.stream(_QUESTION, grounding=policy)
+    answer = events[-1].final.answer
+    assert "".join(event.text_delta.text for event in events) == answer.content
+    assert [event.citation.citation for event in events if event.HasField("citation")] == list(answer.citations)
+    deltas = [event.text_delta.text for event in events if event.HasField("text_delta")]
+    assert len(deltas) == len(answer.claims) == (3 if policy == _ANNOTATE else 2)
+    asked = await rig.ask(_QUESTION, grounding=policy)
+    for each in (answer, asked):
+        for changing in ("message_id", "answer_time", "timings"):
+            each.ClearField(changing)
+    assert answer == asked
+
+
+async def test_sentences_leave_one_by_one_while_the_model_writes_on(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says(f"{_TRUE} The red fox")
+    model.ending = "hang"
+    rig = chat_rig(heartbeat_s=0.05)
+    seen: list[str | None] = []
+    request = pb.AskStreamRequest(ask=make_ask(_QUESTION))
+    async with aclosing(aiter(rig.stub.AskStream(request))) as messages:
+        async for message in messages:
+            seen.append(message.event.WhichOneof("event"))
+            assert not model.left.is_set(), "the model was left before the caller left"
+            if seen.count("heartbeat") > 2 and "citation" in seen:
+                assert message.event.heartbeat.generation_time.ToTimedelta().total_seconds() > 0.1
+                break
+    assert [each for each in seen if each != "heartbeat"] == ["retrieved", "text_delta", "citation"]
+    await asyncio.wait_for(model.left.wait(), 2)
+
+
+async def test_the_first_event_does_not_wait_for_the_model(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.hangs_first = True
+    request = pb.AskStreamRequest(ask=make_ask(_QUESTION))
+    async with aclosing(aiter(chat_rig().stub.AskStream(request))) as messages:
+        first = await asyncio.wait_for(anext(messages), 10)
+    assert first.event.HasField("retrieved")
+    assert model.requests == []
+
+
+async def test_more_answers_than_the_model_may_write_are_refused_and_hold_nothing(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.hangs_first = True
+    rig = chat_rig(max_generations=2)
+    calls = [asyncio.ensure_future(rig.ask(_QUESTION)) for _ in range(8)]
+    done, writing = await asyncio.wait(calls, return_when=asyncio.FIRST_EXCEPTION)
+    while len(done) < 6:
+        more, writing = await asyncio.wait(writing, return_when=asyncio.FIRST_EXCEPTION)
+        done |= more
+    refusals = [call.exception() for call in done]
+    assert {type(each) for each in refusals} == {OverloadedError}
+    assert [each.metadata for each in refusals if isinstance(each, OverloadedError)] == [
+        {"limit": "2", "work": "generation"}
+    ] * 6
+    for call in writing:
+        call.cancel()
+    await asyncio.gather(*writing, return_exceptions=True)
+    model.hangs_first = False
+    model.says(_TRUE)
+    assert (await rig.ask(_QUESTION)).content == _QUOTED
+
+
+async def test_an_answer_of_a_model_is_kept_whole_in_its_session(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.says(f"{_FALSE} {_TRUE}")
+    rig = chat_rig()
+    session, again = await rig.session(), "8f14e45f-ceea-467f-a0e6-4d5a3c6b7d10"
+    first = await rig.ask(_QUESTION, session_id=session, message_id=again, grounding=_ANNOTATE)
+    assert first.unsupported_spans
+    assert first.HasField("generation")
+    assert await rig.ask(_QUESTION, session_id=session, message_id=again, grounding=_ANNOTATE) == first
+    assert len(model.requests) == 1
+
+
+async def test_a_key_is_sent_and_shown_nowhere(model: ScriptedModel, chat_rig: MakeChatRig) -> None:
+    model.says(_TRUE)
+    rig = chat_rig(generator_api_key=SecretStr("s3cret"))
+    answer = await rig.ask(_QUESTION)
+    assert model.headers["authorization"] == "Bearer s3cret"
+    assert model.headers["path"] == "/v1/chat/completions"
+    assert "s3cret" not in str(answer)
+    assert model.requests[0]["model"] == "tiny"
+
+
+@pytest.mark.parametrize("tokenizer", ["none", "llama.cpp", "vllm"])
+async def test_the_prompt_fits_into_the_context_in_tokens_of_the_model(
+    model: ScriptedModel, make_rig: MakeRig, tokenizer: Any
+) -> None:
+    model.tokenizer = tokenizer
+    model.says(_TRUE)
+    settings = AnswerSettings(min_support=0.1, generator_context_tokens=2600, generator_reply_tokens=100)
+    rig = make_rig(settings=settings, chat_model=ChatModel(model.url, "tiny"))
+    rig.library.put("long.txt", [f"Red foxes eat mice. {'They do so in winter. ' * 40}", f"Foxes. {'Bread. ' * 400}"])
+    answer = await rig.ask(_QUESTION)
+    assert len(answer.hits) > 2
+    shown = "\n".join(message["content"] for message in model.requests[0]["messages"])
+    per_token = 3 if tokenizer == "none" else 1
+    assert len(shown) / per_token <= 2600 - 100
+    assert bool(model.counted) is (tokenizer != "none")
+    assert "Red foxes eat small mice. The red fox hunts at night." in shown
+    assert "They do so in winter." in shown
+    assert ("Bread. Bread." in shown) is (tokenizer == "none"), "as many passages as fit are shown"
+    assert answer.content == _QUOTED
+
+
+async def test_documents_stand_as_data_within_a_boundary_that_is_new_each_time(
+    model: ScriptedModel, chat_rig: MakeChatRig
+) -> None:
+    model.says(_TRUE)
+    rig = chat_rig()
+    await rig.ask(_QUESTION)
+    await rig.ask(_QUESTION)
+    boundaries = []
+    for request in model.requests:
+        system, user = (message["content"] for message in request["messages"])
+        assert [message["role"] for message in request["messages"]] == ["system", "user"]
+        boundary = user.split()[0]
+        assert user.startswith(f"{boundary} source 1: ")
+        assert boundary in system
+        assert "mice" not in system
+        assert user.rstrip().endswith(f"{boundary} end of sources\n\nQuestion: {_QUESTION}")
+        boundaries.append(boundary)
+    assert len(set(boundaries)) == 2
