@@ -41,7 +41,7 @@ CALLS = {
     "ServerService": "GetServerInfo",
     "AnswerService": """
         CreateSession GetSession ListSessions ListMessages EndSession DeleteSession DeleteSessions Ask AskStream
-        VerifyCitations""",
+        GetAnswer ListAnswers VerifyCitations""",
 }
 STREAMED_REQUESTS = {"PutChunks", "UploadDocument"}
 STREAMED_RESPONSES = {"UploadDocument", "GetDocumentText", "AskStream"}

@@ -1,7 +1,7 @@
 """Documents: finding them, and writing their generations."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -41,7 +41,7 @@ from groundwire.catalog.rows import (
     visible_row,
 )
 from groundwire.catalog.schema import collections, document_aliases, documents, generations
-from groundwire.catalog.sqlite import upsert
+from groundwire.catalog.sqlite import among, upsert
 from groundwire.catalog.texts import check_chunks, measure
 from groundwire.catalog.vectors import NewVectors, embedding_times, insert_vectors
 from groundwire.kernel.clock import Clock, SystemClock, epoch_ms
@@ -158,6 +158,16 @@ class Documents:
         if found is None:
             raise DocumentNotFoundError(document_id)
         return found
+
+    def live_generations(self, tenant: str, document_ids: Iterable[str]) -> dict[str, int]:
+        """Return the live generation of each of the documents that has one."""
+        statement = select(documents.c.document_id, documents.c.live_generation).where(
+            documents.c.tenant == tenant,
+            among(documents.c.document_id, document_ids),
+            documents.c.live_generation > 0,
+        )
+        with self._database.read() as connection:
+            return {row.document_id: row.live_generation for row in connection.execute(statement)}
 
     def page(
         self,

@@ -128,6 +128,17 @@ class SessionMessage(NewMessage):
     sequence: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """An answer of a session with its question; `number` rises with each message that is stored."""
+
+    number: int
+    session_id: str
+    collection: str
+    question: SessionMessage
+    answer: SessionMessage
+
+
 def new_session(
     tenant: str,
     session_id: str,
@@ -219,7 +230,7 @@ def in_state(state: SessionState, steady_ms: int) -> ColumnElement[bool]:
     return stored == state.value if state is SessionState.ENDED else and_(stored == state.value, ~is_idle)
 
 
-def to_message(row: RowMapping) -> SessionMessage:
+def to_message(row: RowMapping | Mapping[str, Any]) -> SessionMessage:
     """Make a message of its row."""
     return SessionMessage(
         message_id=row["message_id"],
@@ -540,6 +551,46 @@ class Sessions:
             pair = select(messages).where(mine, messages.c.sequence >= named).order_by(messages.c.sequence).limit(2)
             return [to_message(row) for row in connection.execute(pair).mappings()]
 
+    def answers(
+        self,
+        tenant: str,
+        before: int | None,
+        limit: int,
+        *,
+        collection: str = "",
+        user_id: str = "",
+        session_id: str = "",
+    ) -> list[StoredAnswer]:
+        """Return up to `limit` answers of all sessions, newest first, those whose number is below `before`.
+
+        Only those about `collection`, of `user_id` and of `session_id`, unless these are empty. Without what was found.
+        """
+        answer, question = messages.alias("answer"), messages.alias("question")
+        statement = (
+            select(
+                *(column for column in answer.c if column.name != "found"),
+                *(question.c[name].label(f"question_{name}") for name in ("message_id", "content", "time", "sequence")),
+                sessions.c.session_id,
+                sessions.c.collection,
+            )
+            .join(sessions, sessions.c.session_key == answer.c.session_key)
+            .join(
+                question,
+                and_(question.c.session_key == answer.c.session_key, question.c.sequence == answer.c.sequence - 1),
+            )
+            .where(answer.c.tenant == tenant, answer.c.role == Role.ASSISTANT.value)
+            .order_by(answer.c.message_key.desc())
+            .limit(limit)
+        )
+        if before is not None:
+            statement = statement.where(answer.c.message_key < before)
+        wanted = {sessions.c.collection: collection, sessions.c.user_id: user_id, sessions.c.session_id: session_id}
+        for column, value in wanted.items():
+            if value:
+                statement = statement.where(column == value)
+        with self._database.read() as connection:
+            return [_to_stored_answer(row) for row in connection.execute(statement).mappings()]
+
     def gone(self, tenant: str, document_ids: Sequence[str]) -> list[str]:
         """Return those of the documents that were deleted for good."""
         with self._database.read() as connection:
@@ -634,3 +685,15 @@ def _add(connection: Connection, key: int, session: Session, sequence: int, mess
     added = insert(messages).values(message.values(session, key, sequence)).returning(messages.c.message_key)
     message_key = connection.execute(added).scalar_one()
     note_documents(connection, session.tenant, message_key, message.cited, message.shown)
+
+
+def _to_stored_answer(row: RowMapping) -> StoredAnswer:
+    question = SessionMessage(
+        message_id=row["question_message_id"],
+        role=Role.USER,
+        content=row["question_content"],
+        time=from_epoch_ms(row["question_time"]),
+        sequence=row["question_sequence"],
+    )
+    answer = to_message({**row, "found": None})
+    return StoredAnswer(row["message_key"], row["session_id"], row["collection"], question, answer)

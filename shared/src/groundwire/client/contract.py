@@ -333,6 +333,8 @@ class Contract:
     )
     ask = UnaryCall(_ANSWER + "Ask", answer_pb.AskRequest, answer_pb.AskResponse)
     ask_stream = StreamCall(_ANSWER + "AskStream", answer_pb.AskStreamRequest, answer_pb.AskStreamResponse)
+    get_answer = UnaryCall(_ANSWER + "GetAnswer", answer_pb.GetAnswerRequest, answer_pb.GetAnswerResponse)
+    list_answers = UnaryCall(_ANSWER + "ListAnswers", answer_pb.ListAnswersRequest, answer_pb.ListAnswersResponse)
     verify_citations = UnaryCall(
         _ANSWER + "VerifyCitations", answer_pb.VerifyCitationsRequest, answer_pb.VerifyCitationsResponse
     )

@@ -84,6 +84,8 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "GetSession": Method(Work.READ),
         "ListSessions": Method(Work.READ),
         "ListMessages": Method(Work.READ),
+        "GetAnswer": Method(Work.READ),
+        "ListAnswers": Method(Work.READ),
         "VerifyCitations": Method(Work.READ),
         "CreateCollection": Method(Work.WRITE),
         "UpdateCollection": Method(Work.WRITE),

@@ -4,8 +4,9 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -36,7 +37,15 @@ from groundwire.answer.conversation import is_topic_shift, search_text
 from groundwire.answer.evidence import Statement, with_agreeing_sources
 from groundwire.answer.heartbeats import Silence, with_silences
 from groundwire.answer.ports import GenerationFailedError, Generator, Library, Retrieval, Retriever, Search
-from groundwire.answer.sessions import Exchange, Message, Session, SessionStore
+from groundwire.answer.sessions import (
+    Exchange,
+    Message,
+    NewSession,
+    Session,
+    SessionStore,
+    create_session,
+    start_session,
+)
 from groundwire.kernel.budget import Budget, bind_current_budget
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import (
@@ -50,6 +59,8 @@ from groundwire.kernel.errors import (
 from groundwire.kernel.session import Role
 
 _BEGIN_ATTEMPTS = 3
+_OWN_SESSIONS = uuid.UUID("5e8c6f0e-3c1b-4d5f-9a57-2f0f6f1f7b11")
+"""Name space of the ids of sessions that single questions have of their own."""
 _ABANDON_S = 5.0
 """How long storing an abandoned answer may take; its call has ended."""
 
@@ -61,7 +72,8 @@ class AskedQuestion:
     """A question; `search_text` is what to look for, the question itself when empty.
 
     `options` is the caller's message for the retriever, passed on unread. `max_answer_chars` counts code points.
-    `include_hits` asks for what was retrieved beside the answer.
+    `include_hits` asks for what was retrieved beside the answer. `keep_for` and `user_id` are those of a session that a
+    single question is to have of its own. `splits_topics` asks for a new session where the topic changes.
     """
 
     question: str
@@ -76,6 +88,9 @@ class AskedQuestion:
     topic_shift: bool = False
     include_hits: bool = False
     grounding: GroundingPolicy = GroundingPolicy.STRICT
+    keep_for: timedelta | None = None
+    user_id: str = ""
+    splits_topics: bool = False
 
     @property
     def wanted(self) -> str:
@@ -162,6 +177,71 @@ class Answerer:
             yield TextDelta(REFUSALS[progress.refusal], 0)
         yield Final(self._finished(ask, progress))
 
+    async def answer_and_keep(self, tenant: str, ask: AskedQuestion) -> AsyncGenerator[AnswerEvent, None]:
+        """Yield the events of the answer to a single question in a session of its own, which keeps it.
+
+        The same message id has the same session, so a repetition gets the same answer.
+
+        Raises:
+            CollectionNotFoundError: there is no such collection.
+            GroundwireError: as `answer_in_session`.
+        """
+        own = str(uuid.uuid5(_OWN_SESSIONS, ask.message_id))
+        new = NewSession(ask.collection, ask.keep_for, ask.user_id)
+        async with aclosing(self._answer_in_own(tenant, ask, own, new)) as events:
+            async for event in events:
+                yield event
+
+    async def answer_on_topic(
+        self, tenant: str, ask: AskedQuestion, expected_head: str | None = None, *, is_resumed: bool = False
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """Yield the events of the answer in the session, or in a new one like it when the question changes the topic.
+
+        Raises:
+            GroundwireError: as `answer_in_session`.
+        """
+        session = await self._sessions.get(tenant, ask.session_id)
+        own = str(uuid.uuid5(uuid.UUID(ask.session_id), ask.message_id))
+        if await self._moves_on(tenant, ask, session, own):
+            _refuse_unfit(session, ask, expected_head)
+            new = NewSession(session.collection, session.idle_timeout, session.user_id, session.labels)
+            events = self._answer_in_own(tenant, replace(ask, topic_shift=True), own, new, is_resumed=is_resumed)
+        else:
+            events = self.answer_in_session(tenant, ask, expected_head, is_resumed=is_resumed)
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def _moves_on(self, tenant: str, ask: AskedQuestion, session: Session, own: str) -> bool:
+        """Tell whether a question goes to the session `own`; a repetition goes where the first call went."""
+        if session.is_closed or await self._sessions.exchange(tenant, ask.session_id, ask.message_id) is not None:
+            return False
+        try:
+            await self._sessions.get(tenant, own)
+        except SessionNotFoundError:
+            return is_topic_shift(ask.question, session.messages)
+        return True
+
+    async def _answer_in_own(
+        self, tenant: str, ask: AskedQuestion, session_id: str, new: NewSession, *, is_resumed: bool = False
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """Yield the events of an answer in a session that is made for it, if there is none of this id."""
+        session = start_session(session_id, new, new.idle_timeout or timedelta(), self._clock.now())
+        is_new = False
+        with suppress(AlreadyExistsError):
+            await create_session(self._sessions, self._library, tenant, session)
+            is_new = True
+        own = replace(ask, session_id=session_id)
+        try:
+            async with aclosing(self.answer_in_session(tenant, own, is_resumed=is_resumed)) as events:
+                async for event in events:
+                    is_new = False  # the search is done, and the question stored
+                    yield event
+        except GroundwireError:
+            if is_new:  # what was refused leaves nothing behind
+                await self._sessions.delete(tenant, session_id)
+            raise
+
     async def answer_in_session(
         self, tenant: str, ask: AskedQuestion, expected_head: str | None = None, *, is_resumed: bool = False
     ) -> AsyncGenerator[AnswerEvent, None]:
@@ -197,7 +277,7 @@ class Answerer:
                 ask,
                 collection=session.collection,
                 search_text=search_text(ask.question, window, self._max_search_chars),
-                topic_shift=is_topic_shift(ask.question, window),
+                topic_shift=ask.topic_shift or is_topic_shift(ask.question, window),
             )
             progress = self._nothing_yet(prepared)
             replacing = earlier.message_id if earlier else ""

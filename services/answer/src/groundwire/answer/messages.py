@@ -5,6 +5,7 @@ import unicodedata
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from groundwire.answer.answers import (
     Answer,
@@ -25,7 +26,8 @@ from groundwire.answer.answers import (
     Timings,
 )
 from groundwire.answer.ask import AskedQuestion
-from groundwire.answer.sessions import Message, NewSession, Session, SessionFilter
+from groundwire.answer.kept_answers import ListedAnswer
+from groundwire.answer.sessions import AnswerFilter, Message, NewSession, Session, SessionFilter
 from groundwire.answer.verification import ClaimedCitation, Verification
 from groundwire.api.answer.v1 import answer_pb2, citation_pb2, session_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as pb
@@ -330,6 +332,9 @@ def parse_ask_request(request: pb.AskRequest, max_question_chars: int) -> AskedQ
                 "GROUNDING_POLICY_"
             )
         ),
+        keep_for=request.keep_for.ToTimedelta() if request.HasField("keep_for") else None,
+        user_id=request.user_id,
+        splits_topics=request.new_session_on_topic_shift,
     )
 
 
@@ -355,6 +360,7 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
         yield FieldViolation("question", "must not be blank")
     yield from _text_violations("selected_text", request.selected_text, MAX_SELECTED_CHARS)
     yield from _id_violations(request)
+    yield from _keeping_violations(request)
     if request.HasField("max_answer_chars") and not MIN_ANSWER_CHARS <= request.max_answer_chars <= MAX_ANSWER_CHARS:
         yield FieldViolation("max_answer_chars", f"must be {MIN_ANSWER_CHARS} to {MAX_ANSWER_CHARS}")
     if request.grounding not in answer_pb2.GroundingPolicy.values():
@@ -365,6 +371,18 @@ def _violations(request: pb.AskRequest, max_question_chars: int) -> Iterator[Fie
         yield from _violations_of(parse_caller_id, chunk_id, f"chunk_ids[{index}]")
 
 
+def _keeping_violations(request: pb.AskRequest) -> Iterator[FieldViolation]:
+    if request.HasField("keep_for"):
+        yield from _violations_of(parse_duration, request.keep_for, "keep_for", _SHORTEST_IDLE, _LONGEST_KEPT)
+        if request.session_id:
+            yield FieldViolation("keep_for", "is for single questions; a session keeps its answers")
+    elif request.user_id:
+        yield FieldViolation("user_id", "needs keep_for")
+    yield from _violations_of(_parse_user_id, request.user_id)
+    if request.new_session_on_topic_shift and not request.session_id:
+        yield FieldViolation("new_session_on_topic_shift", "needs a session_id")
+
+
 def _id_violations(request: pb.AskRequest) -> Iterator[FieldViolation]:
     if request.session_id:
         yield from _violations_of(parse_uuid, request.session_id, "session_id")
@@ -372,7 +390,7 @@ def _id_violations(request: pb.AskRequest) -> Iterator[FieldViolation]:
         yield FieldViolation("expected_head", "needs a session_id")
     if request.collection or not request.session_id:
         yield from _violations_of(parse_collection_name, request.collection, "collection")
-    if request.message_id or request.session_id:
+    if request.message_id or request.session_id or request.HasField("keep_for"):
         yield from _violations_of(parse_uuid, request.message_id, "message_id")
 
 
@@ -383,15 +401,16 @@ def _text_violations(field: str, text: str, max_chars: int) -> Iterator[FieldVio
         yield FieldViolation(field, "must not contain control characters other than tab, newline and return")
 
 
-def _violations_of(parse: Callable[[str, str], str], value: str, field: str) -> Iterator[FieldViolation]:
+def _violations_of(parse: Callable[..., Any], *values: Any) -> Iterator[FieldViolation]:
     try:
-        parse(value, field)
+        parse(*values)
     except InvalidRequestError as error:
         yield from error.violations
 
 
 _SHORTEST_IDLE = timedelta(seconds=1)
 _LONGEST_IDLE = timedelta(days=30)
+_LONGEST_KEPT = timedelta(days=366)
 _ROLES = {Role.USER: role_pb2.ROLE_USER, Role.ASSISTANT: role_pb2.ROLE_ASSISTANT}
 _STATE_PREFIX = "SESSION_STATE_"
 _MAX_USER_CHARS = 256
@@ -451,7 +470,11 @@ def _refuse_text(field: str, text: str, max_chars: int) -> None:
 
 
 def parse_session_id(
-    request: pb.GetSessionRequest | pb.ListMessagesRequest | pb.EndSessionRequest | pb.DeleteSessionRequest,
+    request: pb.GetSessionRequest
+    | pb.ListMessagesRequest
+    | pb.EndSessionRequest
+    | pb.DeleteSessionRequest
+    | pb.GetAnswerRequest,
 ) -> str:
     """Return the id of the session that a request names.
 
@@ -512,6 +535,40 @@ def _to_transition(transition: Transition) -> session_pb2.SessionTransition:
         from_state=_to_state(transition.before),
         to_state=_to_state(transition.after),
         transition_time=to_timestamp(transition.time),
+    )
+
+
+def parse_answers_request(request: pb.ListAnswersRequest) -> AnswerFilter:
+    """Return which answers to list.
+
+    Raises:
+        InvalidRequestError: naming the field that breaks a rule.
+    """
+    session_id = parse_uuid(request.session_id, "session_id") if request.session_id else ""
+    return AnswerFilter(request.collection, _parse_user_id(request.user_id), session_id)
+
+
+def parse_answer_position(position: tuple[str | int, ...] | None) -> tuple[str, int] | None:
+    """Return the place that a page token holds, None for the first page."""
+    return None if position is None else (str(position[0]), int(position[1]))
+
+
+def to_kept_answer(listed: ListedAnswer) -> pb.KeptAnswer:
+    """Return the message of an answer that is kept."""
+    kept = listed.kept
+    if kept.reply.answer is not None:
+        answer = to_answer(kept.reply.answer)
+        for field in ("hits", "documents", "explain_plan"):
+            answer.ClearField(field)
+    else:
+        answer = answer_pb2.Answer(message_id=kept.reply.message_id, answer_time=to_timestamp(kept.reply.time))
+    answer.session_id, answer.collection = kept.session_id, kept.collection
+    return pb.KeptAnswer(
+        answer=answer,
+        question=kept.question.content,
+        question_id=kept.question.message_id,
+        state=_to_message_state(kept.reply),
+        stale=listed.is_stale,
     )
 
 

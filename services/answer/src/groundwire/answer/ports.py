@@ -1,6 +1,6 @@
 """What the answer service needs from others."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -102,6 +102,10 @@ class Library(Protocol):
 
         None when there is none, or id and number name different ones. An empty id or a number of 0 is not compared.
         """
+        ...
+
+    async def live_generations(self, tenant: str, document_ids: Iterable[str]) -> dict[str, int]:
+        """Return the live generation of each of the documents that has one."""
         ...
 
     async def max_query_chars_of(self, tenant: str, collection: str) -> int:

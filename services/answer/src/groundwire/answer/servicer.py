@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from groundwire.answer import messages
 from groundwire.answer.answers import Answer, AnswerEvent, Final, Heartbeat
 from groundwire.answer.ask import Answerer, AskedQuestion
+from groundwire.answer.kept_answers import get_answer, list_answers
 from groundwire.answer.ports import Library
 from groundwire.answer.sessions import SessionStore, create_session, once, start_session
 from groundwire.answer.verification import verify_citations
@@ -18,6 +19,7 @@ from groundwire.api.answer.v1 import answer_service_pb2 as pb
 from groundwire.api.answer.v1 import answer_service_pb2_grpc as pb_grpc
 from groundwire.kernel.clock import Clock
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.identifiers import parse_uuid
 from groundwire.rpc import request_context
 from groundwire.rpc.pagination import PageTokens, page_size
 from groundwire.rpc.request_context import request_key
@@ -148,6 +150,25 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
         if sequence < after:
             raise InvalidRequestError.of("after_sequence", f"the answer has {sequence} events")
 
+    async def GetAnswer(self, request: pb.GetAnswerRequest, _context: Any) -> pb.GetAnswerResponse:  # noqa: N802 - the same
+        """Return an answer that is kept."""
+        session_id, answer_id = messages.parse_session_id(request), parse_uuid(request.answer_id, "answer_id")
+        listed, verifications = await get_answer(self._sessions, self._library, _tenant(), session_id, answer_id)
+        verified = messages.to_verify_response(verifications)
+        return pb.GetAnswerResponse(answer=messages.to_kept_answer(listed), verifications=verified.verifications)
+
+    async def ListAnswers(self, request: pb.ListAnswersRequest, _context: Any) -> pb.ListAnswersResponse:  # noqa: N802 - the same
+        """Return a page of the answers that are kept."""
+        tenant, size, wanted = _tenant(), page_size(request.page_size), messages.parse_answers_request(request)
+        position = self._page_tokens.read(request.page_token, tenant=tenant, request=request)
+        after = messages.parse_answer_position(position)
+        page, following = await list_answers(
+            self._sessions, self._library, tenant, wanted, after, size, only_stale=request.stale
+        )
+        entries = ((messages.to_kept_answer(each), each.kept.position) for each in page)
+        listed, token = self._page_tokens.fill(entries, following, tenant=tenant, request=request)
+        return pb.ListAnswersResponse(answers=listed, next_page_token=token)
+
     async def VerifyCitations(self, request: pb.VerifyCitationsRequest, _context: Any) -> pb.VerifyCitationsResponse:  # noqa: N802 - the same
         """Compare citations with what is stored."""
         verifications = await verify_citations(self._library, _tenant(), messages.parse_verify_request(request))
@@ -156,6 +177,10 @@ class AnswerServicer(pb_grpc.AnswerServiceServicer):
     def _events(
         self, ask: AskedQuestion, expected_head: str | None, *, is_resumed: bool = False
     ) -> AsyncGenerator[AnswerEvent, None]:
+        if ask.keep_for is not None:
+            return self._answerer.answer_and_keep(_tenant(), ask)
+        if ask.splits_topics:
+            return self._answerer.answer_on_topic(_tenant(), ask, expected_head, is_resumed=is_resumed)
         if ask.session_id:
             return self._answerer.answer_in_session(_tenant(), ask, expected_head, is_resumed=is_resumed)
         return self._answerer.answer(_tenant(), ask)

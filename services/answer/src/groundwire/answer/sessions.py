@@ -127,6 +127,29 @@ class SessionFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerFilter:
+    """Which answers to list; empty means any."""
+
+    collection: str = ""
+    user_id: str = ""
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """An answer of a session with its question, without what was found for it.
+
+    `position` is where a listing goes on behind it: the store, and a number that rises with each message.
+    """
+
+    position: tuple[str, int]
+    session_id: str
+    collection: str
+    question: Message
+    reply: Message
+
+
+@dataclass(frozen=True, slots=True)
 class Placed:
     """A message with its place among all of its session, from 1."""
 
@@ -287,6 +310,12 @@ class SessionStore(Protocol):
             AlreadyExistsError: the question has another answer than `replacing`, or a message has the id of this one.
             SessionHeadMovedError: it has no answer, and is no longer the newest message.
         """
+        ...
+
+    async def answers(
+        self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
+    ) -> list[KeptAnswer]:
+        """Return up to `limit` answers of all sessions behind the position `after`, the newest first."""
         ...
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:

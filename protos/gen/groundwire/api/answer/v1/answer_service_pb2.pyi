@@ -484,6 +484,9 @@ class AskRequest(_message.Message):
     MAX_ANSWER_CHARS_FIELD_NUMBER: _builtins.int
     INCLUDE_HITS_FIELD_NUMBER: _builtins.int
     GROUNDING_FIELD_NUMBER: _builtins.int
+    KEEP_FOR_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    NEW_SESSION_ON_TOPIC_SHIFT_FIELD_NUMBER: _builtins.int
     question: _builtins.str
     """Required. The question: 1 to 500 code points, or the collection's `limits.max_query_chars`, not blank, without
     control characters except tab, newline and return.
@@ -491,7 +494,7 @@ class AskRequest(_message.Message):
     collection: _builtins.str
     """Optional. Name of the collection; required without a session, and with one empty or the session's own."""
     session_id: _builtins.str
-    """Optional. Session to continue, a UUID; empty means a single question that leaves nothing behind."""
+    """Optional. Session to continue, a UUID; empty means a single question, which leaves nothing behind without `keep_for`."""
     message_id: _builtins.str
     """Optional. Id of the question, a UUID; required in a session, where it makes a retry safe: the same id gets the same
     answer for as long as the session is kept. Without a session nothing is kept, so it has no effect.
@@ -512,6 +515,12 @@ class AskRequest(_message.Message):
     """
     grounding: _answer_pb2.GroundingPolicy.ValueType
     """Optional. What becomes of sentences of a chat model that no source supports; unset means that they are left out."""
+    user_id: _builtins.str
+    """Optional. With `keep_for`, whose answer it is, as `CreateSessionRequest.user_id` says; `DeleteSessions` deletes it."""
+    new_session_on_topic_shift: _builtins.bool
+    """Optional. With `session_id`: asks a question that has nothing to do with what was said, by its key words, in a new
+    session like that one. Its id is in the answer, with `topic_shift`.
+    """
     @_builtins.property
     def options(self) -> _retrieval_options_pb2.RetrievalOptions:
         """Optional. How to search; `filter`, `top_k` and `min_relevance` among them."""
@@ -519,6 +528,13 @@ class AskRequest(_message.Message):
     @_builtins.property
     def chunk_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Chunks to answer from instead of searching, at most 20; of another collection is NOT_FOUND."""
+
+    @_builtins.property
+    def keep_for(self) -> _duration_pb2.Duration:
+        """Optional. Keeps the answer of a single question for so long at least, 1 second to 366 days: it is asked in a session
+        of its own, whose id is in the answer and whose idle time this is, so that `GetAnswer` finds it and a follow-up can
+        be asked. Needs a `message_id`, and excludes a `session_id`.
+        """
 
     def __init__(
         self,
@@ -534,10 +550,13 @@ class AskRequest(_message.Message):
         max_answer_chars: _builtins.int | None = ...,
         include_hits: _builtins.bool = ...,
         grounding: _answer_pb2.GroundingPolicy.ValueType = ...,
+        keep_for: _duration_pb2.Duration | None = ...,
+        user_id: _builtins.str = ...,
+        new_session_on_topic_shift: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "expected_head", b"expected_head", "max_answer_chars", b"max_answer_chars", "options", b"options"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "expected_head", b"expected_head", "keep_for", b"keep_for", "max_answer_chars", b"max_answer_chars", "options", b"options"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "grounding", b"grounding", "include_hits", b"include_hits", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "options", b"options", "question", b"question", "selected_text", b"selected_text", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head", "_max_answer_chars", b"_max_answer_chars", "chunk_ids", b"chunk_ids", "collection", b"collection", "expected_head", b"expected_head", "grounding", b"grounding", "include_hits", b"include_hits", "keep_for", b"keep_for", "max_answer_chars", b"max_answer_chars", "message_id", b"message_id", "new_session_on_topic_shift", b"new_session_on_topic_shift", "options", b"options", "question", b"question", "selected_text", b"selected_text", "session_id", b"session_id", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_head: _TypeAlias = _typing.Literal["expected_head"]  # noqa: Y015
     _WhichOneofArgType__expected_head: _TypeAlias = _typing.Literal["_expected_head", b"_expected_head"]  # noqa: Y015
@@ -814,6 +833,182 @@ class FinalEvent(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FinalEvent: _TypeAlias = FinalEvent  # noqa: Y015
+
+@_typing.final
+class GetAnswerRequest(_message.Message):
+    """Request of `AnswerService.GetAnswer`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ANSWER_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. Which session; anything but a UUID is INVALID_ARGUMENT. `Answer.session_id` has it."""
+    answer_id: _builtins.str
+    """Required. Which answer, by its own id, `Answer.message_id`, or that of its question; anything but a UUID is
+    INVALID_ARGUMENT.
+    """
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        answer_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_id", b"answer_id", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAnswerRequest: _TypeAlias = GetAnswerRequest  # noqa: Y015
+
+@_typing.final
+class GetAnswerResponse(_message.Message):
+    """Response of `AnswerService.GetAnswer`, at most 4 MiB."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWER_FIELD_NUMBER: _builtins.int
+    VERIFICATIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def answer(self) -> Global___KeptAnswer:
+        """The answer."""
+
+    @_builtins.property
+    def verifications(self) -> _containers.RepeatedCompositeFieldContainer[_citation_pb2.CitationVerification]:
+        """What became of each of its citations, in their order: still true, moved to another place or gone."""
+
+    def __init__(
+        self,
+        *,
+        answer: Global___KeptAnswer | None = ...,
+        verifications: _abc.Iterable[_citation_pb2.CitationVerification] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "verifications", b"verifications"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAnswerResponse: _TypeAlias = GetAnswerResponse  # noqa: Y015
+
+@_typing.final
+class KeptAnswer(_message.Message):
+    """An answer with its question."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWER_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
+    QUESTION_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    STALE_FIELD_NUMBER: _builtins.int
+    question: _builtins.str
+    """What was asked."""
+    question_id: _builtins.str
+    """Id of the question."""
+    state: _session_pb2.MessageState.ValueType
+    """How far the answer is."""
+    stale: _builtins.bool
+    """A document that it cites has changed since or is gone. `VerificationFailure` and `current_span` of `GetAnswer` say
+    which of its citations are still true.
+    """
+    @_builtins.property
+    def answer(self) -> _answer_pb2.Answer:
+        """The answer as it was given, without `hits`, `documents` and `explain_plan`. Of a redacted one only `message_id`,
+        `session_id`, `collection` and `answer_time`.
+        """
+
+    def __init__(
+        self,
+        *,
+        answer: _answer_pb2.Answer | None = ...,
+        question: _builtins.str = ...,
+        question_id: _builtins.str = ...,
+        state: _session_pb2.MessageState.ValueType = ...,
+        stale: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "question", b"question", "question_id", b"question_id", "stale", b"stale", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KeptAnswer: _TypeAlias = KeptAnswer  # noqa: Y015
+
+@_typing.final
+class ListAnswersRequest(_message.Message):
+    """Request of `AnswerService.ListAnswers`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTION_FIELD_NUMBER: _builtins.int
+    USER_ID_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    STALE_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    collection: _builtins.str
+    """Optional. Only answers from this collection; empty means all."""
+    user_id: _builtins.str
+    """Optional. Only answers in sessions of this user; empty means all."""
+    session_id: _builtins.str
+    """Optional. Only answers of this session, a UUID; empty means all."""
+    stale: _builtins.bool
+    """Optional. Only stale answers: a document that they cite has changed since or is gone."""
+    page_size: _builtins.int
+    """Optional. Most entries; 0 means 50, above 1,000 is treated as 1,000, negative is INVALID_ARGUMENT. A page ends at
+    3 MiB, too, and after looking at 1,000 answers, so that there may be fewer, even none, although more follow.
+    """
+    page_token: _builtins.str
+    """Optional. `next_page_token` of the previous response; all other fields but `page_size` must repeat that
+    request, otherwise INVALID_ARGUMENT with INVALID_PAGE_TOKEN.
+    """
+    def __init__(
+        self,
+        *,
+        collection: _builtins.str = ...,
+        user_id: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        stale: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collection", b"collection", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id", "stale", b"stale", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAnswersRequest: _TypeAlias = ListAnswersRequest  # noqa: Y015
+
+@_typing.final
+class ListAnswersResponse(_message.Message):
+    """Response of `AnswerService.ListAnswers`, at most 3 MiB."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page; empty on the last."""
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeptAnswer]:
+        """Answers, the newest first."""
+
+    def __init__(
+        self,
+        *,
+        answers: _abc.Iterable[Global___KeptAnswer] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAnswersResponse: _TypeAlias = ListAnswersResponse  # noqa: Y015
 
 @_typing.final
 class VerifyCitationsRequest(_message.Message):

@@ -89,6 +89,16 @@ class AnswerServiceStub:
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamRequest.SerializeToString,
                 response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamResponse.FromString,
                 _registered_method=True)
+        self.GetAnswer = channel.unary_unary(
+                '/groundwire.api.answer.v1.AnswerService/GetAnswer',
+                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GetAnswerRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GetAnswerResponse.FromString,
+                _registered_method=True)
+        self.ListAnswers = channel.unary_unary(
+                '/groundwire.api.answer.v1.AnswerService/ListAnswers',
+                request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersRequest.SerializeToString,
+                response_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersResponse.FromString,
+                _registered_method=True)
         self.VerifyCitations = channel.unary_unary(
                 '/groundwire.api.answer.v1.AnswerService/VerifyCitations',
                 request_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.VerifyCitationsRequest.SerializeToString,
@@ -188,6 +198,22 @@ class AnswerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetAnswer(self, request, context):
+        """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
+        activity. Errors: NOT_FOUND when the session has no such answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAnswers(self, request, context):
+        """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
+        in memory come after all others. Safe to retry.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def VerifyCitations(self, request, context):
         """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
         not an error.
@@ -243,6 +269,16 @@ def add_AnswerServiceServicer_to_server(servicer, server):
                     servicer.AskStream,
                     request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamRequest.FromString,
                     response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamResponse.SerializeToString,
+            ),
+            'GetAnswer': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAnswer,
+                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GetAnswerRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GetAnswerResponse.SerializeToString,
+            ),
+            'ListAnswers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAnswers,
+                    request_deserializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersRequest.FromString,
+                    response_serializer=groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersResponse.SerializeToString,
             ),
             'VerifyCitations': grpc.unary_unary_rpc_method_handler(
                     servicer.VerifyCitations,
@@ -503,6 +539,60 @@ class AnswerService:
             '/groundwire.api.answer.v1.AnswerService/AskStream',
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamRequest.SerializeToString,
             groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.AskStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAnswer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.answer.v1.AnswerService/GetAnswer',
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GetAnswerRequest.SerializeToString,
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.GetAnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAnswers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/groundwire.api.answer.v1.AnswerService/ListAnswers',
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersRequest.SerializeToString,
+            groundwire_dot_api_dot_answer_dot_v1_dot_answer__service__pb2.ListAnswersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -82,6 +82,14 @@ class AnswerServiceStub:
 
     Errors: those of `Ask`, also after the first event.
     """
+    GetAnswer: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.GetAnswerRequest, _answer_service_pb2.GetAnswerResponse]
+    """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
+    activity. Errors: NOT_FOUND when the session has no such answer.
+    """
+    ListAnswers: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ListAnswersRequest, _answer_service_pb2.ListAnswersResponse]
+    """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
+    in memory come after all others. Safe to retry.
+    """
     VerifyCitations: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]
     """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
     not an error.
@@ -140,6 +148,14 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     add up to. Text of a chat model is sent sentence by sentence, each after it was compared with the sources.
 
     Errors: those of `Ask`, also after the first event.
+    """
+    GetAnswer: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.GetAnswerRequest, _answer_service_pb2.GetAnswerResponse]  # type: ignore[assignment]
+    """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
+    activity. Errors: NOT_FOUND when the session has no such answer.
+    """
+    ListAnswers: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListAnswersRequest, _answer_service_pb2.ListAnswersResponse]  # type: ignore[assignment]
+    """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
+    in memory come after all others. Safe to retry.
     """
     VerifyCitations: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.VerifyCitationsRequest, _answer_service_pb2.VerifyCitationsResponse]  # type: ignore[assignment]
     """Compares citations with what is stored now. Safe to retry. A citation that does not verify is a result,
@@ -250,6 +266,26 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         add up to. Text of a chat model is sent sentence by sentence, each after it was compared with the sources.
 
         Errors: those of `Ask`, also after the first event.
+        """
+
+    @_abc_1.abstractmethod
+    def GetAnswer(
+        self,
+        request: _answer_service_pb2.GetAnswerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_answer_service_pb2.GetAnswerResponse, _abc.Awaitable[_answer_service_pb2.GetAnswerResponse]]:
+        """Returns an answer that is kept, and compares its citations with what is stored now. Safe to retry; does not count as
+        activity. Errors: NOT_FOUND when the session has no such answer.
+        """
+
+    @_abc_1.abstractmethod
+    def ListAnswers(
+        self,
+        request: _answer_service_pb2.ListAnswersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_answer_service_pb2.ListAnswersResponse, _abc.Awaitable[_answer_service_pb2.ListAnswersResponse]]:
+        """Returns the answers that are kept, in sessions and by `AskRequest.keep_for`, the newest first; those that are kept
+        in memory come after all others. Safe to retry.
         """
 
     @_abc_1.abstractmethod

@@ -1,7 +1,7 @@
 """Stored sources, and which collections there are, from the catalog."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ParamSpec, TypeVar
 
 from groundwire.answer.evidence import Source, StoredChunkText
@@ -49,6 +49,10 @@ class CatalogLibrary:
     async def chunk_places(self, tenant: str, named: Sequence[tuple[str, int]]) -> list[ChunkPlace | None]:
         """Return where live chunks stand; see `groundwire.answer.ports.Library`."""
         return await self._run(self._chunk_places, tenant, named)
+
+    async def live_generations(self, tenant: str, document_ids: Iterable[str]) -> dict[str, int]:
+        """Return live generations; see `groundwire.answer.ports.Library`."""
+        return await self._run(self._documents.live_generations, tenant, document_ids)
 
     async def profile_of(self, tenant: str, collection: str) -> ProfileName:
         """Return the profile of a collection; see `groundwire.answer.ports.Library`."""

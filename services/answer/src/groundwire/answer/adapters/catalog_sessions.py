@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import ParamSpec, TypeVar
 
 from groundwire.answer.messages import parse_answer, to_answer
-from groundwire.answer.sessions import Exchange, Message, Placed, Session, SessionFilter
+from groundwire.answer.sessions import AnswerFilter, Exchange, KeptAnswer, Message, Placed, Session, SessionFilter
 from groundwire.api.answer.v1 import answer_pb2
 from groundwire.catalog import sessions as session_rows
 from groundwire.catalog.database import Database
@@ -20,6 +20,10 @@ from groundwire.rpc.workers import Workers
 
 Params = ParamSpec("Params")
 ResultT = TypeVar("ResultT")
+
+
+CATALOG = "catalog"
+"""The store that positions of answers name."""
 
 
 class CatalogSessions:
@@ -88,6 +92,30 @@ class CatalogSessions:
     async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
         """Add an answer; see `groundwire.answer.sessions.SessionStore`."""
         await self._run(self._sessions.reply, tenant, session_id, _to_row(answer), replacing)
+
+    async def answers(
+        self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
+    ) -> list[KeptAnswer]:
+        """Return answers; see `groundwire.answer.sessions.SessionStore`."""
+        rows = await self._run(
+            self._sessions.answers,
+            tenant,
+            after and after[1],
+            limit,
+            collection=wanted.collection,
+            user_id=wanted.user_id,
+            session_id=wanted.session_id,
+        )
+        return [
+            KeptAnswer(
+                (CATALOG, row.number),
+                row.session_id,
+                row.collection,
+                _to_message(row.question),
+                _to_message(row.answer),
+            )
+            for row in rows
+        ]
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; see `groundwire.answer.sessions.SessionStore`."""

@@ -4,10 +4,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from groundwire.answer.adapters.catalog_sessions import CatalogSessions
+from groundwire.answer.adapters.catalog_sessions import CATALOG, CatalogSessions
 from groundwire.answer.ports import Library
 from groundwire.answer.sessions import (
+    AnswerFilter,
     Exchange,
+    KeptAnswer,
     Message,
     Placed,
     Session,
@@ -34,6 +36,7 @@ from groundwire.kernel.exactly_once import Receipt
 from groundwire.kernel.identifiers import RequestKey
 from groundwire.kernel.session import WINDOW_MESSAGES, SessionState
 
+_MEMORY = "memory"
 KEPT = timedelta(hours=24)
 """How long a closed session can still be read, and an answer is given again; the catalog keeps them as long."""
 
@@ -42,13 +45,14 @@ KEPT = timedelta(hours=24)
 class _Held:
     """A session, all its messages in order, where each of them is, and when it was last active.
 
-    `active_s` is by the clock that never jumps.
+    `active_s` is by the clock that never jumps. `numbers` are those of its answers, in the order of their arrival.
     """
 
     session: Session
     active_s: float
     messages: list[Message] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
 
     def refuse_used(self, message: Message) -> None:
         """Return unless a message has this id.
@@ -88,6 +92,7 @@ class MemorySessions:
         self._gone = gone
         self._sessions: dict[tuple[str, str], _Held] = {}
         self._answers: dict[tuple[str, str], _Answered] = {}
+        self._stored_answers = 0
 
     async def answered(self, tenant: str, key: RequestKey) -> bytes | None:
         """Return an earlier answer; see `groundwire.answer.sessions.SessionStore`."""
@@ -173,13 +178,37 @@ class MemorySessions:
         if session.state is SessionState.EXPIRED:
             session = replace(session, state=SessionState.ACTIVE, transitions=session.transitions[:-1])
         held.session = with_answer(session, answer, earlier.message_id if earlier else "")
+        self._stored_answers += 1
+        held.numbers[answer.message_id] = self._stored_answers
         if earlier is None:
             held.add(answer)
         else:
-            del held.places[earlier.message_id]
+            del held.places[earlier.message_id], held.numbers[earlier.message_id]
             held.messages[place + 1] = replace(answer, time=earlier.time)
             held.places[answer.message_id] = place + 1
         held.active_s = self._clock.elapsed_s()
+
+    async def answers(
+        self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
+    ) -> list[KeptAnswer]:
+        """Return answers; see `groundwire.answer.sessions.SessionStore`."""
+        listed = sorted(
+            (number, held.session.session_id, message_id)
+            for (owner, _), held in self._sessions.items()
+            if owner == tenant
+            and wanted.collection in {"", held.session.collection}
+            and wanted.user_id in {"", held.session.user_id}
+            and wanted.session_id in {"", held.session.session_id}
+            for message_id, number in held.numbers.items()
+            if after is None or number < after[1]
+        )[-limit:]
+        answers = []
+        for number, session_id, message_id in reversed(listed):
+            held = self._require(tenant, session_id)
+            place = held.places[message_id]
+            question, reply = await self._readable(tenant, session_id, slice(place - 1, place + 1))
+            answers.append(KeptAnswer((_MEMORY, number), session_id, held.session.collection, question, reply))
+        return answers
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; see `groundwire.answer.sessions.SessionStore`."""
@@ -299,6 +328,17 @@ class SessionsByProfile:
     async def reply(self, tenant: str, session_id: str, answer: Message, replacing: str = "") -> None:
         """Add an answer; see `groundwire.answer.sessions.SessionStore`."""
         await self._store_of(tenant, session_id).reply(tenant, session_id, answer, replacing)
+
+    async def answers(
+        self, tenant: str, wanted: AnswerFilter, after: tuple[str, int] | None, limit: int
+    ) -> list[KeptAnswer]:
+        """Return answers; see `groundwire.answer.sessions.SessionStore`."""
+        if after is not None and after[0] != CATALOG:
+            return await self._memory.answers(tenant, wanted, after, limit)
+        stored = await self._catalog.answers(tenant, wanted, after, limit)
+        if len(stored) == limit:
+            return stored
+        return [*stored, *await self._memory.answers(tenant, wanted, None, limit - len(stored))]
 
     async def end(self, tenant: str, session_id: str, receipt: Receipt[Session] | None = None) -> Session:
         """End a session; see `groundwire.answer.sessions.SessionStore`."""
