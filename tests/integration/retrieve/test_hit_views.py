@@ -13,6 +13,8 @@ from groundwire.api.retrieve.v1 import retrieve_service_pb2 as pb
 from groundwire.api.retrieve.v1.library_service_pb2 import GetChunkRequest
 from groundwire.kernel.document import DocumentFields
 from groundwire.kernel.errors import InvalidRequestError
+from groundwire.kernel.filters import Value
+from groundwire.rpc.value_messages import to_metadata
 from tests.integration.retrieve.library import Library
 
 _FIELDS = DocumentFields(
@@ -99,6 +101,28 @@ def test_the_full_view_is_what_the_library_returns(filled: Library) -> None:
     documents = {each.document.document_id: each.document for each in stored}
     assert list(response.documents) == list(documents.values())
     assert {each.fields.description for each in response.documents} == {_FIELDS.description, ""}
+
+
+def test_every_character_and_every_kind_of_value_comes_back(library: Library) -> None:
+    content = 'alpha "quoted" \\ back\\u0041 \x00\x01\x1f\x7f\t\n \u2028 é 𝄞 \U0010ffff end'
+    metadata: dict[str, Value] = {
+        "share": 0.1,
+        "large": 2**60,
+        "is_set": True,
+        "names": ("a\x00", '"'),
+        "numbers": (1, 2),
+        "none": (),
+    }
+    library.put("odd.txt", [content], fields=DocumentFields(title='T"\\', metadata=metadata))
+    for _ in range(2):  # the second time chunk and document are remembered
+        response = _search(library, RetrievalOptions(view=hit_pb2.HIT_VIEW_FULL))
+        (hit,), (document,) = response.results, response.documents
+        assert hit.chunk.content == content
+        read = library.service.library_servicer.get_chunk(
+            GetChunkRequest(collection="docs", reference=ChunkReference(chunk_id=hit.chunk.chunk_id))
+        )
+        assert (hit.chunk, document) == (read.chunk, read.document)
+        assert dict(hit.chunk.metadata) == to_metadata(metadata)
 
 
 def test_each_view_is_larger_than_the_one_before(filled: Library) -> None:

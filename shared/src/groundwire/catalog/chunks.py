@@ -10,6 +10,8 @@ from sqlalchemy import Connection, Select, bindparam, select
 from groundwire.catalog.database import Database
 from groundwire.catalog.filters import chunks_matching
 from groundwire.catalog.rows import (
+    CHUNK_COLUMNS,
+    DOCUMENT_COLUMNS,
     IS_LIVE,
     SELECT_DOCUMENTS_OF_COLLECTION,
     SELECT_LIVE_CHUNKS,
@@ -17,15 +19,17 @@ from groundwire.catalog.rows import (
     live_generation_keys,
     require_collection,
     then,
+    to_document,
     to_stored_chunks,
 )
 from groundwire.catalog.schema import chunks, collections, documents, generations
-from groundwire.catalog.sqlite import among, array_of, encode_json, json_in, read_array
+from groundwire.catalog.sqlite import CompiledArray, among, array_of, encode_json, read_array
 from groundwire.catalog.texts import slice_of_generation
 from groundwire.catalog.vectors import vectors_by_hash
 from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.chunk import ChunkPlace
 from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import ChunkNotFoundError, DocumentNotFoundError
 from groundwire.kernel.filters import And, FieldKind, Filter
@@ -229,6 +233,36 @@ def live_chunks(connection: Connection, tenant: str, collection: str, numbers: S
     return {number: found[number] for number in numbers if number in found}
 
 
+# "+ 0" keeps SQLite from beginning with all generations of the collection instead of the few chunks.
+_LIVE_ROWS = CompiledArray(
+    select(array_of(*CHUNK_COLUMNS, chunks.c.document_key))
+    .join_from(chunks, generations, chunks.c.generation_key == generations.c.generation_key)
+    .where(
+        among(chunks.c.chunk_number, bindparam("numbers")),
+        generations.c.collection_key + 0 == bindparam("collection"),
+        IS_LIVE,
+    )
+)
+_DOCUMENTS = CompiledArray(
+    select(array_of(*DOCUMENT_COLUMNS))
+    .join_from(documents, collections, documents.c.collection_key == collections.c.collection_key)
+    .where(among(documents.c.document_key, bindparam("keys")))
+)
+
+
+def live_rows(connection: Connection, collection_key: int, numbers: Sequence[int]) -> list[Sequence[Any]]:
+    """Return those of the chunks that are live in the collection, as `to_stored_chunk` takes them, in no order.
+
+    The key of its document stands in each at `DOCUMENT_KEY_AT`.
+    """
+    return _LIVE_ROWS.read(connection, {"numbers": encode_json(list(numbers)), "collection": collection_key})
+
+
+def documents_by_key(connection: Connection, keys: Iterable[int]) -> dict[int, Document]:
+    """Return documents by their keys, which stay inside the catalog."""
+    return {row[0]: to_document(row) for row in _DOCUMENTS.read(connection, {"keys": encode_json(list(keys))})}
+
+
 class ChunkFacts(NamedTuple):
     """Where a chunk stands, and what tells it from others.
 
@@ -278,7 +312,7 @@ _CHUNK_FACTS = (
     _c.chapter,
     _c.section,
     _c.section_heading,
-    json_in(_c.hierarchy_path),
+    _c.hierarchy_path,
     _c.content,
 )
 _DOCUMENT_FACTS = (documents.c.source_path, documents.c.chunk_count)
@@ -296,8 +330,8 @@ def _facts_statement(*of_document: Any) -> Select[Any]:
     )
 
 
-_FACTS_NOW = _facts_statement(*_DOCUMENT_FACTS).where(IS_LIVE)
-_FACTS_THEN = _facts_statement(*map(then, _DOCUMENT_FACTS))
+_FACTS_NOW = CompiledArray(_facts_statement(*_DOCUMENT_FACTS).where(IS_LIVE))
+_FACTS_THEN = CompiledArray(_facts_statement(*map(then, _DOCUMENT_FACTS)))
 
 
 def facts_of(stored: StoredChunk) -> ChunkFacts:
@@ -336,10 +370,9 @@ def facts_then(connection: Connection, collection_key: int, numbers: Sequence[in
 
 
 def _read_facts(
-    connection: Connection, statement: Select[Any], collection_key: int, numbers: Sequence[int]
+    connection: Connection, statement: CompiledArray, collection_key: int, numbers: Sequence[int]
 ) -> list[ChunkFacts]:
-    given = {"numbers": encode_json(list(numbers)), "collection": collection_key}
-    rows = read_array(connection, statement, given)
+    rows = statement.read(connection, {"numbers": encode_json(list(numbers)), "collection": collection_key})
     for row in rows:
         row[_CONTENT_AT] = words_hash(row[_CONTENT_AT])
     return [ChunkFacts(*row) for row in rows]

@@ -353,7 +353,8 @@ CHUNK_COLUMNS = (
     _id_of(_c.grandparent, upper=True).label("grandparent_id"),
 )
 _TIMES = len(CHUNK_COLUMNS) - 6
-_DOCUMENT = len(CHUNK_COLUMNS)
+DOCUMENT_KEY_AT = len(CHUNK_COLUMNS)
+"""Where the key of the document stands in a row of `SELECT_CHUNKS`."""
 OWN_COLUMNS = CHUNK_COLUMNS[2:_TIMES]
 """What `to_chunk` reads."""
 
@@ -373,20 +374,24 @@ def to_stored_chunks(rows: Iterable[Sequence[Any]]) -> Iterator[StoredChunk]:
     """Make chunks of rows of `SELECT_CHUNKS`, in their order; those of one document share it."""
     known: dict[int, Document] = {}
     for row in rows:
-        key = row[_DOCUMENT]
+        key = row[DOCUMENT_KEY_AT]
         if key not in known:
-            known[key] = to_document(row[_DOCUMENT:])
-        document = known[key]
-        yield StoredChunk(
-            chunk_number=row[0],
-            chunk_id=row[1],
-            generation=document.generation,
-            chunk=to_chunk(row[2:_TIMES]),
-            document=document,
-            embed_time=from_epoch_ms(row[_TIMES]),
-            ingest_time=from_epoch_ms(row[_TIMES + 1]),
-            links=ChunkLinks(*row[_TIMES + 2 : _DOCUMENT]),
-        )
+            known[key] = to_document(row[DOCUMENT_KEY_AT:])
+        yield to_stored_chunk(row, known[key])
+
+
+def to_stored_chunk(row: Sequence[Any], document: Document) -> StoredChunk:
+    """Make a chunk of the values of `CHUNK_COLUMNS` and its document."""
+    return StoredChunk(
+        chunk_number=row[0],
+        chunk_id=row[1],
+        generation=document.generation,
+        chunk=to_chunk(row[2:_TIMES]),
+        document=document,
+        embed_time=from_epoch_ms(row[_TIMES]),
+        ingest_time=from_epoch_ms(row[_TIMES + 1]),
+        links=ChunkLinks(*row[_TIMES + 2 : DOCUMENT_KEY_AT]),
+    )
 
 
 def to_chunk(row: Sequence[Any]) -> Chunk:

@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, func, select, text, true
 
-from groundwire.catalog.chunks import ChunkFacts, facts_now, facts_then, live_chunks
+from groundwire.catalog.chunks import ChunkFacts, documents_by_key, facts_now, facts_then, live_rows
 from groundwire.catalog.database import Database
 from groundwire.catalog.filters import chunks_matching, to_sql
 from groundwire.catalog.generations import check_snapshot, oldest_snapshot
 from groundwire.catalog.lexical_search import LexicalMatches, LexicalSearch, Reading, live_numbers
 from groundwire.catalog.rows import (
+    DOCUMENT_KEY_AT,
     IS_INDEXED,
     GenerationState,
     select_chunks_then,
     to_collection,
+    to_stored_chunk,
     to_stored_chunks,
     visible_at,
     visible_generation_keys,
@@ -31,6 +33,7 @@ from groundwire.catalog.vocabularies import metadata_fields
 from groundwire.kernel.bounded_cache import BoundedCache, bytes_of
 from groundwire.kernel.clock import Clock, SystemClock
 from groundwire.kernel.collection import Collection
+from groundwire.kernel.document import Document
 from groundwire.kernel.embedder import Vectors
 from groundwire.kernel.errors import CollectionNotFoundError
 from groundwire.kernel.filters import FieldKind, Filter
@@ -77,6 +80,7 @@ class _Figures:
     collections: BoundedCache[tuple[int, int], Collection]
     facts: BoundedCache[tuple[int, int, int], ChunkFacts]
     chunks: BoundedCache[tuple[int, int, int], StoredChunk]
+    documents: BoundedCache[tuple[int, int, int], tuple[Document, int]]
     vectors: BoundedCache[tuple[str, int], Vectors]
 
 
@@ -114,7 +118,8 @@ class SearchViews:
             fields=BoundedCache(_CACHED_FIGURES),
             collections=BoundedCache(_CACHED_FIGURES),
             facts=BoundedCache(cache_bytes // 8),
-            chunks=BoundedCache(cache_bytes // 2),
+            chunks=BoundedCache(7 * cache_bytes // 16),
+            documents=BoundedCache(cache_bytes // 16),
             vectors=BoundedCache(3 * cache_bytes // 8),
         )
 
@@ -377,17 +382,32 @@ class SearchView:
                 matching = self._among(read, where, numbers)
                 numbers = [number for number in numbers if number in matching]
             if read.as_of is None:
-                live = live_chunks(read.connection, self.collection.tenant, self.collection.name, numbers)
-                if self._is_of_view(read):
-                    for number, stored in live.items():
-                        weight = _CHUNK_BYTES + stored.held_bytes
-                        self._figures.chunks.put((self._key, self.changed_position, number), stored, weight)
-                known |= live
+                known |= self._live(read, numbers)
                 return {number: known[number] for number in given if number in known}
             visible = sorted(self._among(read, None, numbers))
             rows = read.connection.execute(select_chunks_then(among(chunks.c.chunk_number, visible))).all()
         known |= {stored.chunk_number: stored for stored in to_stored_chunks(rows)}
         return {number: known[number] for number in given if number in known}
+
+    def _live(self, read: _Read, numbers: Sequence[int]) -> dict[int, StoredChunk]:
+        """Read live chunks, with documents that other chunks have brought along; remember both."""
+        rows, cache = live_rows(read.connection, self._key, numbers), self._figures.documents
+        keys = list({row[DOCUMENT_KEY_AT] for row in rows})
+        remembered = cache.get_all((self._key, read.changed, key) for key in keys)
+        known = {key: entry for key, entry in zip(keys, remembered, strict=True) if entry is not None}
+        missing = [key for key in keys if key not in known]
+        for key, document in documents_by_key(read.connection, missing).items() if missing else ():
+            known[key] = (document, document.held_bytes)
+            cache.put((self._key, read.changed, key), known[key], _FACTS_BYTES + known[key][1])
+        live = {}
+        for row in rows:
+            document, weight = known[row[DOCUMENT_KEY_AT]]
+            live[row[0]] = stored = to_stored_chunk(row, document)
+            if self._is_of_view(read):
+                # The document counts with each of its chunks, which keep it when it is not remembered itself any more.
+                weight += _CHUNK_BYTES + stored.chunk.held_bytes
+                self._figures.chunks.put((self._key, self.changed_position, row[0]), stored, weight)
+        return live
 
     def _remembered(
         self, cache: BoundedCache[tuple[int, int, int], RememberedT], numbers: Sequence[int]

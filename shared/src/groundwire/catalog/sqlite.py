@@ -16,6 +16,7 @@ from typing import Any
 
 import pysqlite3
 from sqlalchemy import (
+    JSON,
     URL,
     BindParameter,
     Column,
@@ -283,10 +284,14 @@ def among(column: ColumnElement[Any], values: Iterable[Any] | BindParameter[Any]
 def array_of(*columns: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return the aggregate that puts the values of a column, or rows of several, into one row for `read_array`.
 
+    Columns of JSON come as values.
+
     The driver gives up the interpreter lock for each row and has to win it back from busy threads: one row does that
     once.
     """
-    return func.json_group_array(columns[0] if len(columns) == 1 else func.json_array(*columns))
+    # As texts they would be decoded one by one.
+    values = [func.json(column) if isinstance(column.type, JSON) else column for column in columns]
+    return func.json_group_array(values[0] if len(values) == 1 else func.json_array(*values))
 
 
 def read_array(connection: Connection, statement: Select[Any], given: Mapping[str, Any] | None = None) -> list[Any]:
@@ -295,14 +300,26 @@ def read_array(connection: Connection, statement: Select[Any], given: Mapping[st
     return found
 
 
+class CompiledArray:
+    """A statement that selects `array_of`, whose SQL is made once: for those on the path of every search."""
+
+    def __init__(self, statement: Select[Any]) -> None:
+        compiled = statement.compile(dialect=sqlite.dialect(paramstyle="qmark"))
+        self._sql = str(compiled)
+        self._names: Sequence[str] = compiled.positiontup or ()
+        self._constants = compiled.params
+
+    def read(self, connection: Connection, given: Mapping[str, Any]) -> list[Any]:
+        """Return what the statement finds with these parameters, in no order."""
+        values = {**self._constants, **given}
+        ((array,),) = driver_rows(connection, self._sql, [values[name] for name in self._names])
+        found: list[Any] = json.loads(array)
+        return found
+
+
 def array_in(statement: Select[Any], type_: Any) -> ColumnElement[Any]:
     """Return the column of a subquery as one JSON array, in its order."""
     return select(func.json_group_array(statement.subquery().c[0], type_=type_)).scalar_subquery()
-
-
-def json_in(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return a column of JSON as `array_of` takes it: as a value, and not as text."""
-    return func.json(column)
 
 
 def update_json(

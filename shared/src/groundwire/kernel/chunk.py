@@ -1,10 +1,12 @@
 """A chunk: a range of one generation's canonical text, with where it stands in the document, and runs of chunks."""
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from groundwire.kernel.bounded_cache import bytes_of
 from groundwire.kernel.filters import Value
 from groundwire.kernel.spans import Span
 
@@ -70,6 +72,12 @@ class Chunk:
     def embedding_hash(self) -> str:
         """Return the SHA-256 of the UTF-8 bytes of the embedded text, lower-case hex: the key of the vector."""
         return self.given_embedding_hash or hashlib.sha256(self.embedding_text.encode("utf-8")).hexdigest()
+
+    @property
+    def held_bytes(self) -> int:
+        """Return about the memory of what may be large in it."""
+        texts = sys.getsizeof(self.content) + sys.getsizeof(self.chapter)
+        return texts + bytes_of(self.section, self.hierarchy_path, self.page_numbers, self.tags, self.metadata)
 
     @property
     def section_title(self) -> str:

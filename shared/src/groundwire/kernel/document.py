@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from groundwire.kernel.bounded_cache import bytes_of
 from groundwire.kernel.filters import Value
 from groundwire.kernel.identifiers import etag_of
 
@@ -111,6 +112,15 @@ class Document:
         """Return a tag of all about it that callers can change: content, fields, sources and deletion."""
         identity = (self.document_id, self.source_uri, self.alias_changes)
         return etag_of((identity, self.generation, self.delete_time is None, asdict(self.fields)))
+
+    @property
+    def held_bytes(self) -> int:
+        """Return about the memory of what may be large in it."""
+        fields = self.fields
+        return bytes_of(
+            *(self.source_uri, self.alias_uris, fields.title, fields.creators, fields.subjects),
+            *(fields.description, fields.tags, fields.metadata),
+        )
 
     @property
     def display_title(self) -> str:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from groundwire.kernel.bounded_cache import bytes_of
 from groundwire.kernel.chunk import Chunk
 from groundwire.kernel.clock import epoch_ms
 from groundwire.kernel.document import Document, DocumentFields, DocumentFormat
@@ -56,16 +55,6 @@ class StoredChunk:
     def etag(self) -> str:
         """Return a tag of all about it that callers can change: its tags and metadata, and those of its document."""
         return etag_of((self.chunk_number, self.chunk.tags, self.tags, self.metadata))
-
-    @property
-    def held_bytes(self) -> int:
-        """Return about the memory of what may be large in it and its document, which counts with each chunk."""
-        chunk, document, fields = self.chunk, self.document, self.document.fields
-        return bytes_of(
-            *(chunk.content, chunk.chapter, chunk.section, chunk.hierarchy_path, chunk.page_numbers),
-            *(chunk.tags, chunk.metadata, document.source_uri, document.alias_uris),
-            *(fields.title, fields.creators, fields.subjects, fields.description, fields.tags, fields.metadata),
-        )
 
     @property
     def payload(self) -> Payload:
