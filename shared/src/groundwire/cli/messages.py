@@ -81,11 +81,22 @@ def answer_json(answer: answer_pb2.Answer, question_id: str) -> dict[str, Any]:
         "refusal_reason": shown_name(answer_pb2.RefusalReason.DESCRIPTOR, answer.refusal_reason) or None,
         "confidence": round(answer.confidence, _DECIMALS),
         "citations": [_citation(citation) for citation in answer.citations],
+        "unsupported": [answer.content[span.start : span.end] for span in answer.unsupported_spans],
+        "generator": answer.generator,
+        "generation": _generation(answer.generation) if answer.HasField("generation") else None,
         "session_id": answer.session_id or None,
         "message_id": answer.message_id,
         "related_message_id": question_id,
         "timestamp": answer.answer_time.ToJsonString(),
         "timings_ms": timings,
+    }
+
+
+def _generation(report: answer_pb2.GenerationReport) -> dict[str, Any]:
+    return {
+        "model": report.model,
+        "failure": shown_name(answer_pb2.GenerationFailure.DESCRIPTOR, report.failure) or None,
+        "dropped_sentences": report.dropped_sentence_count,
     }
 
 

@@ -231,6 +231,12 @@ def _show_passages(passages: Sequence[pb.ExpandedPassage]) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the answer with its sources to this file, as a page for browsers.",
 )
+@click.option(
+    "--grounding",
+    type=click.Choice(["strict", "annotate"]),
+    default="strict",
+    help="What becomes of sentences of a chat model that no source supports: strict drops, annotate names them.",
+)
 @retrieval_options
 @server_options
 def ask(
@@ -240,6 +246,7 @@ def ask(
     stream: bool,
     show: bool,
     page: Path | None,
+    grounding: str,
     top_k: int | None,
     filter_json: str | None,
     mode: str | None,
@@ -256,6 +263,7 @@ def ask(
         collection=collection,
         message_id=str(uuid.uuid4()),
         options=_options(top_k, filter_json, mode, min_relevance),
+        grounding=enum_value(answer_pb2.GroundingPolicy.DESCRIPTOR, grounding),
     )
     with connect(address) as client:
         if session == _NEW_SESSION:
@@ -277,9 +285,23 @@ def ask(
         _show_quotations(quotations)
     else:
         _show_places(answer.citations)
+    _show_generation(answer)
     if answer.session_id:
         print_line()
         print_line((f"session {answer.session_id}", "dim"))
+
+
+def _show_generation(answer: answer_pb2.Answer) -> None:
+    """Say on standard error what became of the text of a chat model, where it is not all there and supported."""
+    for span in answer.unsupported_spans:
+        print_line((f"no source supports: {answer.content[span.start : span.end]}", "yellow"), err=True)
+    report = answer.generation
+    if report.dropped_sentence_count:
+        print_line(f"left out, as no source supports them: {report.dropped_sentence_count} of {report.model}", err=True)
+    if report.failure:
+        failure = shown_name(answer_pb2.GenerationFailure.DESCRIPTOR, report.failure)
+        instead = "the answer ends early" if answer.generator == report.model else "the answer is quoted"
+        print_line(f"{report.model} failed ({failure}): {instead}", err=True)
 
 
 def _show_places(citations: Iterable[citation_pb2.Citation]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, Unpack
 
 from google.longrunning import operations_pb2
 
+from groundwire.api.answer.v1 import answer_pb2
 from groundwire.api.answer.v1 import answer_service_pb2 as answer_pb
 from groundwire.api.common.v1 import document_pb2, retrieval_options_pb2, search_mode_pb2
 from groundwire.api.ingest.v1 import collection_pb2, ingest_result_pb2
@@ -352,6 +353,7 @@ class CollectionOperations(Operations):
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
         mode: str = "",
         min_relevance: float | None = None,
+        grounding: str = "strict",
     ) -> Answer:
         """Answer a question with citations, or say why not (`refusal`).
 
@@ -362,6 +364,8 @@ class CollectionOperations(Operations):
             filter: which chunks may be used, in the JSON form of filters.
             mode: hybrid, vector or lexical; the collection's default if not given.
             min_relevance: lowest score of a chunk, 0 to 1; the collection's default if not given.
+            grounding: what becomes of sentences of a chat model that no source supports: strict, the default, drops
+                them, annotate keeps them and names them in `unsupported`.
 
         Raises:
             SessionNotFoundError: there is no such session; `SessionExpiredError` if it ended.
@@ -372,7 +376,7 @@ class CollectionOperations(Operations):
             for citation in answer.citations:
                 print(citation.marker, citation.source, citation.quote)
         """
-        request = self._question(question, session, _options(k, filter, mode, min_relevance))
+        request = self._question(question, session, _options(k, filter, mode, min_relevance), grounding)
         return Answer.of((await self._transport.send(Contract.ask, request)).answer)
 
     @StreamOperation
@@ -385,6 +389,7 @@ class CollectionOperations(Operations):
         filter: FilterJson | None = None,  # noqa: A002 - what everybody calls it
         mode: str = "",
         min_relevance: float | None = None,
+        grounding: str = "strict",
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Answer a question as `ask` does and yield what becomes known meanwhile; the last event is the `Answer`.
 
@@ -401,7 +406,7 @@ class CollectionOperations(Operations):
                     case Answer(citations=citations):
                         print(len(citations))
         """
-        asked = self._question(question, session, _options(k, filter, mode, min_relevance))
+        asked = self._question(question, session, _options(k, filter, mode, min_relevance), grounding)
         async with aclosing(
             self._transport.receive(Contract.ask_stream, answer_pb.AskStreamRequest(ask=asked))
         ) as responses:
@@ -579,6 +584,7 @@ class CollectionOperations(Operations):
         question: str,
         session: Session | str | None,
         options: retrieval_options_pb2.RetrievalOptions,
+        grounding: str,
     ) -> answer_pb.AskRequest:
         session_id = session.session_id if isinstance(session, Session) else session or ""
         return answer_pb.AskRequest(
@@ -587,6 +593,7 @@ class CollectionOperations(Operations):
             session_id=session_id,
             message_id=str(uuid.uuid4()),
             options=options,
+            grounding=_enum("grounding", answer_pb2.GroundingPolicy, grounding),
         )
 
 

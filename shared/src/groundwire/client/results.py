@@ -173,7 +173,8 @@ class Answer:
     """An answer with its citations; `str` of it is its text.
 
     `grounded` says that every statement is supported; `refusal` why there is no answer, such as `no_results`, and is
-    empty where there is one. `confidence` is from 0 to 1. `session_id` is empty outside of sessions.
+    empty where there is one. `confidence` is from 0 to 1. `session_id` is empty outside of sessions. `generator` is who
+    wrote it, `extractive` or the name of a chat model, whose sentences without support are in `unsupported`.
     """
 
     text: str
@@ -183,6 +184,8 @@ class Answer:
     refusal: str
     session_id: str
     message_id: str
+    generator: str
+    unsupported: tuple[str, ...]
     message: answer_pb2.Answer = field(repr=False, compare=False)
 
     @classmethod
@@ -196,6 +199,8 @@ class Answer:
             refusal=enum_name(answer_pb2.RefusalReason.DESCRIPTOR, message.refusal_reason),
             session_id=message.session_id,
             message_id=message.message_id,
+            generator=message.generator,
+            unsupported=tuple(message.content[span.start : span.end] for span in message.unsupported_spans),
             message=message,
         )
 
